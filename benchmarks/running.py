@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,25 +12,23 @@ import click
 from nacre.cli import progress
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
-Notify = Callable[[Progress], None]
-
 
 @contextmanager
-def progress_shown(run: Run) -> Iterator[Notify]:
+def progress_shown(run: Run) -> Iterator[OnProgress]:
     """Show progress on a terminal while the block runs."""
     with progress.shown(run) as notify:
         yield notify or (lambda _: None)
 
 
 @contextmanager
-def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, Notify]]:
+def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, OnProgress]]:
     """A folder to measure in, and progress: the new folder that is named, else a temporary one.
 
     Raises InvalidInput where the named folder exists.

@@ -18,7 +18,6 @@ import msgspec
 
 from benchmarks.dataset import DATA
 from benchmarks.figures import percent
-from benchmarks.running import Notify
 from nacre.context.build import build
 from nacre.errors import InvalidInput
 from nacre.examples import example_files
@@ -28,7 +27,7 @@ from nacre.ingestion.requests import IngestOptions
 from nacre.platform import private_files
 from nacre.settings import load_settings
 from nacre.values.context import ContextBlock, ContextRequest, Moment
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _ASKED_ON = datetime(2026, 11, 20, 9, tzinfo=UTC)
 """Some days after the last of the example sessions."""
@@ -98,7 +97,7 @@ def read_prompts(path: Path | None) -> Prompts:
 
 
 def measure_context(
-    prompts: Prompts, load_embedder: EmbedderLoader, *, alone: bool, notify: Notify = lambda _: None
+    prompts: Prompts, load_embedder: EmbedderLoader, *, alone: bool, notify: OnProgress = lambda _: None
 ) -> ContextFigures:  # fmt: skip
     """Ingest the example sessions into a home of their own, and ask for the context of each prompt."""
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as folder:
@@ -121,7 +120,7 @@ def _home(folder: Path, load_embedder: EmbedderLoader, *, alone: bool) -> Home:
 
 
 def _measure(
-    home: Home, prompts: Prompts, alone: bool, notify: Notify
+    home: Home, prompts: Prompts, alone: bool, notify: OnProgress
 ) -> ContextFigures:  # fmt: skip
     folders = {one.folder for one in prompts.follow_up} | {one.folder for one in prompts.unrelated}
     starts = {folder: build(home, ContextRequest(folder=folder, alone=alone)) for folder in sorted(folders)}

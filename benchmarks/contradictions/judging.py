@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime
 
 import msgspec
 
-from benchmarks.running import Notify
 from nacre.dedup.claims import ClaimAnswer, are_one_attribute, attribute_name, claim_of, claim_prompt, entity_name
 from nacre.dedup.contradiction import Bearing, JudgeAnswer, Judgement, Outcome, judge_prompt, judgements, resolve
 from nacre.dedup.judge import Relation
@@ -23,7 +22,7 @@ from nacre.llm.answers import ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.text.passages import normalise, title_of, words
 from nacre.values.memory import Claim, Kind, Memory
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker
 
 PASS = 0.7
@@ -169,7 +168,7 @@ class JudgeResult:
     cases: tuple[PairResult, ...]
 
 
-def measure_claims(data: ClaimData, model: LanguageModel, notify: Notify = lambda _: None) -> ClaimResult:
+def measure_claims(data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None) -> ClaimResult:
     """Have a model tell every claim. An answer that cannot be used scores nothing. Raises Unavailable, ModelRefused."""
     found = []
     for at, case in enumerate(data.cases, 1):
@@ -217,7 +216,7 @@ def _object_score(came: str, wanted: str) -> float:
     return len(mine & theirs) / max(1, len(mine | theirs))
 
 
-def measure_judge(data: PairData, model: LanguageModel | None, notify: Notify = lambda _: None) -> JudgeResult:
+def measure_judge(data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None) -> JudgeResult:
     """Judge every pair, by the rules and by a model where one is given. Raises Unavailable, ModelRefused."""
     cases = []
     for at, case in enumerate(data.cases, 1):

@@ -13,7 +13,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.running import Notify
 from nacre.dedup.comparison import CONTRADICTS
 from nacre.errors import NotFound
 from nacre.home.home import Home, open_home
@@ -28,7 +27,7 @@ from nacre.settings import load_settings
 from nacre.spending.embedders import configured_embedder
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _LIMIT = 5
 """Hits looked at for every question."""
@@ -165,7 +164,7 @@ Kept = dict[str, Memory]
 
 def measure(
     data: StaleData, folder: Path, load_embedder: Callable[[], Embedder] | None, *, through: str = "store",
-    notify: Notify = lambda _: None,
+    notify: OnProgress = lambda _: None,
 ) -> StaleResult:  # fmt: skip
     """Store everything, in an empty folder, through the service layer or as ``sessions``; then ask and compare."""
     clock = _Clock()
@@ -218,7 +217,7 @@ def _in(project: str, said: Said) -> Said:
     return replace(said, project=said.project or project)
 
 
-def _fill_by_store(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Notify) -> Kept:
+def _fill_by_store(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress) -> Kept:
     ids = {}
     for at, (key, said) in enumerate(statements):
         clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(hours=9, seconds=at)
@@ -228,7 +227,7 @@ def _fill_by_store(context: Home, clock: _Clock, statements: Sequence[tuple[str,
     return {key: memory for key, found in ids.items() if (memory := context.memories.find(found))}
 
 
-def _fill_by_sessions(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Notify) -> Kept:
+def _fill_by_sessions(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress) -> Kept:
     """Every statement in a session of its own, all read at once; what extraction does not take is not learned."""
     folder = context.settings.home.parent / "transcripts"
     folder.mkdir()

@@ -23,7 +23,6 @@ from benchmarks.extraction.scoring import (
 )
 from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.suites import load_suite
-from benchmarks.running import Notify
 from nacre.errors import InvalidInput, NotFound
 from nacre.home.home import Home, load_configured_model, open_home
 from nacre.ingestion.ingest import ingest
@@ -34,6 +33,7 @@ from nacre.settings import Settings, load_settings
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Price
 from nacre.values.recall import Filter
+from nacre.values.reports import OnProgress
 
 _PAGE = 1000
 _DEVMEMBENCH = "devmembench"
@@ -69,7 +69,7 @@ class ExtractionResult:
 
 def measure(
     labelled: Sequence[Labelled], transcripts: Path, folder: Path, *, apart: bool = False, vectors: bool = True,
-    model: str | None = None, in_chunks: bool = False, notify: Notify = lambda _: None,
+    model: str | None = None, in_chunks: bool = False, notify: OnProgress = lambda _: None,
 ) -> ExtractionResult:  # fmt: skip
     """Ingest the sessions into homes in ``folder`` and score what was kept. Raises NotFound when there are none.
 
@@ -129,7 +129,7 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
 
 
 def _ingest(
-    context: Home, files: Mapping[str, Path], notify: Notify, *, learns: bool = True, in_chunks: bool = False
+    context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True, in_chunks: bool = False
 ) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(

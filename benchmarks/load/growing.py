@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from benchmarks.running import Notify
 from nacre.home.home import Home
 from nacre.speed.material import scatter_vectors
 from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker, Turn
 
 _SENTENCE = re.compile(r"[^.!?。\n]*[.!?。\n]+\s*|[^.!?。\n]+$")
@@ -52,7 +51,7 @@ def gather(context: Home) -> Material:
     return Material(sessions, {speaker: tuple(found) for speaker, found in sentences.items()})
 
 
-def grow(context: Home, material: Material, have: int, turns: int, notify: Notify) -> int:
+def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
     """Add sessions to a home that has ``have`` turns until there are ``turns``; returns how many there are then.
 
     What comes depends on ``have`` alone.
@@ -104,7 +103,7 @@ def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
     )
 
 
-def scatter(context: Home, material: Material, notify: Notify) -> int:
+def scatter(context: Home, material: Material, notify: OnProgress) -> int:
     """Give every turn that waits for vectors passages of its own; returns how many passages there are.
 
     A turn has those of the turn it grew from, with some noise: its words are partly others, and embedding a million

@@ -17,7 +17,6 @@ from pathlib import Path
 import apsw
 
 import nacre
-from benchmarks.running import Notify
 from nacre.errors import StoreUnusable
 from nacre.link.address import CHORES_LOCK, socket_path
 from nacre.link.client import Away, ask
@@ -25,7 +24,7 @@ from nacre.platform.environment import environment
 from nacre.platform.locks import FileLock
 from nacre.speed.material import statement, subject, write_notes
 from nacre.speed.measurement import percentile
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
 _START_SECONDS = 60.0
@@ -52,7 +51,7 @@ class HookFigures:
 
 def measure_hooks(
     folder: Path, *, runs: int, memories: int, only: Sequence[str] = (),
-    notify: Notify = lambda _: None,
+    notify: OnProgress = lambda _: None,
 ) -> list[HookFigures]:  # fmt: skip
     """Run hooks of Claude Code's shape on a new home in ``folder`` with so many memories."""
     home = folder / "home"

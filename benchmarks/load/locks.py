@@ -14,7 +14,6 @@ from pathlib import Path
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.lock_material import PROJECT, HashEmbedder, change_notes, write_notes, write_sessions
-from benchmarks.running import Notify
 from nacre.extraction.learn import learn
 from nacre.forgetting.forget import forget, plan
 from nacre.forgetting.requests import ForgetRequest, ScrubOptions
@@ -39,7 +38,7 @@ from nacre.portability.requests import ExportOptions, ImportOptions
 from nacre.settings import Settings, load_settings
 from nacre.sync.requests import SyncRequest
 from nacre.sync.sync import sync
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _JOBS = 18
 _A_WORD_OF_ALL = "numbered"
@@ -61,7 +60,7 @@ class _Watch:
 
     folder: Path
     size: int
-    notify: Notify
+    notify: OnProgress
     held: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     jobs: list[JobHolds] = field(default_factory=list)
 
@@ -91,7 +90,7 @@ class _Watch:
             context.database.close()
 
 
-def measure_locks(folder: Path, *, size: int = 2000, notify: Notify = lambda _: None) -> tuple[JobHolds, ...]:
+def measure_locks(folder: Path, *, size: int = 2000, notify: OnProgress = lambda _: None) -> tuple[JobHolds, ...]:
     """Do every long job on homes in ``folder``, which should be new: ``size`` sessions, and as many memories."""
     watch = _Watch(folder, size, notify)
     with watch.home("first") as context:

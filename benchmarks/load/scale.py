@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.load.growing import gather, grow, scatter
-from benchmarks.running import Notify
 from nacre.home.home import Home, open_home
 from nacre.indexing.shards import fill_shards
 from nacre.ingestion.ingest import ingest
@@ -21,7 +20,7 @@ from nacre.settings import Settings, load_settings
 from nacre.speed.material import draw_questions
 from nacre.speed.measurement import percentile
 from nacre.values.recall import Mode, RecallQuery
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _QUESTIONS = 100
 _WARMING = 10
@@ -90,7 +89,9 @@ NOTE = (
 )
 
 
-def measure_scale(paths: Sequence[Path], folder: Path, *, turns: int, notify: Notify = lambda _: None) -> ScaleResult:
+def measure_scale(
+    paths: Sequence[Path], folder: Path, *, turns: int, notify: OnProgress = lambda _: None
+) -> ScaleResult:
     """Grow a home in ``folder``, which should be empty and on the disk that counts, from the sessions at ``paths``."""
     settings = _settings(folder / "home")
     context = open_home(settings)

@@ -16,14 +16,13 @@ from typing import IO
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.writing_client import KEYS, REPEATED, Task, Told, open_observed
-from benchmarks.running import Notify
 from nacre.api import MemoryHome
 from nacre.errors import NacreError
 from nacre.health.checks import doctor
 from nacre.home.home import Home
 from nacre.memories.accept import is_waiting, outcome_of
 from nacre.memories.scan import catch_up
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _HOT = "The harbour log names every ship that came in."
 
@@ -56,7 +55,7 @@ class WritersResult:
 
 def measure_writers(
     home: Path, *, processes: int, threads: int, seconds: float, recalls: float = 0.2, updates: float = 0.02,
-    notify: Notify = lambda _: None,
+    notify: OnProgress = lambda _: None,
 ) -> WritersResult:  # fmt: skip
     """Let clients work on ``home``, which should be new: ``processes`` of one client each, and ``threads`` in one more.
 
@@ -91,7 +90,7 @@ def measure_writers(
         )  # fmt: skip
 
 
-def _run(tasks: Sequence[Task], notify: Notify) -> list[Told]:
+def _run(tasks: Sequence[Task], notify: OnProgress) -> list[Told]:
     """Start all, let them go at once, hear what each did. Raises NacreError when one fails."""
     environ = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": tasks[0].home}
     command = [sys.executable, "-m", "benchmarks.load.writing_client"]

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from benchmarks.dataset import DATA
 from benchmarks.redaction.building import Sample
-from benchmarks.running import Notify
 from nacre.redact import Redactor
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 SCANNER = "kingfisher"
 PIECE_SIZES = (500, 20_000)
@@ -82,7 +81,7 @@ class RedactionResult:
 
 
 def measure(
-    samples: Sequence[Sample], notify: Notify = lambda _: None, *, with_scanner: bool = True
+    samples: Sequence[Sample], notify: OnProgress = lambda _: None, *, with_scanner: bool = True
 ) -> RedactionResult:
     """Measure redaction on a labelled set, and the independent scanner where it is on the path."""
     redactor = Redactor()
@@ -112,7 +111,7 @@ def is_gone(secret: str, text: str) -> bool:
     return secret[:most] not in text and secret[-most:] not in text
 
 
-def _own_outcome(samples: Sequence[Sample], redactor: Redactor, notify: Notify) -> Outcome:
+def _own_outcome(samples: Sequence[Sample], redactor: Redactor, notify: OnProgress) -> Outcome:
     right = []
     for number, sample in enumerate(samples):
         cleaned = redactor.redact(sample.text)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
-from benchmarks.running import Notify
 from nacre import embed, redact, storage, transcripts
 from nacre.errors import TranscriptUnreadable
 from nacre.home.home import Home, open_home
@@ -31,6 +30,7 @@ from nacre.parsing import parse
 from nacre.protocols import Embedder
 from nacre.settings import Settings, load_settings
 from nacre.text import passages as text
+from nacre.values.reports import OnProgress
 
 _FILLS_HOMES = (embed, embedding, ingesting, parse, redact, sharding, storage, text, transcripts)
 """Modules and packages whose code decides what a home holds."""
@@ -81,7 +81,7 @@ class RememberingEmbedder:
 
 
 def open_homes(
-    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: Notify
+    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: OnProgress
 ) -> Iterator[tuple[Haystack, Home]]:
     """Each haystack of a suite with its home, open; a home closes when the next one is asked for."""
     shelf.folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def open_homes(
             context.database.close()
 
 
-def _fill(context: Home, haystack: Haystack, folder: Path, notify: Notify) -> None:
+def _fill(context: Home, haystack: Haystack, folder: Path, notify: OnProgress) -> None:
     transcripts = folder / "transcripts"
     transcripts.mkdir(parents=True)
     for at, session in enumerate(haystack.sessions):

@@ -9,10 +9,9 @@ from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
-from benchmarks.running import Notify
 from nacre.protocols import Embedder
 from nacre.speed.measurement import percentile
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 Scores = Mapping[str, float]
 
@@ -51,7 +50,7 @@ class RetrievalResult:
 
 def measure(
     suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], *, ablations: bool = False,
-    questions: int | None = None, notify: Notify = lambda _: None,
+    questions: int | None = None, notify: OnProgress = lambda _: None,
 ) -> RetrievalResult:  # fmt: skip
     """Rank the turns of every haystack for its questions, in every way; ``questions`` takes that many, evenly."""
     variations = _variations(shelf, ablations=ablations)

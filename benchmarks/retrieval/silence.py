@@ -18,14 +18,13 @@ from benchmarks.figures import percent
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
-from benchmarks.running import Notify
 from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.platform.ids import Clock
 from nacre.protocols import Embedder
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.values.recall import Mode, RecallQuery, RecallResult
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _DEPTH = 10
 _BORDERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -77,7 +76,7 @@ class _Asked:
 
 def measure_silence(
     suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], absent: Sequence[Path],
-    notify: Notify = lambda _: None,
+    notify: OnProgress = lambda _: None,
 ) -> SilenceResult:  # fmt: skip
     """Ask everything that is there and everything that is not. Raises NotFound for a file that is no list."""
     from_files = [(path.stem, entry) for path in absent for entry in _read(path)]

@@ -55,7 +55,7 @@ from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.values.handoff import FlushReport, HandoffView
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
-from nacre.values.reports import IngestReport, StoreOutcome
+from nacre.values.reports import IngestReport, OnProgress, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import Speaker
 from nacre.views import Listed, Review, Step
@@ -118,7 +118,7 @@ class MemoryHome:
 
     def ingest(
         self, *paths: str | Path, extract: bool = True, vectors: bool = True,
-        on_progress: ingesting.OnProgress | None = None,
+        on_progress: OnProgress | None = None,
     ) -> IngestReport:  # fmt: skip
         """Read transcripts: the files and folders named, or all that discovery finds.
 

@@ -98,9 +98,9 @@ _SESSIONS = (
     Operation(
         "ingest", "ingestion.ingest:ingest", "ingestion.requests:IngestOptions", "values.reports:IngestReport", **_LONG
     ),
-    Operation("ingest-plan", "ingestion.ingest:plan", "ingestion.requests:IngestOptions", "values.reports:IngestPlan"),
+    Operation("ingest-plan", "ingestion.plan:plan", "ingestion.requests:IngestOptions", "values.reports:IngestPlan"),
     Operation(
-        "ingest-estimate", "ingestion.ingest:estimate", "ingestion.requests:IngestOptions",
+        "ingest-estimate", "ingestion.plan:estimate", "ingestion.requests:IngestOptions",
         "extraction.estimate:Estimate", takes_long=True,
     ),
     Operation("watch-survey", "watching.answers:survey", "watching.requests:SurveyRequest", "watching.survey:Survey"),

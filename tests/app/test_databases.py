@@ -15,7 +15,8 @@ import pytest
 
 from nacre.errors import InvalidInput
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest, plan
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.plan import plan
 from nacre.ingestion.requests import IngestOptions
 from nacre.storage.sqlite.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
 from nacre.values.reports import IngestReport

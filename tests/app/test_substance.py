@@ -17,7 +17,8 @@ from benchmarks.extraction.labels import load_labels
 from nacre.cli.root import cli
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
-from nacre.ingestion.ingest import estimate, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.plan import estimate
 from nacre.ingestion.requests import IngestOptions
 from nacre.spending.budget import costs
 from nacre.values.model_calls import Capabilities, Price

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from nacre.archive import operations, prune
-from nacre.archive.keep import Notify
 from nacre.archive.operations import Restored
 from nacre.archive.requests import PruneRequest, RestoreSessionRequest
 from nacre.home.home import Home
 from nacre.storage.archive import Archived
-from nacre.values.reports import Problem
+from nacre.values.reports import OnProgress, Problem
 
 
-def verify(home: Home, on_progress: Notify | None = None) -> list[Problem]:
+def verify(home: Home, on_progress: OnProgress | None = None) -> list[Problem]:
     """Damaged files of the archive."""
     return operations.verify(home, on_progress)[1]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -36,7 +36,7 @@ from nacre.transcripts.databases import SUFFIXES
 from nacre.transcripts.file_source import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of
 from nacre.transcripts.registry import adapter_of
 from nacre.values.cursor import Cursor
-from nacre.values.reports import ArchiveReport, Problem, Progress
+from nacre.values.reports import ArchiveReport, OnProgress, Problem, Progress
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
@@ -44,8 +44,6 @@ _MANY = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
 """In place of a time: what is archived is more than it should be, and is written anew."""
-
-Notify = Callable[[Progress], None]
 
 
 class _NotAsItIs(Exception):  # noqa: N818 - no error: another way is taken
@@ -71,7 +69,7 @@ def _working(home: Home) -> _Work:
     return _Work(home, Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
 
 
-def archive(home: Home, on_progress: Notify | None = None) -> ArchiveReport:
+def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
     """Archive what was read since this ran last, then prune as the settings say.
 
     Another process that is at it is left to it. Errors of one file are in the report, and the others go on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +22,8 @@ from nacre.platform import private_files
 from nacre.storage.archive import Archived
 from nacre.storage.sessions import StoredSession
 from nacre.transcripts.file_source import FINGERPRINT_BYTES, fingerprint_of
-from nacre.values.reports import Problem, Progress
+from nacre.values.reports import OnProgress, Problem, Progress
 from nacre.vault.layout import slugify
-
-Notify = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ def status(home: Home) -> ArchiveStatus:
     )  # fmt: skip
 
 
-def verify(home: Home, on_progress: Notify | None = None) -> tuple[int, list[Problem]]:
+def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
     """Read all that is archived and compare every checksum: how many packs there are, and what is wrong."""
     notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]

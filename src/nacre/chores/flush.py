@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from nacre.chores.kinds import do_waiting
-from nacre.chores.learn import OnProgress, learn_now
+from nacre.chores.learn import learn_now
 from nacre.chores.requests import FlushRequest
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories.scan import catch_up
 from nacre.storage.sessions import StoredSession
 from nacre.values.handoff import FlushReport
+from nacre.values.reports import OnProgress
 
 
 def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:

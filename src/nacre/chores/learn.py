@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
 from nacre.storage.sessions import StoredSession
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress
 
 VECTOR_SECONDS = 10.0
 """So long vectors are made; the next ingest goes on with them."""
-
-
-OnProgress = Callable[[Progress], None]
 
 
 def learn_now(

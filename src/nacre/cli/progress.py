@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.values.reports import OnProgress
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -68,7 +70,7 @@ def _setback(setback: Setback) -> str:
 
 
 @contextlib.contextmanager
-def shown(run: Run) -> Iterator[Callable[[Progress], None] | None]:
+def shown(run: Run) -> Iterator[OnProgress | None]:
     """Bars on standard error while the block runs; ``None`` where nobody watches."""
     if run.as_json or not sys.stderr.isatty():
         yield None

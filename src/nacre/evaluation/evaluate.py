@@ -19,7 +19,7 @@ from nacre.memories.store import get, list_active
 from nacre.retrieval.recall import recall
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, RecallResult
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.vault.layout import slugify
 
 DEFAULT_LIMIT = 10
@@ -171,7 +171,7 @@ def remove_query(file: Path, query_id: str) -> SavedQuery:
 
 def ask(
     home: Home, queries: Sequence[SavedQuery], *, limit: int = DEFAULT_LIMIT, budget: int = DEFAULT_BUDGET,
-    baseline: Baseline | None = None, notify: Callable[[Progress], None] = lambda _: None,
+    baseline: Baseline | None = None, notify: OnProgress = lambda _: None,
 ) -> list[Answer]:  # fmt: skip
     """Ask every query, and hold the answers against a baseline. ``budget`` (tokens) bounds what a session starts with.
 

@@ -31,7 +31,7 @@ from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
 from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
-from nacre.values.reports import ModelExtraction, Progress
+from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, Turn
 
 BATCH_MEMORIES = 500
@@ -65,7 +65,7 @@ class Lessons:
 
 
 def learn(
-    home: Home, notify: Callable[[Progress], None], *, in_chunks: bool = False, only: int | None = None,
+    home: Home, notify: OnProgress, *, in_chunks: bool = False, only: int | None = None,
     is_over: bool = False, run: Run | None = None,
 ) -> Lessons:  # fmt: skip
     """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from nacre.settings import Value
 from nacre.spending.models import NONE, model_for
 from nacre.values.candidate import Candidate
 from nacre.values.model_calls import Task
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Session, Speaker, Turn
 
 
@@ -33,7 +33,7 @@ class Proposal:
     asked: Extraction | None = None
 
 
-def propose(home: Home, wanted: ProposalRequest, notify: Callable[[Progress], None] = lambda _: None) -> list[Proposal]:
+def propose(home: Home, wanted: ProposalRequest, notify: OnProgress = lambda _: None) -> list[Proposal]:
     """Extract, and store nothing but the trace of what a model was asked.
 
     Raises NotFound, Conflict, TranscriptUnreadable; ModelRefused for a model that cannot be opened.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -28,7 +28,7 @@ from nacre.indexing.vectors import embed_pending
 from nacre.memories.scan import scan
 from nacre.memories.usage import fold_usage
 from nacre.storage.scrub import StoredTexts, TextTable
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.scrub import ScrubReport
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file, slugify
@@ -40,10 +40,8 @@ _COPIES = (".old", ".before-", ".bak")
 _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
 
-Notify = Callable[[Progress], None]
 
-
-def scrub(home: Home, options: ScrubOptions, notify: Notify = lambda _: None) -> ScrubReport:
+def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None) -> ScrubReport:
     """Look through everything that is stored and take out what the rules now know.
 
     Raises StoreBusy while another process writes or reads all the time, RepositoryUnusable where history is to be
@@ -98,7 +96,7 @@ def list_copies(home: Home) -> tuple[Path, ...]:
     )  # fmt: skip
 
 
-def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: Notify) -> None:
+def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: OnProgress) -> None:
     stored = StoredTexts(home.database)
     _scrub_turns(home, stored, tally.at("turns"), options, notify)
     for table in stored.tables():
@@ -115,7 +113,7 @@ def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: Not
 
 
 def _scrub_turns(
-    home: Home, stored: StoredTexts, tally: Tally, options: ScrubOptions, notify: Notify
+    home: Home, stored: StoredTexts, tally: Tally, options: ScrubOptions, notify: OnProgress
 ) -> None:  # fmt: skip
     total = sum(turns for _, _, turns, *_ in home.sessions.counts())
     done = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.health import checks, database, prove, restore_drill, traces
-from nacre.health.database import OnProgress
 from nacre.health.requests import (
     DoctorRequest,
     ProveRequest,
@@ -18,7 +17,7 @@ from nacre.health.requests import (
 from nacre.home.home import Home, open_home
 from nacre.home.lookup import projects
 from nacre.settings import Settings
-from nacre.values.reports import Check, IngestReport
+from nacre.values.reports import Check, IngestReport, OnProgress
 from nacre.values.trace import Trace
 from nacre.views import Overview, TraceView
 

@@ -22,12 +22,10 @@ from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.sqlite.database import Database
 from nacre.storage.sqlite.times import from_ms
-from nacre.values.reports import IngestReport, Problem, Progress
+from nacre.values.reports import IngestReport, OnProgress, Problem
 
 if TYPE_CHECKING:
     from nacre.storage.search.vectors import Vectors
-
-OnProgress = Callable[[Progress], None]
 
 
 _SIDE_FILES = ("", "-wal", "-shm")

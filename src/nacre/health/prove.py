@@ -11,9 +11,8 @@ from nacre.health.proofs.index import prove_database, prove_full_text, prove_vec
 from nacre.health.proofs.sessions import prove_transcripts
 from nacre.health.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
 from nacre.home.home import Home
-from nacre.ingestion.ingest import OnProgress
 from nacre.memories.scan import catch_up
-from nacre.values.reports import OK, Check
+from nacre.values.reports import OK, Check, OnProgress
 
 _PROOFS = (
     prove_database, prove_writes, prove_files, prove_links, prove_full_text, prove_vectors,

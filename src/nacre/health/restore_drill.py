@@ -10,17 +10,17 @@ from pathlib import Path
 from nacre.errors import NacreError
 from nacre.health.prove import as_check, prove
 from nacre.home.home import Home
-from nacre.portability.backup import Manifest, Notify, unpack
+from nacre.portability.backup import Manifest, unpack
 from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.values.recall import Mode, RecallQuery
-from nacre.values.reports import FAILURE, OK, WARNING, Check
+from nacre.values.reports import FAILURE, OK, WARNING, Check, OnProgress
 
 _COUNTED = ("memories", "projects", "sessions", "turns")
 
 
 def verify(
-    backup: Path, settings: Settings, open_home: Callable[[Settings], Home], on_progress: Notify | None = None
+    backup: Path, settings: Settings, open_home: Callable[[Settings], Home], on_progress: OnProgress | None = None
 ) -> list[Check]:
     """Restore a backup for a moment and prove it: hashes, database, counts, index against vault, git, a recall.
 

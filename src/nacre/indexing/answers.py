@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from nacre.home.home import Home
 from nacre.indexing import model_switch
 from nacre.indexing.model_switch import Plan, Trial
 from nacre.indexing.requests import ModelRequest, SwitchRequest
 from nacre.indexing.vectors import Embedded
-from nacre.values.reports import Progress
-
-OnProgress = Callable[[Progress], None]
+from nacre.values.reports import OnProgress, Progress
 
 
 def plan(home: Home, request: ModelRequest) -> Plan:

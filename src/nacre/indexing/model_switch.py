@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +26,7 @@ from nacre.spending.embedders import embedder_of
 from nacre.spending.embedding_consent import Place, asked, hold, place_of, say_yes, wants_yes
 from nacre.text.passages import count_tokens
 from nacre.values.model_calls import MILLION
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress
 
 if TYPE_CHECKING:
     from nacre.storage.search.vectors import Vectors
@@ -145,7 +145,7 @@ def try_one(home: Home, name: str) -> Trial:
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
-def switch(home: Home, name: str, notify: Callable[[Progress], None], *, forgets_old: bool = False) -> Embedded:
+def switch(home: Home, name: str, notify: OnProgress, *, forgets_old: bool = False) -> Embedded:
     """Set a model, make its vectors beside those in use, and exchange them; the old ones are kept, or forgotten then.
 
     That is a yes to where the texts go, these and those to come. An interruption loses little: :func:`resume`, the next
@@ -158,12 +158,12 @@ def switch(home: Home, name: str, notify: Callable[[Progress], None], *, forgets
     return made
 
 
-def resume(home: Home, notify: Callable[[Progress], None]) -> Embedded:
+def resume(home: Home, notify: OnProgress) -> Embedded:
     """Go on with the vectors that are missing; a yes, as :func:`switch` is one."""
     return embed_pending(say_yes(home, home.settings[_KEY]), notify, is_asked=True)
 
 
-def back(home: Home, notify: Callable[[Progress], None]) -> tuple[str, Embedded]:
+def back(home: Home, notify: OnProgress) -> tuple[str, Embedded]:
     """Go back to the model of before: at once where its vectors are kept. Returns its name in the settings.
 
     In the middle of going over to another, that is given up; what was made for it stays. Raises NotFound where nothing

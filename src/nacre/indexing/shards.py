@@ -17,7 +17,7 @@ from nacre.platform.locks import FileLock
 from nacre.storage.search.shard_build import Sharding
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import IDENTITY, ShardTurn
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 LOCK = "index.lock"
 _LARGEST = 250_000
@@ -31,8 +31,6 @@ _MOST_MOVED = 500
 
 _PATIENCE_SECONDS = 120.0
 
-Notify = Callable[[Progress], None]
-
 
 @dataclass(frozen=True, slots=True)
 class _Range:
@@ -43,7 +41,7 @@ class _Range:
     replaced: tuple[str, ...] = ()
 
 
-def fill_shards(home: Home, notify: Notify = lambda _: None) -> int:
+def fill_shards(home: Home, notify: OnProgress = lambda _: None) -> int:
     """Move the full text of turns into shards once there are enough, and mend shards; returns how many were made.
 
     Does nothing while another process does it. An interruption loses the shard that is being made.
@@ -95,7 +93,7 @@ def _is_due(home: Home) -> bool:
     return work.is_waiting(least) or bool(home.shards.unreadable()) or len(home.shards.moved()) > _MOST_MOVED
 
 
-def _fill(home: Home, notify: Notify) -> int:
+def _fill(home: Home, notify: OnProgress) -> int:
     work = Sharding(home.database)
     home.shards.sweep()
     wanted = [_Range(place.first, place.last, (place.name,)) for place in _to_mend(home)]

@@ -22,7 +22,7 @@ from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.spending.embedders import configured_embedder, embedder_in_use, embedder_of
 from nacre.spending.embedding_consent import asked, note_held, wants_yes
 from nacre.text.passages import pieces
-from nacre.values.reports import Progress, StoreOutcome
+from nacre.values.reports import OnProgress, Progress, StoreOutcome
 
 if TYPE_CHECKING:
     from nacre.storage.search.vectors import Vectors
@@ -53,7 +53,7 @@ class Embedded:
 
 
 def embed_pending(
-    home: Home, notify: Callable[[Progress], None], *, limit: int | None = None, seconds: float = math.inf,
+    home: Home, notify: OnProgress, *, limit: int | None = None, seconds: float = math.inf,
     is_asked: bool = False,
 ) -> Embedded:  # fmt: skip
     """Make the vectors that are missing: memories first, then turns. An interruption loses one step at most.
@@ -146,7 +146,7 @@ class _Work:
     """Makes vectors, and counts them."""
 
     def __init__(
-        self, home: Home, notify: Callable[[Progress], None], limit: int | None, deadline: float, *,
+        self, home: Home, notify: OnProgress, limit: int | None, deadline: float, *,
         is_asked: bool,
     ) -> None:  # fmt: skip
         self.done = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.ingestion import discovery
-from nacre.ingestion.ingest import read_jobs, unread
+from nacre.ingestion.ingest import read_changed, unread
 from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.reports import IngestReport
@@ -38,7 +38,7 @@ def read_files(home: Home, paths: list[Path]) -> IngestReport | None:
     jobs = unread(home, files)
     while len(jobs) > 1 and sum(job.unread for job in jobs) > _MOST_BYTES:
         jobs = jobs[1:]
-    return read_jobs(home, jobs) if jobs else None
+    return read_changed(home, jobs) if jobs else None
 
 
 def read_recent(home: Home) -> IngestReport | None:

@@ -4,70 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from nacre.archive.keep import archive, withhold
-from nacre.archive.pack_store import read_index
-from nacre.archive.reread import missing, read_archived
-from nacre.errors import NacreError
-from nacre.extraction.estimate import Estimate, estimate_learning, estimate_vectors, foresee
+from nacre.archive.keep import archive
+from nacre.extraction.estimate import foresee
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.change import Run, part_of
 from nacre.home.home import Home
 from nacre.home.operations import memories_in_entry
-from nacre.home.projects import resolve_project
 from nacre.indexing.shards import fill_shards
-from nacre.indexing.vectors import embed_pending, passages
+from nacre.indexing.vectors import embed_pending
 from nacre.ingestion import discovery
-from nacre.ingestion.exclusions import Exclusions
+from nacre.ingestion.read import jobs_for, read_archive, read_jobs
+from nacre.ingestion.read_tally import ReadTally
 from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
-from nacre.parsing.names import kept_name
-from nacre.parsing.parse import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files, recognise
-from nacre.storage.sessions import TurnBatch
+from nacre.parsing.parse import Job
 from nacre.storage.sqlite.times import to_ms
-from nacre.text.passages import count_tokens
 from nacre.tombstones.erasure import erase_bytes
-from nacre.tombstones.tombstones import Gate
-from nacre.transcripts.registry import is_guess
-from nacre.values.cursor import Cursor
-from nacre.values.reports import IngestPlan, IngestReport, Problem, Progress
-from nacre.values.session import Session, Turn
+from nacre.values.reports import IngestReport, OnProgress, Problem, Progress
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
-
-COMMIT_TURNS = 400
-"""Stored in 30 ms or so: for that long others wait who write."""
-
-_REST_SECONDS = 0.005
-
-OnProgress = Callable[[Progress], None]
-
-
-@dataclass(slots=True)
-class _Tallies:
-    files: int = 0
-    turns: int = 0
-    skipped: int = 0
-    unrecognised: int = 0
-    bytes_done: int = 0
-    bytes_read: int = 0
-    corrupt: int = 0
-    sessions: set[int] = field(default_factory=set)
-    left_out: set[Path] = field(default_factory=set)
-    withheld: set[Path] = field(default_factory=set)
-    """Files with something that the archive must not have, either."""
-
-    tools: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    problems: list[Problem] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
-    excluded: dict[str, str] = field(default_factory=dict)
-    """Why (``tool``, ``project`` or ``path``), by file or session."""
 
 
 def ingest(
@@ -78,135 +38,93 @@ def ingest(
     What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
     ends. One bad file never stops the others: it is in the report.
     """
-    if run:
-        return _ingest(home, run, options or IngestOptions(), on_progress)
-    with home.run("ingest") as own:
-        return _ingest(home, own, options or IngestOptions(), on_progress)
+    if run is None:
+        with home.run("ingest") as own:
+            return ingest(home, options, on_progress, run=own)
+    return _Ingest(home, run, options or IngestOptions(), on_progress or (lambda _: None)).complete()
 
 
-def _ingest(home: Home, run: Run, options: IngestOptions, on_progress: OnProgress | None) -> IngestReport:
-    started = time.perf_counter()
-    notify = on_progress or (lambda _: None)
-    began = home.now()
-    catch_up(home)
-    if not options.from_archive:  # a database that is being made anew may never take its place
-        fold_usage(home)
-    discovers = options.reads and (options.discover or not options.paths)
-    projects = discovery.projects_of(home)
-    findings = discovery.Findings([], [])
-    if options.reads:
-        findings = discovery.find(home, options.paths, with_discovery=discovers)
-        if options.puts_off:
-            findings = discovery.without_put_off(home, findings)
-    tallies = _Tallies(problems=findings.problems)
-    jobs = _jobs(home, findings.files, tallies, force=options.force)
-    if options.from_archive:
-        _read_archive(home, run, tallies, notify)
-    _read(home, run, jobs, tallies, notify)
-    if discovers and (met := discovery.projects_of(home) - projects):
-        beside = discovery.find_in_projects(home, met)
-        if options.puts_off:
-            beside = discovery.without_put_off(home, beside)
-        tallies.problems += beside.problems
-        _read(home, run, _jobs(home, beside.files, tallies, force=options.force), tallies, notify)
-    read_seconds = time.perf_counter() - started
-    learns = options.extract and home.settings["extraction.enabled"]
-    foreseen = foresee(home) if learns else None
-    if foreseen:
-        notify(Progress("learning", 0, 1, foreseen))
-    lessons = learn(home, notify, in_chunks=options.in_chunks, run=run) if learns else None
-    if options.paths and options.remember_paths and tallies.files:
-        _note_paths(home, run, options.paths, lessons.memories if lessons else ())
-    archived = archive(home, notify)
-    made = embed_pending(home, notify, seconds=_most_seconds(options)) if options.vectors else None
-    fill_shards(home, notify)
-    erase_bytes(home)
-    report = IngestReport(
-        files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
-        memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
-        skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
-        left_out=len(tallies.left_out), bytes_read=tallies.bytes_read,
-        read_seconds=read_seconds, seconds=time.perf_counter() - started, foreseen=foreseen,
-        vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
-        vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
-        corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
-        empty=tuple(tallies.empty), problems=(*tallies.problems, *_undecided(lessons)),
-        decided=lessons.decided if lessons else {},
-        extraction=lessons.by_model if lessons else None,
-    )  # fmt: skip
-    home.sessions.save_ingest(
-        home.ids(), to_ms(began) or 0, to_ms(home.now()) or 0, files=report.files, sessions=report.sessions,
-        turns=report.turns, memories=len(report.memories), skipped=report.skipped,
-    )  # fmt: skip
-    return report
+class _Ingest:
+    """One run: its stages, and what they found."""
+
+    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
+        self._home = home
+        self._run = run
+        self._options = options
+        self._notify = notify
+        self._tally = ReadTally()
+
+    def complete(self) -> IngestReport:
+        """Go through all stages."""
+        began, started = self._home.now(), time.perf_counter()
+        catch_up(self._home)
+        if not self._options.from_archive:  # a database that is being made anew may never take its place
+            fold_usage(self._home)
+        self._read()
+        report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = self._learn(report)
+        self._note_paths(report)
+        report = replace(report, archived=archive(self._home, self._notify))
+        report = self._embed(report)
+        fill_shards(self._home, self._notify)
+        erase_bytes(self._home)
+        self._home.sessions.save_ingest(
+            self._home.ids(), to_ms(began) or 0, to_ms(self._home.now()) or 0, files=report.files,
+            sessions=report.sessions, turns=report.turns, memories=len(report.memories), skipped=report.skipped,
+        )  # fmt: skip
+        return replace(report, seconds=time.perf_counter() - started)
+
+    def _read(self) -> None:
+        """Read the archive where it is wanted, then files, then those of projects that were met in them."""
+        options, home = self._options, self._home
+        discovers = options.reads and (options.discover or not options.paths)
+        found = discovery.find(home, options.paths, with_discovery=discovers) if options.reads else None
+        known = discovery.projects_of(home)
+        jobs = self._jobs(found)
+        if options.from_archive:
+            read_archive(home, self._run, self._tally, self._notify)
+        read_jobs(home, self._run, jobs, self._tally, self._notify)
+        if discovers and (met := discovery.projects_of(home) - known):
+            jobs = self._jobs(discovery.find_in_projects(home, met))
+            read_jobs(home, self._run, jobs, self._tally, self._notify)
+
+    def _jobs(self, found: discovery.Findings | None) -> list[Job]:
+        if found is None:
+            return []
+        if self._options.puts_off:
+            found = discovery.without_put_off(self._home, found)
+        self._tally.problems += found.problems
+        return jobs_for(self._home, found.files, self._tally, force=self._options.force)
+
+    def _learn(self, report: IngestReport) -> IngestReport:
+        """Learn memories from what waits, where that is wanted."""
+        if not (self._options.extract and self._home.settings["extraction.enabled"]):
+            return report
+        foreseen = foresee(self._home)
+        if foreseen:
+            self._notify(Progress("learning", 0, 1, foreseen))
+        lessons = learn(self._home, self._notify, in_chunks=self._options.in_chunks, run=self._run)
+        return replace(
+            report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
+            decided=lessons.decided, extraction=lessons.by_model, problems=(*report.problems, *_undecided(lessons)),
+        )  # fmt: skip
+
+    def _note_paths(self, report: IngestReport) -> None:
+        options = self._options
+        if options.paths and options.remember_paths and report.files:
+            _note_paths(self._home, self._run, options.paths, report.memories)
+
+    def _embed(self, report: IngestReport) -> IngestReport:
+        """Make the vectors that are missing, where they are wanted."""
+        if not self._options.vectors:
+            return report
+        most = self._options.vector_seconds
+        made = embed_pending(self._home, self._notify, seconds=math.inf if most is None else most)
+        return replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note)
 
 
-def _undecided(lessons: Lessons | None) -> Iterator[Problem]:
-    for note in lessons.notes if lessons else ():
-        yield Problem("dedup", f"{note}; the rules decided")
-
-
-def plan(home: Home, options: IngestOptions) -> IngestPlan:
-    """What :func:`ingest` would read, by size and by what files look like; changes nothing. Raises NotFound."""
-    findings = discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
-    tallies = _Tallies(problems=findings.problems)
-    unread = 0
-    for job in _jobs(home, findings.files, tallies, force=options.force):
-        try:
-            adapter = recognise(job)
-        except NacreError as error:
-            told = error.message.removeprefix(f"{job.path} ")
-            tallies.problems.append(Problem(str(job.path), told, error.hint))
-            continue
-        if adapter is None:
-            tallies.unrecognised += 1
-        elif adapter.tool in home.settings["ingest.exclude_tools"]:
-            tallies.excluded[str(job.path)] = "tool"
-        else:
-            tallies.tools[adapter.tool] += 1
-            unread += job.size if adapter.whole else job.unread
-    return IngestPlan(
-        files=tallies.tools.total(), bytes=unread, tools=dict(tallies.tools),
-        skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
-        excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
-    )  # fmt: skip
-
-
-def estimate(home: Home, options: IngestOptions) -> Estimate:
-    """What learning would cost if models did it, from what waits and from what is not read yet; stores nothing.
-
-    Raises NotFound for a path that does not exist.
-    """
-    findings = discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
-    problems = list(findings.problems)
-    jobs = _jobs(home, findings.files, _Tallies(), force=options.force)
-    said = 0
-
-    def counted() -> Iterator[tuple[Session, Sequence[Turn]]]:
-        nonlocal said
-        for session, turns in _unstored(home, jobs, problems):
-            said += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
-            yield session, turns
-
-    found = estimate_learning(home, counted(), problems)
-    return replace(found, vectors=estimate_vectors(home, said))
-
-
-def _unstored(
-    home: Home, jobs: Sequence[Job], problems: list[Problem]
-) -> Iterator[tuple[Session, Sequence[Turn]]]:  # fmt: skip
-    """Sessions of transcripts, one file after another; nothing of them is kept."""
-    exclusions = Exclusions(home)
-    gate = Gate(home)
-    sessions: dict[Session, list[Turn]] = {}
-    for event in read_files(jobs, home.redactor, exclusions.tools):
-        if isinstance(event, FileFailed):
-            problems += [event.problem] if event.problem else []
-        elif isinstance(event, FileDone):
-            yield from sessions.items()
-            sessions = {}
-        elif not exclusions.reason(event.session) and gate.admits(event.session):
-            sessions.setdefault(event.session, []).extend(event.turns)
+def _undecided(lessons: Lessons) -> list[Problem]:
+    return [Problem("dedup", f"{note}; the rules decided") for note in lessons.notes]
 
 
 def named_before(home: Home) -> set[Path]:
@@ -230,226 +148,20 @@ def _note_paths(home: Home, run: Run | None, paths: Sequence[Path], memories: Se
             change.explain(None if memories else f"{fresh[0]} was read")
 
 
-def _most_seconds(options: IngestOptions) -> float:
-    return math.inf if options.vector_seconds is None else options.vector_seconds
-
-
-def _jobs(home: Home, files: Sequence[discovery.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:
-    jobs = []
-    for file in files:
-        known = _cursor(home, file.path)
-        if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
-            tallies.skipped += 1
-            continue
-        tool, cursor = known if known and not force else (None, None)
-        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named, file.is_expected, file.mtime_ns))
-    return jobs
-
-
-def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Where the reading of a file ended. Names are looked at for secrets only where the name itself is not known."""
-    known = home.sessions.cursor(str(path))
-    kept = str(path) if known else kept_name(home.redactor, str(path))
-    return known or (home.sessions.cursor(kept) if kept != str(path) else None)
-
-
-def _read(home: Home, run: Run | None, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
-    home.database.relax()
-    try:
-        _read_and_store(home, run, jobs, tallies, notify)
-    finally:
-        home.database.tighten()
-
-
-def _read_and_store(home: Home, run: Run | None, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
-    total = sum(job.size for job in jobs)
-    exclusions = Exclusions(home)
-    events = _events(home, jobs, exclusions)
-
-    def tell(seconds: float) -> None:
-        rate = tallies.bytes_done / 1_000_000 / seconds
-        note = f"{tallies.files:,} of {len(jobs):,} files, {tallies.turns:,} turns, {rate:.0f} MB/s"
-        notify(Progress("reading", tallies.bytes_done, total, note))
-
-    _store_all(home, run, events, exclusions, tallies, tell)
-    notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
-
-
-def _read_archive(home: Home, run: Run | None, tallies: _Tallies, notify: OnProgress) -> None:
-    """What the archive has and no transcript tells any more: first, for it is older than what is told."""
-    tallies.problems += [Problem("archive", told, "nacre archive verify") for told in read_index(home)]
-    states = missing(home)
-    exclusions = Exclusions(home)
-    home.database.relax()
-    try:
-        wanted = [state for state in states if state.tool not in exclusions.tools]
-        tell = lambda _: notify(Progress("reading", tallies.turns, tallies.turns, "the archive"))  # noqa: E731
-        _store_all(home, run, read_archived(home, wanted), exclusions, tallies, tell)
-    finally:
-        home.database.tighten()
-    held_back = tallies.left_out | tallies.withheld
-    with home.database.transaction():
-        withhold(home, [(state.tool, state.path) for state in states if Path(state.path) in held_back])
-    tallies.files += len(states)
-
-
-def _store_all(
-    home: Home, run: Run | None, events: Iterable[Event], exclusions: Exclusions, tallies: _Tallies,
-    tell: Callable[[float], None],
-) -> None:  # fmt: skip
-    started = time.perf_counter()
-    gate = Gate(home)
-    pending: list[Batch | FileDone] = []
-    waiting = 0
-    stored_at = 0.0
-    for event in events:
-        if isinstance(event, FileFailed):
-            _count_failed(event, tallies)
-        elif isinstance(event, Batch) and (why := exclusions.reason(event.session)):
-            tallies.excluded[event.session.id] = why
-            tallies.withheld.add(event.path)
-        else:
-            pending.append(event)
-            waiting += len(event.turns) if isinstance(event, Batch) else 1
-        if waiting >= COMMIT_TURNS:
-            # Who waits for the lock asks again every few milliseconds.
-            time.sleep(max(0.0, stored_at + _REST_SECONDS - time.perf_counter()))
-            _store(home, run, pending, tallies, gate)
-            pending, waiting = [], 0
-            stored_at = time.perf_counter()
-            tell(stored_at - started)
-    _store(home, run, pending, tallies, gate)
-
-
-def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
-    settings = home.settings
-    processes = count_processes(jobs, settings["ingest.workers"])
-    if processes == 1:
-        return read_files(jobs, home.redactor, exclusions.tools)
-    from nacre.parsing.wire import Setup  # 20 ms that pay where much is to be read
-    from nacre.parsing.workers import read_in_processes
-
-    setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]), tuple(exclusions.tools))
-    return read_in_processes(jobs, home.redactor, setup, processes)
-
-
-def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
-    tallies.bytes_done += event.size
-    if event.is_excluded:
-        tallies.excluded[str(event.path)] = "tool"
-    elif event.is_own:
-        tallies.excluded[str(event.path)] = "nacre's own call"
-    elif event.problem:
-        tallies.problems.append(event.problem)
-    else:
-        tallies.unrecognised += 1
-        tallies.empty += [str(event.path)] if event.is_empty else []
-
-
-def _store(home: Home, run: Run | None, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
-    gate.refresh()
-    batches = [event for event in events if isinstance(event, Batch)]
-    sessions = dict.fromkeys(batch.session for batch in batches if gate.admits(batch.session))
-    projects = {session: resolve_project(home, session, run=run) for session in sessions}
-    told = {batch.session: batch.project for batch in batches if batch.project}
-    projects |= {session: project for session, project in told.items() if session in projects}
-    with home.database.transaction():
-        gate.refresh()  # what was forgotten just now stays away
-        touched: set[int] = set()
-        waiting: list[TurnBatch] = []
-
-        def flush() -> None:
-            _add_turns(home, waiting, tallies)
-            waiting.clear()
-            home.sessions.refresh(sorted(touched))
-            touched.clear()
-
-        for event in events:
-            home.database.yield_write_lock(flush)
-            if isinstance(event, Batch):
-                touched |= _store_batch(home, event, projects, tallies, gate, waiting)
-            else:
-                touched |= _forget_gone(home, event, flush)
-                _save_cursor(home, event, leaves_out=event.path in tallies.left_out)
-                if event.path in tallies.left_out or event.path in tallies.withheld:
-                    withhold(home, [(event.tool, kept_name(home.redactor, str(event.path)))])
-        flush()
-    for event in events:
-        if isinstance(event, FileDone):
-            tallies.files += 1
-            tallies.bytes_done += event.size
-            tallies.bytes_read += event.bytes_read
-            tallies.tools[event.tool] += 1
-            tallies.unknown.update(event.tally.unknown)
-            tallies.corrupt += event.tally.corrupt + event.tally.oversized
-
-
-def _forget_gone(home: Home, done: FileDone, flush: Callable[[], None]) -> set[int]:
-    """Forget what a file does not hold any more, or only seemed to hold; returns the rows of sessions it touched."""
-    name = kept_name(home.redactor, str(done.path))
-    known = home.sessions.cursor(name)
-    touched: set[int] = set()
-    if known and known[0] != done.tool and is_guess(known[0]):
-        flush()
-        touched |= home.sessions.retain(known[0], name, {})
-    if done.present is not None:
-        flush()
-        touched |= home.sessions.retain(done.tool, name, done.present)
-    return touched
-
-
-def _store_batch(
-    home: Home, batch: Batch, projects: Mapping[Session, str | None], tallies: _Tallies, gate: Gate,
-    waiting: list[TurnBatch],
-) -> set[int]:  # fmt: skip
-    """Store a session, and let its turns wait, without what was forgotten; returns the sessions that it touched."""
-    session = batch.session
-    if session not in projects or not gate.admits(session):
-        tallies.left_out.add(batch.path)
-        return set()
-    turns = gate.admitted(session, projects[session], batch.turns)
-    titled = gate.titled(session)
-    if len(turns) < len(batch.turns) or titled != session:
-        tallies.left_out.add(batch.path)
-        if not turns and not home.sessions.find(session.id):
-            return set()
-    row = home.sessions.upsert(titled, project=projects[session], file=kept_name(home.redactor, str(batch.path)))
-    if turns:
-        waiting.append((session.tool, row, turns))
-    return {row}
-
-
-def _add_turns(home: Home, batches: Sequence[TurnBatch], tallies: _Tallies) -> None:
-    for (_, row, _), added in zip(batches, home.sessions.add_batches(batches), strict=True):
-        tallies.turns += added
-        if added:
-            tallies.sessions.add(row)
-
-
-def _save_cursor(home: Home, done: FileDone, *, leaves_out: bool) -> None:
-    """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
-    cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
-    goes_on = done.present is None and done.bytes_read < done.cursor.size
-    home.sessions.save_cursor(kept_name(home.redactor, str(done.path)), done.tool, cursor, done.tally, goes_on=goes_on)
-
-
 def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
     """Those of some files that changed since they were read, or never were."""
-    return _jobs(home, files, _Tallies(), force=False)
+    return jobs_for(home, files, ReadTally())
 
 
-def read_jobs(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
-    """Make just these files searchable: nothing is learned yet. ``named`` paths are noted in the ledger, as in an
-    ingest."""
+def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
+    """Make just these files searchable: nothing is learned yet.
+
+    ``named`` paths are noted in the ledger, as in an ingest.
+    """
     started = time.perf_counter()
-    tallies = _Tallies()
-    _read(home, None, jobs, tallies, lambda _: None)
-    if named and tallies.files:
+    tally = ReadTally()
+    read_jobs(home, None, jobs, tally, lambda _: None)
+    if named and tally.files:
         _note_paths(home, None, named, ())
     seconds = time.perf_counter() - started
-    return IngestReport(
-        files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns, bytes_read=tallies.bytes_read,
-        skipped=tallies.unrecognised, unrecognised=tallies.unrecognised, read_seconds=seconds, seconds=seconds,
-        tools=dict(tallies.tools), unknown=dict(tallies.unknown), corrupt=tallies.corrupt,
-        excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
-    )  # fmt: skip
+    return IngestReport(**tally.in_report(), read_seconds=seconds, seconds=seconds)

@@ -5,28 +5,29 @@ from __future__ import annotations
 from nacre.home.home import Home
 from nacre.portability import backup, exporting, importing
 from nacre.portability.backup import BackupReport, RestoreReport
-from nacre.portability.exporting import ExportReport, Notify
+from nacre.portability.exporting import ExportReport
 from nacre.portability.importing import ImportReport
 from nacre.portability.requests import BackupRequest, ExportRequest, ImportOptions, RestoreRequest
 from nacre.settings import Settings
+from nacre.values.reports import OnProgress
 
 
-def export(home: Home, request: ExportRequest, on_progress: Notify | None = None) -> ExportReport:
+def export(home: Home, request: ExportRequest, on_progress: OnProgress | None = None) -> ExportReport:
     """Write everything into one file that others can read. Raises Conflict where it exists."""
     return exporting.export(home, request.target, request, overwrite=request.overwrite, on_progress=on_progress)
 
 
-def import_(home: Home, request: ImportOptions, on_progress: Notify | None = None) -> ImportReport:
+def import_(home: Home, request: ImportOptions, on_progress: OnProgress | None = None) -> ImportReport:
     """Take in what another memory or an account's export holds. Raises NotFound, InvalidInput."""
     return importing.carry_out(home, importing.plan_import(home, request), on_progress)
 
 
-def back_up(home: Home, request: BackupRequest, on_progress: Notify | None = None) -> BackupReport:
+def back_up(home: Home, request: BackupRequest, on_progress: OnProgress | None = None) -> BackupReport:
     """Back up the whole home. Raises Conflict where the file exists."""
     return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
 
 
-def restore(settings: Settings, request: RestoreRequest, on_progress: Notify | None = None) -> RestoreReport:
+def restore(settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None) -> RestoreReport:
     """Bring a backup back as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
     target = request.target or settings.home
     return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)

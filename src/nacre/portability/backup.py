@@ -15,7 +15,7 @@ import stat
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -34,7 +34,7 @@ from nacre.platform.locks import FileLock
 from nacre.platform.zips import BROKEN
 from nacre.storage.sqlite.snapshot import Snapshot
 from nacre.values.codec import stamp
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.vault.layout import GIT_FOLDER
 
 FORMAT, VERSION = "nacre-backup", 1
@@ -54,7 +54,6 @@ _SKIPPED_FILES = frozenset({"daemon.sock", "mcp.token"})
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
-Notify = Callable[[Progress], None]
 Place = tuple[int, int, int, int]
 
 
@@ -105,14 +104,14 @@ class RestoreReport:
 class _Writing:
     home: Home
     archive: zipfile.ZipFile
-    notify: Notify
+    notify: OnProgress
     files: dict[str, Kept] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def create(
-    home: Home, target: Path, *, overwrite: bool = False, on_progress: Notify | None = None
+    home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
 ) -> BackupReport:  # fmt: skip
     """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten."""
     target = target.expanduser().absolute()
@@ -277,7 +276,7 @@ def read_manifest(backup: Path) -> Manifest:
 
 
 def restore(
-    backup: Path, home: Path, *, replace: bool = False, on_progress: Notify | None = None
+    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
 ) -> RestoreReport:  # fmt: skip
     """Bring a backup back as a home. The one that is there is kept aside, and only with ``replace`` touched at all.
 
@@ -300,7 +299,7 @@ def restore(
             shutil.rmtree(fresh)
 
 
-def unpack(backup: Path, folder: Path, notify: Notify) -> Manifest:
+def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
     """Write a backup's files into a new folder and prove every hash. Raises InvalidInput, Unavailable."""
     with _opened(backup) as archive:
         manifest = _manifest(backup, archive)

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,15 +29,13 @@ from nacre.values import portable
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Turn
 from nacre.vault import ledger
 from nacre.vault.document import to_front
 from nacre.vault.layout import LEDGER, OWN_PAGES
 
 _ALL = 1_000_000_000
-
-Notify = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Parcel:
 
 def export(
     home: Home, target: Path | BinaryIO, options: ExportOptions | None = None, *, overwrite: bool = False,
-    on_progress: Notify | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ExportReport:  # fmt: skip
     """Write everything to a file, or to a stream. The home is read as it is at one moment.
 
@@ -163,7 +161,7 @@ class _Lines:
         self.put(portable.TRAILER, {"lines": lines, "sha256": digest, "counts": counts})
 
 
-def _write_lines(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[dict[str, int], int]:
     lines, clean = _Lines(file), parcel.home.redactor.clean
     lines.put(portable.HEADER, _header(parcel))
     for path, document in parcel.pages:
@@ -246,12 +244,12 @@ def _told(counts: Counter[str]) -> dict[str, int]:
     return {name: counts[name] for name in names}
 
 
-def _write_markdown(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+def _write_markdown(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[dict[str, int], int]:
     size = write_page(parcel.home.now(), parcel.memories, _talk(parcel, notify), file)
     return _told(_counted(parcel, ledger_entries=False)), size
 
 
-def _write_archive(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+def _write_archive(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[dict[str, int], int]:
     documents = [*parcel.pages, *_documents(parcel)]
     documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
     size = write_zip(documents, _talk(parcel, notify), file)
@@ -268,7 +266,7 @@ def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
                 yield clean(path), clean(text)
 
 
-def _talk(parcel: Parcel, notify: Notify) -> Iterator[tuple[StoredSession, list[Turn]]]:
+def _talk(parcel: Parcel, notify: OnProgress) -> Iterator[tuple[StoredSession, list[Turn]]]:
     for done, stored in enumerate(parcel.sessions):
         yield stored, parcel.turns(stored)
         notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))

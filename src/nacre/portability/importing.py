@@ -7,7 +7,7 @@ ends nothing that is there, and brings neither ledger nor project pages nor sess
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -33,7 +33,7 @@ from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
 from nacre.storage.usage import Usage
 from nacre.values.memory import MAX_BODY_BYTES, Link, Memory
-from nacre.values.reports import IngestReport, Progress
+from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.session import Trust
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
@@ -44,8 +44,6 @@ BATCH = 20
 _ENTRIES = 50
 _CANDIDATES = 12
 _ENDING = frozenset({SUPERSEDES, "contradicts"})
-
-Notify = Callable[[Progress], None]
 
 
 class Action(StrEnum):
@@ -137,13 +135,13 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     return plan
 
 
-def carry_out(home: Home, plan: ImportPlan, on_progress: Notify | None = None) -> ImportReport:
+def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
     """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import."""
     with home.run("import", why=_why(plan)) as run:
         return _carry_out(home, run, plan, on_progress)
 
 
-def _carry_out(home: Home, run: Run, plan: ImportPlan, on_progress: Notify | None) -> ImportReport:
+def _carry_out(home: Home, run: Run, plan: ImportPlan, on_progress: OnProgress | None) -> ImportReport:
     notify = on_progress or (lambda _: None)
     report = ImportReport()
     _write_pages(home, run, plan, report)
@@ -302,7 +300,7 @@ def _origin(memory: Memory) -> dict[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
+def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
     todo = [step for step in plan.steps if step.action in (Action.ADD, Action.UPDATE, Action.TRUST)]
     repeated = repetitions(home, [step.memory for step in todo if step.action is Action.ADD])
     same: dict[str, str] = {}
@@ -388,7 +386,7 @@ def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
     return (item for item in source.read(tree) if isinstance(item, Talk))
 
 
-def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
+def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
     """Sessions that are not here yet; nothing is learned from them: what they taught comes with the memories."""
     for talk in _talks(open_tree(plan.options.path, home.redactor.clean), plan.source):
         if home.sessions.find(talk.session.id):

@@ -7,7 +7,7 @@ import math
 from nacre.home.home import Home
 from nacre.review import claims, conflicts, queue
 from nacre.review.claims import Backfill, Estimate
-from nacre.review.contradictions import JudgeReport, OnProgress, judge_waiting
+from nacre.review.contradictions import JudgeReport, judge_waiting
 from nacre.review.requests import (
     BackfillRequest,
     EstimateClaimsRequest,
@@ -17,6 +17,7 @@ from nacre.review.requests import (
     ReviewRetireRequest,
 )
 from nacre.values.memory import Memory
+from nacre.values.reports import OnProgress
 from nacre.views import Pair, Waiting
 
 

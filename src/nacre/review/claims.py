@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -19,10 +19,8 @@ from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
 from nacre.values.memory import Claim, Memory
 from nacre.values.model_calls import Prompt, Task, Tokens
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.trace import TraceKind
-
-OnProgress = Callable[[Progress], None]
 
 CLAIMED = "claim"
 """What the ledger calls the writing of claims."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,10 +32,8 @@ from nacre.storage.claims import Due, Judged
 from nacre.storage.sqlite.times import to_ms
 from nacre.values.memory import Claim, Link, Memory
 from nacre.values.model_calls import Task
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.vault import ledger
-
-OnProgress = Callable[[Progress], None]
 
 JUDGE = "judge"
 """What the ledger calls an operation of a model that judges."""

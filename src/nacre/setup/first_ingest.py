@@ -8,7 +8,8 @@ from pathlib import Path
 
 from nacre.extraction.estimate import Estimate
 from nacre.home.home import Home
-from nacre.ingestion import discovery, ingest
+from nacre.ingestion import discovery
+from nacre.ingestion import plan as planning
 from nacre.ingestion.requests import IngestOptions
 from nacre.spending.models import NONE
 
@@ -32,10 +33,10 @@ class FirstReading:
 def look(home: Home) -> FirstReading:
     """What can be read; stores nothing."""
     options = IngestOptions()
-    plan = ingest.plan(home, options)
+    plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
     found = discovery.find(home, (), with_discovery=True).files
     recent = tuple(file.path for file in found if file.mtime_ns >= since)
     has_model = home.settings["models.default"] != NONE and plan.files > 0
-    estimate = ingest.estimate(home, options) if has_model else None
+    estimate = planning.estimate(home, options) if has_model else None
     return FirstReading(plan.files, plan.bytes, recent if len(recent) < len(found) else (), estimate)

@@ -13,7 +13,7 @@ from typing import Literal
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
 from nacre.ingestion import discovery
-from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
 from nacre.setup import examples
@@ -21,7 +21,7 @@ from nacre.storage.search.full_text import browse_memories
 from nacre.transcripts.registry import get_adapter
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery, RecallResult
-from nacre.values.reports import IngestReport
+from nacre.values.reports import IngestReport, OnProgress
 
 SECONDS_FOR_VECTORS = 20.0
 """How long a first look may take over vectors; ``nacre ingest`` goes on with the rest."""

@@ -16,7 +16,7 @@ from nacre.platform.ids import content_hash
 from nacre.spending.embedders import configured_embedder
 from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Turn
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
         copy += 1
 
 
-def multiply_turns(home: Home, turns: int, notify: Callable[[Progress], None]) -> int:
+def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
     """Repeat a home's sessions under new ids until it has so many turns; returns how many it has."""
     sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     originals = [(stored, [found.turn for found in home.sessions.turns_of(stored.row)]) for stored in sessions]
@@ -83,7 +83,7 @@ def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) ->
     return added
 
 
-def scatter_vectors(home: Home, notify: Callable[[Progress], None], origins: Origins | None = None) -> int:
+def scatter_vectors(home: Home, notify: OnProgress, origins: Origins | None = None) -> int:
     """Give every turn that waits for vectors passages of its own; returns how many passages there are.
 
     A passage that is repeated is kept once: repeated turns would share a few vectors, and the scan would be cheaper

@@ -27,14 +27,12 @@ from nacre.speed.material import copy_tree, draw_questions, multiply_turns, scat
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.filters import SessionFilter
 from nacre.values.recall import Mode, RecallQuery
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 
 _QUESTIONS = 100
 _REPETITIONS = 7
 _RECALLED_TURNS = 3
 _MEMORIES = 1_500
-
-Notify = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ NOTE = (
 
 
 def measure(
-    transcripts: Path, folder: Path, *, megabytes: int, turns: int, notify: Notify = lambda _: None
+    transcripts: Path, folder: Path, *, megabytes: int, turns: int, notify: OnProgress = lambda _: None
 ) -> SpeedResult:
     """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFound."""
     tree = folder / "transcripts"
@@ -175,7 +173,7 @@ def _ingest(
     )
 
 
-def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
+def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: OnProgress) -> Latency:
     def ask(question: str) -> None:
         recall(home, RecallQuery(question, mode=mode, turns=_RECALLED_TURNS, update=False))
 
@@ -184,7 +182,7 @@ def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: Notify) -
 
 
 def _contexts(
-    home: Home, folder: str | None, questions: Sequence[str], notify: Notify
+    home: Home, folder: str | None, questions: Sequence[str], notify: OnProgress
 ) -> tuple[Latency, ...]:  # fmt: skip
     def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
         def ask(question: str) -> None:

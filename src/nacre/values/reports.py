@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nacre.values.memory import Memory
@@ -19,6 +20,10 @@ class Progress:
     done: int
     total: int
     note: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+"""Is called now and then with how far a long operation is."""
 
 
 @dataclass(frozen=True, slots=True)

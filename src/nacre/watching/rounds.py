@@ -16,11 +16,11 @@ import msgspec
 
 from nacre.extraction.learn import QUIET
 from nacre.home.home import Home
-from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.link.start import environment_of, program
 from nacre.settings import Settings
-from nacre.values.reports import IngestReport
+from nacre.values.reports import IngestReport, OnProgress
 from nacre.watching.requests import RoundRequest
 
 VECTOR_SECONDS = 20.0

@@ -21,7 +21,7 @@ from nacre.errors import NacreError
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.discovery import FoundFile
-from nacre.ingestion.ingest import read_jobs, unread
+from nacre.ingestion.ingest import read_changed, unread
 from nacre.parsing.parse import Job
 from nacre.storage.sqlite.times import to_ms
 from nacre.transcripts.databases import SUFFIXES as DATABASES
@@ -242,7 +242,7 @@ class Watcher:
             self._has_much = True
             self._pace.learn_soon(time.monotonic())
         elif jobs:
-            report = read_jobs(home, jobs, self._unnoted)
+            report = read_changed(home, jobs, self._unnoted)
             self._unnoted = () if report.files else self._unnoted
             self._account(home, findings.files, jobs, report)
 

@@ -14,6 +14,7 @@ from nacre.cli.home.ingest_report import ingest_record, plan_record, render_inge
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 from nacre.ingestion import ingest as ingesting
+from nacre.ingestion import plan as planning
 from nacre.ingestion.requests import IngestOptions
 
 
@@ -44,12 +45,12 @@ def ingest(
     """
     options = IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
     if dry_run:
-        plan = ingesting.plan(run.home, options)
+        plan = planning.plan(run.home, options)
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
         return
     if estimate:
-        found = ingesting.estimate(run.home, options)
+        found = planning.estimate(run.home, options)
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return

@@ -9,13 +9,13 @@ from nacre.errors import NacreError
 from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.ingestion.discovery import footprint
-from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.parsing.parse import opened, parsed
 from nacre.storage.sessions import SeenFile, turn_identity
 from nacre.storage.soundness import Soundness
 from nacre.transcripts.registry import get_adapter
-from nacre.values.reports import Progress
+from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Session, Turn
 
 SAMPLE = 20
