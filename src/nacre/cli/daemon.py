@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
 from nacre.cli.run import Run
 from nacre.link.client import Away, Refused, ask_whole
 from nacre.platform import json_values
-
-if TYPE_CHECKING:
-    from nacre.views import Place
 
 _SECONDS = 5.0
 
@@ -46,35 +41,3 @@ def ask_daemon(run: Run, operation: str, request: object, result: type[Result]) 
     run.warnings += notes.warnings
     run.problems += notes.problems
     return found
-
-
-def ask(run: Run, operation: str, request: object) -> Any:
-    """What an operation of the catalogue answers to its request: in the daemon where one is up, else in this process.
-
-    Raises what the operation raises.
-    """
-    from nacre.catalogue import CATALOGUE  # msgspec and the values: commands that ask nothing go without
-
-    entry = CATALOGUE[operation]
-    found = ask_daemon(run, operation, request, entry.result)
-    return entry.run(run.home, request) if found is None else found
-
-
-def place_of(run: Run, name: str | None) -> Place:
-    """The project that a name, an alias or ``.`` for the folder nacre runs in means; see ``place`` of the catalogue."""
-    from nacre.home.requests import PlaceRequest
-
-    with suppress(FileNotFoundError):  # the folder was deleted
-        return cast("Place", ask(run, "place", PlaceRequest(name=name, folder=str(Path.cwd()))))
-    return cast("Place", ask(run, "place", PlaceRequest(name=name)))
-
-
-def is_empty(run: Run) -> bool:
-    """Whether there is nothing to recall from yet; where there are memories, the daemon can tell."""
-    from nacre.memories.requests import ListRequest
-
-    if ask(run, "list", ListRequest(limit=0)).total:
-        return False
-    from nacre.home.lookup import is_empty as is_home_empty
-
-    return is_home_empty(run.home)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nacre.cli.command import TEXT
 from nacre.cli.moment import MOMENT as MOMENT
 from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
 
 HERE = "."
 
-KIND = click.Choice([kind.value for kind in Kind], case_sensitive=False)
-EXPIRY = click.Choice([expiry.value for expiry in Expiry], case_sensitive=False)
-SCOPE = click.Choice([scope.value for scope in Scope], case_sensitive=False)
-IMPORTANCE = click.IntRange(1, 10)
-MODE = click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False)
-
-
-ASPECT = click.Choice(["all", "errors", "plans", "configs", "tools", "files", "decisions"], case_sensitive=False)
-ROLE = click.Choice(["all", "owner", "agent"], case_sensitive=False)
-
-
 Item = TypeVar("Item")
 Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
 
@@ -41,30 +29,28 @@ _PAGE = 500
 """Items of a list that are read at once."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
-    option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
-    option(Filter, "strict", help="With --project: leave out what belongs to no project."),
-    option(Filter, "exclude_projects", help="Leave this project out."),
-    option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
-    option(Filter, "until"),
-    option(Filter, "user_only", help="Only what you said yourself."),
-    option(Filter, "trusted"),
+    option("Filter", "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
+    option("Filter", "strict", help="With --project: leave out what belongs to no project."),
+    option("Filter", "exclude_projects", help="Leave this project out."),
+    option("Filter", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
+    option("Filter", "until"),
+    option("Filter", "user_only", help="Only what you said yourself."),
+    option("Filter", "trusted"),
 )
 _MEMORY: tuple[Decorator, ...] = (
-    option(Filter, "kinds", help="Only memories of this kind."),
-    option(Filter, "tags", help="Only memories with this tag."),
-    option(Filter, "min_importance"),
-    option(Filter, "expiry"),
-    option(Filter, "as_of"),
-    option(Filter, "scope"),
+    option("Filter", "kinds", help="Only memories of this kind."),
+    option("Filter", "tags", help="Only memories with this tag."),
+    option("Filter", "min_importance"),
+    option("Filter", "expiry"),
+    option("Filter", "as_of"),
+    option("Filter", "scope"),
 )
-_TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
+_TURN: tuple[Decorator, ...] = (option("Filter", "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
 
-def limit_option(default: int | None, what: str) -> Decorator:
-    """``--limit``; without a default the settings decide."""
-    return click.option(
-        "--limit", "-n", type=click.IntRange(1, 1000), default=default, show_default=True, help=f"{what} at most."
-    )
+def limit_option(operation: str, **own: Any) -> Decorator:
+    """``--limit`` of an operation's list; ``default=None`` leaves it to the settings."""
+    return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
 def _keep_prompts(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -77,15 +63,17 @@ TRACE_PROMPTS = click.option(
     "--trace-prompts", is_flag=True, expose_value=False, callback=_keep_prompts,
     help="Keep whole prompts and answers of models in the trace, this once: nacre traces show ID --prompts.",
 )  # fmt: skip
-SESSION = click.option(
-    "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
-)
+LANES = option(
+    "recall", "mode", default=None, show_default=False, help="The lanes to use.",
+    type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
+)  # fmt: skip
+SESSION = option("recall", "session")
 NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
 JSON_LINES = click.option(
     "--jsonl", "as_lines", is_flag=True, help="One JSON object a line: the items of --json, as they come."
 )
 EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
-OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
+OFFSET = option("list", "offset", show_default=False)
 
 
 def with_memory_filter(function: Function) -> Function:
@@ -127,7 +115,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.cli.daemon import place_of
+    from nacre.cli.operations import place_of
 
     place = place_of(run, name)
     if place.project is None:
@@ -139,7 +127,7 @@ def _known_project(run: Run, name: str) -> str:
 
 def find_project(run: Run, name: str | None) -> str | None:
     """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
-    from nacre.cli.daemon import place_of
+    from nacre.cli.operations import place_of
 
     if not name:
         return None

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import Group
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import NacreError
+from nacre.platform.lazy import Module
 from nacre.settings import SETTINGS, known, load_settings, write_setting
-from nacre.setup.visible_settings import hidden
+
+if TYPE_CHECKING:
+    from nacre.setup import visible_settings
+else:
+    visible_settings = Module("nacre.setup.visible_settings")
 
 
 @click.group(
@@ -31,7 +37,7 @@ def show(run: Run) -> None:
     What is a key, or looks like one, is shown by its last four characters.
     """
     settings = run.settings
-    shown = {setting.key: hidden(settings, settings[setting.key]) for setting in SETTINGS}
+    shown = {setting.key: visible_settings.hidden(settings, settings[setting.key]) for setting in SETTINGS}
     record = {
         "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
         "settings": [
@@ -65,11 +71,11 @@ def show(run: Run) -> None:
 
 
 @config.command("get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"])
-@click.argument("key", type=TEXT)
+@argument("config-get", "key")
 @click.pass_obj
 def get(run: Run, key: str) -> None:
     """Print one setting's value; of a key its last four characters."""
-    value, origin = hidden(run.settings, run.settings[key]), run.settings.values[key].origin
+    value, origin = visible_settings.hidden(run.settings, run.settings[key]), run.settings.values[key].origin
     run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
 
 
@@ -81,8 +87,8 @@ def get(run: Run, key: str) -> None:
         "nacre config set ingest.roots '[\"~/exports\"]'",
     ],
 )
-@click.argument("key", type=TEXT)
-@click.argument("value", type=TEXT)
+@argument("config-set", "key")
+@argument("config-set", "value")
 @click.pass_obj
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
@@ -92,7 +98,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     """
     path = load_settings(mending=key).config
     written = write_setting(path, key, value)
-    shown = hidden(run.settings, written)
+    shown = visible_settings.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")
     variable = known(key).variable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +18,22 @@ from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform import private_files
 from nacre.platform.ids import utc_now
-from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
-from nacre.wiring.apply import alone, apply, rewriting
-from nacre.wiring.codex_trust import UNSEEN, config_file, trust_hooks, trust_in
-from nacre.wiring.plan import plan, plan_removal
-from nacre.wiring.record import load
-from nacre.wiring.ways import FoundHost, found_hosts, host_named, settled
+from nacre.platform.lazy import Module
+from nacre.values.wiring import WiringWish
+
+if TYPE_CHECKING:
+    from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan
+    from nacre.wiring import apply, codex_trust, record, ways
+    from nacre.wiring import apply as wiring_apply
+    from nacre.wiring import plan as wiring_plan
+    from nacre.wiring.ways import FoundHost
+else:
+    apply = Module("nacre.wiring.apply")
+    codex_trust = Module("nacre.wiring.codex_trust")
+    record = Module("nacre.wiring.record")
+    ways = Module("nacre.wiring.ways")
+    wiring_apply = Module("nacre.wiring.apply")
+    wiring_plan = Module("nacre.wiring.plan")
 
 
 @command(
@@ -73,7 +84,8 @@ def init(  # noqa: PLR0913 - one a question
         click.echo("Nothing was chosen, and nothing was changed.", err=True)
         return
     wishes = [
-        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+        one if isinstance(one, WiringWish) else ways.settled(run.settings, replace(template, host=one))
+        for one in chosen
     ]
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
@@ -86,10 +98,16 @@ def init(  # noqa: PLR0913 - one a question
         run.confirm("Take it out?" if uninstall else "Write this?")
     if not uninstall:
         private_files.make_folder(run.settings.home)
-    with alone(run.settings.home):
+    with wiring_apply.alone(run.settings.home):
         again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
         goes_on = asks and not (uninstall or named)
-        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks, goes_on=goes_on)
+        _do(
+            run,
+            again if again.is_nothing or not asks else wanted,
+            trusts=trust_hooks,
+            asks=asks,
+            goes_on=goes_on,
+        )
     if goes_on:
         # with all of ingestion, which only this needs
         from nacre.cli.home.first_reading import offer_first_reading, offer_to_forget_examples
@@ -128,11 +146,11 @@ def _chosen(
 ) -> list[WiringWish] | list[str]:
     """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
     if named:
-        return [host_named(name).name for name in dict.fromkeys(named)]
-    wired = [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+        return [ways.host_named(name).name for name in dict.fromkeys(named)]
+    wired = [one for one in record.load(run.settings.home).wishes if template.project in (None, one.project)]
     if uninstall or (wired and not asks):  # asked of nobody, it mends what was chosen before, and chooses no more
         return wired
-    found = found_hosts(run.settings)
+    found = ways.found_hosts(run.settings)
     if template.project:
         found = [one for one in found if one.host.by_project]
     if asks:
@@ -143,7 +161,7 @@ def _chosen(
 
 
 def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
-    wanted = plan_removal(run.settings, wishes) if uninstall else plan(run.settings, wishes)
+    wanted = wiring_plan.plan_removal(run.settings, wishes) if uninstall else wiring_plan.plan(run.settings, wishes)
     run.exit_code = 1 if wanted.left_alone else 0
     return wanted
 
@@ -154,7 +172,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    done = apply(run.settings, wanted, utc_now())
+    done = apply.apply(run.settings, wanted, utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
     if trust:
@@ -169,7 +187,7 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
     """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
-    home, is_wired = run.settings.home, bool(load(run.settings.home).wishes)
+    home, is_wired = run.settings.home, bool(record.load(run.settings.home).wishes)
     if is_removal:
         return None if is_wired else end_unneeded(home)
     other = end_other_version(home)
@@ -181,17 +199,17 @@ def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | N
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
     """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
-    found = trust_in(run.settings, wish) if wish else None
+    found = codex_trust.trust_in(run.settings, wish) if wish else None
     if wish is None or found is None:
         return None
     if found.seen and not found.untrusted:
         return "before"
     if not (trusts or (asks and _may_trust())):
         return None
-    with rewriting(run.settings, config_file(run.settings)):
-        problem = trust_hooks(run.settings, wish)
+    with apply.rewriting(run.settings, codex_trust.config_file(run.settings)):
+        problem = codex_trust.trust_hooks(run.settings, wish)
     if problem:
-        way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
+        way_out = "" if codex_trust.UNSEEN in problem else "; open codex and type /hooks"
         run.warnings.append(f"Codex: {problem}{way_out}")
     return None if problem else "now"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,12 @@ from nacre.cli.home.problems import render_problems
 from nacre.cli.memories.hits import render_hit, render_turn_hits
 from nacre.cli.memories.memory import memory_record
 from nacre.cli.memories.recall import recall_record
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.setup.quickstart import QuickstartResult, SampleAnswer, run_quickstart
+
+if TYPE_CHECKING:
+    from nacre.setup.quickstart import QuickstartResult, SampleAnswer
 
 _HITS_SHOWN = 1
 
@@ -29,7 +33,7 @@ def quickstart(run: Run) -> None:
     Where no agent left transcripts, six example sessions stand in. A second run doubles nothing.
     """
     with progress.shown(run) as notify:
-        result = run_quickstart(run.home, notify)
+        result: QuickstartResult = perform(run, "quickstart", notify)
     vault = run.settings.vault
     run.answer(_quickstart_record(result), lambda paper: render_quickstart(paper, result, vault))
 

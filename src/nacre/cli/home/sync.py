@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.sync import sync as syncing
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import Synced
-from nacre.vault.merge_notes import Note, Outcome
+from nacre.platform.lazy import Module
+from nacre.vault.merge_notes import Outcome
+
+if TYPE_CHECKING:
+    from nacre.sync import sync as syncing
+    from nacre.sync.sync import Synced
+    from nacre.vault.merge_notes import Note
+else:
+    syncing = Module("nacre.sync.sync")
 
 _MOST = 10
 _COUNTED = {
@@ -30,19 +39,19 @@ _COUNTED = {
     "sync",
     examples=["nacre sync --remote git@example.org:me/memories.git", "nacre sync", "nacre sync --dry-run"],
 )
-@click.option("--remote", type=TEXT, metavar="URL|NAME", help="Where to: an ssh or https address, a path, or a remote.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent, received and merged.")
-@click.option(
-    "--timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Seconds to wait for the remote."
-)
-@click.option(
-    "--accept-rewritten", is_flag=True,
+@option("sync", "remote", metavar="URL|NAME", help="Where to: an ssh or https address, a path, or a remote.")
+@option("sync", "dry_run", help="Only say what would be sent, received and merged.")
+@option(
+    "sync", "timeout_seconds", "--timeout", type=click.FloatRange(1, 3600), help="Seconds to wait for the remote."
+)  # fmt: skip
+@option(
+    "sync", "accept_rewritten",
     help="Where somebody rewrote the remote's history: take it as it is, and put what is new here on top.",
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Say nothing; nacre doctor tells how it ended.")
 @click.pass_obj
 def sync(
-    run: Run, remote: str | None, dry_run: bool, timeout: float, accept_rewritten: bool, quiet: bool
+    run: Run, /, quiet: bool, **wanted: Any
 ) -> None:  # fmt: skip
     """Keep your memories in step with another machine.
 
@@ -54,8 +63,7 @@ def sync(
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    wanted = SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout, accept_rewritten=accept_rewritten)
-    done = syncing.sync(run.home, wanted)
+    done: Synced = perform(run, "sync", **wanted)
     run.home.problems[:] = done.problems
     run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))
     if done.received:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import SHORT_ID, Record, count, day, minute, short_session, stamp
 from nacre.cli.memories.memory import memory_record, render_table
-from nacre.cli.options import MOMENT, project_slug
+from nacre.cli.operations import operation_called
+from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.forgetting import forget as forgetting
-from nacre.forgetting.requests import ForgetRequest
-from nacre.setup import examples as example_sessions
-from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
-from nacre.values.memory import Memory
+from nacre.platform.lazy import Module
+from nacre.values.forgetting import ForgetReport
+
+if TYPE_CHECKING:
+    from nacre.forgetting import forget as forgetting
+    from nacre.forgetting.requests import ForgetRequest
+    from nacre.setup import examples as example_sessions
+    from nacre.values.forgetting import Excerpt, ForgetPlan, Forgotten, Unreached
+    from nacre.values.memory import Memory
+else:
+    example_sessions = Module("nacre.setup.examples")
+    forgetting = Module("nacre.forgetting.forget")
 
 _SHOWN = 12
 
@@ -31,12 +39,12 @@ _SHOWN = 12
         "nacre forget --memory 5f0c2a4d --yes",
     ],
 )
-@click.option("--session", "sessions", type=TEXT, multiple=True, metavar="ID", help="A session, with what it taught.")
-@click.option("--memory", "memories", type=TEXT, multiple=True, metavar="ID", help="A memory, with what shows it.")
-@click.option("--project", type=TEXT, help="All of a project up to now; . is the one of this folder.")
-@click.option("--match", "text", type=TEXT, metavar="TEXT", help="Every turn and memory that says this.")
-@click.option("--regex", is_flag=True, help="With --match: TEXT is a regular expression.")
-@click.option("--before", type=MOMENT, help="What was said before that day; with --project, of that project.")
+@option("forget", "sessions", metavar="ID", help="A session, with what it taught.")
+@option("forget", "memories", "--memory", metavar="ID", help="A memory, with what shows it.")
+@option("forget", "project", help="All of a project up to now; . is the one of this folder.")
+@option("forget", "match", metavar="TEXT", help="Every turn and memory that says this.")
+@option("forget", "regex", help="With --match: TEXT is a regular expression.")
+@option("forget", "before", help="What was said before that day; with --project, of that project.")
 @click.option("--examples", is_flag=True, help="The sessions that nacre quickstart brought along.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what was forgotten.")
@@ -70,14 +78,10 @@ def forget(
     _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
 
 
-def _request(
-    run: Run, *, sessions: tuple[str, ...], memories: tuple[str, ...], project: str | None, text: str | None,
-    regex: bool, before: datetime | None,
-) -> ForgetRequest:  # fmt: skip
-    return ForgetRequest(
-        sessions=sessions, memories=memories, project=project_slug(run.home, project) if project else None,
-        match=text, regex=regex, before=before,
-    )  # fmt: skip
+def _request(run: Run, *, project: str | None, **wanted: Any) -> ForgetRequest:
+    slug = project_slug(run.home, project) if project else None
+    request: ForgetRequest = operation_called("forget-plan").make(wanted | {"project": slug})
+    return request
 
 
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:

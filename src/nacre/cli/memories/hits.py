@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.cli.formats import (
     SHORT_ID,
@@ -21,9 +22,11 @@ from nacre.cli.formats import (
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.text.passages import normalise, shorten
-from nacre.values.memory import Memory
-from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.values.memory import Memory
+    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 
 _QUOTE_CHARACTERS = 180
 _INDENT = 4

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
 from nacre.text.passages import normalise, shorten
-from nacre.values.memory import Memory
-from nacre.values.recall import Evidence
 from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.values.memory import Memory
+    from nacre.values.recall import Evidence
 
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, short_id, stamp
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.memories import retire as retiring
-from nacre.memories.requests import ReferencesRequest, RetireRequest
-from nacre.memories.retire import BroughtBack, Chosen
-from nacre.values.forgetting import Match, StandingRetirement
-from nacre.values.memory import Memory
+from nacre.platform.lazy import Module
+from nacre.values.forgetting import Match
+
+if TYPE_CHECKING:
+    from nacre.memories import retire as retiring
+    from nacre.memories.retire import BroughtBack, Chosen
+    from nacre.values.forgetting import StandingRetirement
+    from nacre.values.memory import Memory
+else:
+    retiring = Module("nacre.memories.retire")
 
 _HOW = {
     Match.EXACT: "memories about {!r}",
@@ -33,9 +40,9 @@ _HOW = {
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
-@argument(RetireRequest, "references", metavar="[ID|SUBJECT|PATTERN]...")
-@option(RetireRequest, "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
-@options(RetireRequest, "reason", "persist")
+@argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option("retire", "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@options("retire", "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
@@ -71,7 +78,7 @@ def retire(
 
 
 @command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
-@argument(ReferencesRequest, "references", metavar="ID...")
+@argument("unretire", "references", metavar="ID...")
 @click.pass_obj
 def unretire(run: Run, references: tuple[str, ...]) -> None:
     """Bring back memories that were retired or superseded.
@@ -79,7 +86,7 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
     A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
     retire --list) ends that.
     """
-    back = retiring.unretire(run.home, references)
+    back: BroughtBack = perform(run, "unretire", references=references)
     record = {
         "unretired": [memory_record(memory) for memory in back.memories],
         "ended": [_standing_record(rule) for rule in back.rules],

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import command
 from nacre.cli.formats import (
     Record,
     count,
@@ -23,19 +22,24 @@ from nacre.cli.formats import (
     when,
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, memory_record, origin_of
-from nacre.cli.options import SESSION
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.memories.requests import GetRequest, ReferenceRequest
+from nacre.platform.lazy import Module
 from nacre.text.passages import shorten
-from nacre.values.memory import Confirmation, Expiry, Memory, Scope
-from nacre.values.recall import Evidence
+from nacre.values.memory import Expiry, Scope
 from nacre.values.review import NEUTRAL_QUALITY
 from nacre.values.session import Trust
-from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
+    from nacre.values.memory import Confirmation, Memory
+    from nacre.values.recall import Evidence
+    from nacre.vault import document
     from nacre.views import CompanionView, LinkView, MemoryView, Step
+else:
+    document = Module("nacre.vault.document")
+
 
 _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
 
@@ -44,12 +48,12 @@ _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edi
     "show",
     examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --history"],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
-@SESSION
-@click.option("--no-update", is_flag=True, help="Do not count this as a use of the memory.")
+@argument("look", "reference", metavar="ID")
+@option("look", "session")
+@option("look", "update", help="Do not count this as a use of the memory.")
 @click.option("--history", "with_history", is_flag=True, help="What it superseded, what superseded it, when and why.")
 @click.pass_obj
-def show(run: Run, reference: str, session: str | None, no_update: bool, with_history: bool) -> None:
+def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
     """Show one memory with its evidence and links.
 
     ID is the memory's id, its beginning or end (four characters or more), or its subject.
@@ -58,13 +62,13 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
         _show_history(run, reference)
         return
 
-    view = ask(run, "look", GetRequest(reference=reference, update=not no_update, session=session))
+    view = ask(run, "look", reference=reference, update=update, session=session)
     vault = run.settings.vault
     run.answer(_view_record(view, str(vault)), lambda paper: _render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
-    steps = ask(run, "history", ReferenceRequest(reference=reference))
+    steps = ask(run, "history", reference=reference)
     run.answer({"history": [_step_record(step) for step in steps]}, lambda paper: _render_history(paper, steps))
 
 
@@ -98,7 +102,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
             }
             for item in view.together
         ],
-        "claim": memory.claim and claim_values(memory.claim),
+        "claim": memory.claim and document.claim_values(memory.claim),
         "extra": memory.extra,
     }
 

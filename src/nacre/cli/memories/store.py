@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.catalogue import CATALOGUE
 from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
@@ -16,15 +15,23 @@ from nacre.cli.paper import Paper, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import MemoryInvalid
-from nacre.home.projects import known_or_named, project_of_work
-from nacre.memories import store as remembering
-from nacre.memories.requests import EditRequest, StoreRequest
+from nacre.platform.lazy import Module
 from nacre.text.passages import shorten
-from nacre.values.memory import Expiry, Kind, Memory, Scope
-from nacre.values.reports import StoreOutcome
+from nacre.values.memory import Expiry, Kind, Scope
 
 if TYPE_CHECKING:
+    from nacre import catalogue
+    from nacre.home import projects
     from nacre.home.home import Home
+    from nacre.memories import store as remembering
+    from nacre.memories.requests import StoreRequest
+    from nacre.values.memory import Memory
+    from nacre.values.reports import StoreOutcome
+else:
+    catalogue = Module("nacre.catalogue")
+    projects = Module("nacre.home.projects")
+    remembering = Module("nacre.memories.store")
+
 
 _STORED = {
     "stored": ("Stored", "Would be stored"),
@@ -43,14 +50,14 @@ _STORED = {
         'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
     ],
 )
-@argument(StoreRequest, "content")
-@options(StoreRequest, "subject", "kind", "importance", "expiry", "scope")
-@option(StoreRequest, "project", help="The project it belongs to; . is the one of this folder.")
-@option(StoreRequest, "tags", help="A tag.")
-@option(StoreRequest, "canonical_key", "--key")
-@options(StoreRequest, "force", "online_dedup")
-@option(StoreRequest, "aggressive", "--aggressive", is_flag=True)
-@option(StoreRequest, "dedup_threshold")
+@argument("store", "content")
+@options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "tags", help="A tag.")
+@option("store", "canonical_key", "--key")
+@options("store", "force", "online_dedup")
+@option("store", "aggressive", "--aggressive", is_flag=True)
+@option("store", "dedup_threshold")
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
@@ -63,7 +70,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    new: StoreRequest = CATALOGUE["store"].make(values)
+    new: StoreRequest = catalogue.CATALOGUE["store"].make(values)
     if dry_run:
         told = remembering.rehearse(run.home, new)
         outcome, memory = told.outcome, told.memory
@@ -83,7 +90,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
-    project_slug(home, project, known_or_named)  # a folder that is no project's is refused
+    project_slug(home, project, projects.known_or_named)  # a folder that is no project's is refused
     return None, str(Path.cwd())
 
 
@@ -95,14 +102,14 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
         'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
     ],
 )
-@argument(EditRequest, "reference", metavar="ID")
-@option(EditRequest, "subject", help="A new title.")
-@option(EditRequest, "content", help="New content; - reads it from standard input.")
-@option(EditRequest, "kind", help="Another kind.")
-@options(EditRequest, "importance", "expiry", "scope")
-@option(EditRequest, "project", help='The project it belongs to; "" for none: it holds everywhere.')
-@option(EditRequest, "tags")
-@option(EditRequest, "add_tags", help="A tag beside those it has.")
+@argument("edit", "reference", metavar="ID")
+@option("edit", "subject", help="A new title.")
+@option("edit", "content", help="New content; - reads it from standard input.")
+@option("edit", "kind", help="Another kind.")
+@options("edit", "importance", "expiry", "scope")
+@option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option("edit", "tags")
+@option("edit", "add_tags", help="A tag beside those it has.")
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
@@ -121,7 +128,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
         named = changes["project"].strip()
-        changes["project"] = project_slug(run.home, named, project_of_work) if named else None
+        changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
     if options["tags"]:
         changes["tags"] = tuple(tag for tag in options["tags"] if tag)
     if options["add_tags"]:

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import command
-from nacre.cli.daemon import ask
 from nacre.cli.formats import Record, amount, count, duration, minute, seconds, stamp, tokens_record
+from nacre.cli.operations import ask
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.spending.budget import Sum, added_up, summed
-from nacre.spending.requests import CostRequest
-from nacre.values.spending import DOLLAR, Refusal, dollars
+from nacre.platform.lazy import Module
+from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
+    from nacre.spending import budget as spending_budget
+    from nacre.spending.budget import Sum
+    from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
+else:
+    spending_budget = Module("nacre.spending.budget")
+
 
 _BAR = 20
 _SHARE = 10
@@ -32,7 +38,7 @@ _WHY = {
 
 
 @command("cost", examples=["nacre cost", "nacre cost --days 7 --by model", "nacre cost --by day --json"])
-@click.option("--days", type=click.IntRange(1, 400), default=30, show_default=True, help="Days, today counted.")
+@option("cost", "days")
 @click.option(
     "--by", type=click.Choice(["task", "model", "day"], case_sensitive=False), default="task", show_default=True,
     help="What calls are added up by.",
@@ -43,7 +49,7 @@ def cost(run: Run, days: int, by: str) -> None:
 
     Budgets hold what models do in the background; what you ask for yourself is counted beside it.
     """
-    report = ask(run, "cost", CostRequest(days=days))
+    report = ask(run, "cost", days=days)
     run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
 
 
@@ -65,7 +71,7 @@ def _cost_record(report: CostReport, by: str) -> Record:
                 "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
                 "seconds": round(one.seconds, 3),
             }
-            for one in added_up(report.spent, by)
+            for one in spending_budget.added_up(report.spent, by)
         ],
         "cost_usd": sum(one.cost for one in report.spent) / DOLLAR,
         "refused": [
@@ -90,9 +96,9 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     else:
         paper.line(dim("no language model works in the background: models.background is off"))
     if report.spent:
-        whole = summed("in all", report.spent)
+        whole = spending_budget.summed("in all", report.spent)
         paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole)}")
-        _table(paper, added_up(report.spent, by), whole, by)
+        _table(paper, spending_budget.added_up(report.spent, by), whole, by)
     else:
         paper.blank()
         paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")

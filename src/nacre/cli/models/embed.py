@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, float_or_none, size
+from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.indexing import model_switch
-from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
+from nacre.platform.lazy import Module
 from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
+    from nacre.indexing import model_switch
+    from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
     from nacre.indexing.vectors import Embedded
     from nacre.spending.embedding_consent import Place
+else:
+    model_switch = Module("nacre.indexing.model_switch")
+
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
 
@@ -42,7 +48,7 @@ def embed(ctx: click.Context) -> None:
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell which model made which vectors, how many texts wait, and where texts go."""
-    found = model_switch.status(run.home)
+    found: Standing = perform(run, "embed")
     run.answer(_standing_record(found), lambda paper: _render_standing(paper, found))
 
 
@@ -54,10 +60,13 @@ def status(run: Run) -> None:
         "nacre embed switch --back",
     ],
 )
-@click.argument("name", type=TEXT, default="", metavar="[MODEL]")
+@argument("embed-switch", "name", default="", required=False, metavar="[MODEL]")
 @click.option("--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing.")
 @click.option("--back", is_flag=True, help="Go back to the model of before; at once, as its vectors are kept.")
-@click.option("--forget-old", is_flag=True, help="Drop the vectors that are kept; after the switch, with MODEL.")
+@option(
+    "embed-switch", "forget_old",
+    help="Drop the vectors that are kept; after the switch, with MODEL.",
+)  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool, yes: bool) -> None:
@@ -88,8 +97,8 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
         if planned.texts or planned.wants_yes:
             _ask(run, planned, trial, yes=yes)
         with progress.shown(run) as notify:
-            made = model_switch.switch(run.home, name, notify or (lambda _: None), forgets_old=forget_old)
-        _answer(run, planned.setting, made)
+            switched: Embedded = perform(run, "embed-switch", notify, name=name, forget_old=forget_old)
+        _answer(run, planned.setting, switched)
     else:
         _forget(run)
 

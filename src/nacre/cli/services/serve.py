@@ -17,19 +17,25 @@ from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line
 from nacre.cli.services.signals import stopped_by_signals
-from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.errors import Unavailable
-from nacre.link.address import LOCK
-from nacre.link.start import start_daemon
 from nacre.platform.environment import of_the_owner
 from nacre.platform.ids import utc_now
+from nacre.platform.lazy import Module
 from nacre.platform.locks import is_held
 from nacre.settings import load_settings
-from nacre.watching.log import Log, last_lines, log_file
 
 if TYPE_CHECKING:
+    from nacre.daemon import greeting
+    from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
+    from nacre.link import address, start
+    from nacre.watching import log as watching_log
     from nacre.watching.watcher import WatchEvent
+else:
+    address = Module("nacre.link.address")
+    greeting = Module("nacre.daemon.greeting")
+    start = Module("nacre.link.start")
+    watching_log = Module("nacre.watching.log")
 
 
 @click.group(
@@ -59,7 +65,7 @@ def serve(
     if on_demand:
         options = ["--http", http] if http is not None else []
         options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
-        start_daemon(str(run.settings.home), run.settings.environ, *options)
+        start.start_daemon(str(run.settings.home), run.settings.environ, *options)
         return
     _serve(run, http=http, asks_token=not no_token, watches=not no_watch, to_log=log, idle=idle)
 
@@ -90,8 +96,8 @@ def _voice(run: Run, to_log: bool) -> Voice:
     from nacre.cli.crash import redactor_of  # with all rules of redaction
     from nacre.daemon.running import Voice
 
-    own: Callable[[str], None] = Log(run.settings.home, "daemon").write if to_log else click.echo
-    watchers: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
+    own: Callable[[str], None] = watching_log.Log(run.settings.home, "daemon").write if to_log else click.echo
+    watchers: Callable[[str], None] = watching_log.Log(run.settings.home).write if to_log else click.echo
     form = "%Y-%m-%d %H:%M:%S" if to_log else "%H:%M:%S"
 
     def tell(line: str) -> None:
@@ -112,15 +118,15 @@ def status(run: Run) -> None:
 
     Exits with 1 where none does.
     """
-    told = greet(run.settings.home)
+    told = greeting.greet(run.settings.home)
     run.exit_code = 0 if told else 1
-    is_silent = told is None and is_held(run.settings.home / LOCK)
+    is_silent = told is None and is_held(run.settings.home / address.LOCK)
     run.answer(_record(told, "running" if told else "silent" if is_silent else "none"), lambda paper: _show(
         paper, told, is_silent=is_silent))  # fmt: skip
 
 
 def _record(told: Greeting | None, state: str) -> dict[str, object]:
-    names = [field.name for field in fields(Greeting)]
+    names = [field.name for field in fields(greeting.Greeting)]
     return {"state": state, **(asdict(told) if told else dict.fromkeys(names))}
 
 
@@ -159,8 +165,8 @@ def stop(run: Run) -> None:
     An installed one starts again with the next login, hooks start one when they need it; nacre config set
     daemon.enabled false keeps them from it.
     """
-    was_there = is_held(run.settings.home / LOCK)
-    if was_there and not ask_to_stop(run.settings.home):
+    was_there = is_held(run.settings.home / address.LOCK)
+    if was_there and not greeting.ask_to_stop(run.settings.home):
         raise Unavailable("the daemon does not end", hint="nacre serve status names its process: end it by kill")
     told = "The daemon ended." if was_there else "No daemon serves this home."
     run.answer({"ended": was_there}, lambda paper: paper.line(told))
@@ -171,8 +177,8 @@ def stop(run: Run) -> None:
 @click.pass_obj
 def logs(run: Run, lines: int) -> None:
     """Show what the daemon in the background wrote."""
-    found = last_lines(run.settings.home, lines, "daemon")
-    path = log_file(run.settings.home, "daemon")
+    found = watching_log.last_lines(run.settings.home, lines, "daemon")
+    path = watching_log.log_file(run.settings.home, "daemon")
 
     def render(paper: Paper) -> None:
         for line in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +13,20 @@ from nacre.cli.formats import Record, count, stamp
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.platform.ids import utc_now
-from nacre.watching import install as installing
-from nacre.watching.install import Installation, installation
-from nacre.watching.log import last_lines, log_file
-from nacre.watching.status import Standing, standing
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.watching import install as installing
+    from nacre.watching import install as watching_install
+    from nacre.watching import log
+    from nacre.watching import status as watching_status
+    from nacre.watching.install import Installation
+    from nacre.watching.status import Standing
+else:
+    installing = Module("nacre.watching.install")
+    log = Module("nacre.watching.log")
+    watching_install = Module("nacre.watching.install")
+    watching_status = Module("nacre.watching.status")
 
 _FOLLOW_SECONDS = 0.5
 _STATES = {
@@ -93,7 +104,7 @@ def stop(run: Run) -> None:
     An installed one starts again with the next login.
     """
     ran = installing.stop(run.settings)
-    found = standing(run.settings.home, utc_now())
+    found = watching_status.standing(run.settings.home, utc_now())
     if not ran:
         run.warnings.append("no watcher ran")
     _answer(run, found)
@@ -115,7 +126,7 @@ def status(run: Run) -> None:
 
     Exits with 1 where it does not run.
     """
-    found = standing(run.settings.home, utc_now())
+    found = watching_status.standing(run.settings.home, utc_now())
     run.exit_code = 0 if found.state == "running" else 1
     _answer(run, found)
 
@@ -127,8 +138,8 @@ def status(run: Run) -> None:
 def logs(run: Run, lines: int, follow: bool) -> None:
     """Show what the watcher in the background wrote."""
     home = run.settings.home
-    found = last_lines(home, lines)
-    path = log_file(home)
+    found = log.last_lines(home, lines)
+    path = log.log_file(home)
 
     def render(paper: Paper) -> None:
         for line in found:
@@ -143,7 +154,7 @@ def logs(run: Run, lines: int, follow: bool) -> None:
 
 
 def _follow(run: Run) -> None:
-    path = log_file(run.settings.home)
+    path = log.log_file(run.settings.home)
     at = path.stat().st_size if path.exists() else 0
     while True:
         time.sleep(_FOLLOW_SECONDS)
@@ -164,7 +175,7 @@ def _prepare(run: Run) -> None:
 
 
 def _answer(run: Run, found: Standing) -> None:
-    way = installation(run.settings)
+    way = watching_install.installation(run.settings)
     path = way.path if way.is_installed else None
 
     def render(paper: Paper) -> None:

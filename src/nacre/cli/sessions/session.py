@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
 from nacre.cli.formats import Record, count, duration, minute, short_session, speaker_name, stamp, tokens_told
 from nacre.cli.memories.memory import memory_record, render_table
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.sessions.requests import SessionRequest
 from nacre.text.passages import one_line, shorten
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust
+from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 if TYPE_CHECKING:
     from nacre.storage.sessions import StoredSession, StoredTurn
+    from nacre.values.session import Session, Tokens, ToolCall
     from nacre.views import SessionLine, SessionView
+
 
 _TURNS_SHOWN = 40
 REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
@@ -40,14 +42,12 @@ _SENT_SHOWN = 12
         "nacre sessions show 7f3a1c2d --full --limit 0",
     ],
 )
-@click.argument("reference", metavar="[ID]", type=TEXT, required=False)
-@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to show, counted from 0.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(0),
+@REFERENCE
+@option("session", "first", "--from", show_default=False, help="The first turn to show, counted from 0.")
+@option(
+    "session", "limit", "--limit", "-n", default=None, show_default=False,
     help=f"Turns at most; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
-)
+)  # fmt: skip
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
 def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
@@ -64,11 +64,8 @@ def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
-    view: SessionView = ask(
-        run,
-        "session",
-        SessionRequest(reference=reference, first=first, limit=limit, at_end=at_end, folder=str(Path.cwd())),
-    )
+    here = str(Path.cwd())
+    view: SessionView = ask(run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here)
     return view
 
 
@@ -77,7 +74,7 @@ def ask_session(
     examples=["nacre sessions tail", "nacre sessions tail 7f3a1c2d -n 3", "nacre sessions tail --follow"],
 )
 @REFERENCE
-@click.option("--limit", "-n", type=click.IntRange(1), default=6, show_default=True, help="Turns at most.")
+@option("session", "limit", "--limit", "-n", type=click.IntRange(1), default=6, help="Turns at most.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as the session does, until Ctrl-C.")
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj

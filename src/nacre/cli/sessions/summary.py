@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count, speaker_name
 from nacre.cli.memories.memory import memory_record
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
-from nacre.sessions.requests import SessionRequest
 from nacre.values.session import Speaker, Trust
-from nacre.values.summary import Ending, ErrorMet, Loose, Outcome, Summary
+from nacre.values.summary import Ending, Loose
 
 if TYPE_CHECKING:
+    from nacre.values.summary import ErrorMet, Outcome, Summary
     from nacre.views import SessionReport
+
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3
@@ -41,16 +43,16 @@ _LOOSE = {
         "nacre sessions summary claude-code:7f3a1c2d --json",
     ],
 )
-@click.argument("references", metavar="[ID]...", type=TEXT, nargs=-1)
+@argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
 @click.pass_obj
-def summary(run: Run, references: tuple[str, ...]) -> None:
+def summary(run: Run, reference: tuple[str, ...]) -> None:
     """Sum up sessions: what was asked, how it ended, what was left, what was done.
 
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
-    here, named = str(Path.cwd()), dict.fromkeys(references or (None,))
-    reports = [ask(run, "session-summary", SessionRequest(reference=one, folder=here)) for one in named]
+    here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
+    reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
