@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from nacre.cli.run import Run
@@ -45,7 +45,7 @@ def perform(run: Run, operation: str, /, on_progress: Callable[[Any], object] | 
 def place_of(run: Run, name: str | None) -> Place:
     """The project that a name, an alias or ``.`` for the folder nacre runs in means; see ``place`` of the catalogue."""
     with suppress(FileNotFoundError):  # the folder was deleted
-        return cast("Place", ask(run, "place", name=name, folder=str(Path.cwd())))
+        return cast("Place", ask(run, "place", name=name, folder=os.getcwd()))
     return cast("Place", ask(run, "place", name=name))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,11 +13,24 @@ from nacre.cli.moment import MOMENT as MOMENT
 from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
 from nacre.errors import NotFound
-from nacre.values.memory import Expiry, Kind, Scope
-from nacre.values.recall import Filter
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    import pathlib
+    from pathlib import Path
+
+    from nacre.home import answers, location, lookup
     from nacre.home.home import Home
+    from nacre.values import memory, recall
+    from nacre.values.recall import Filter
+else:
+    answers = Module("nacre.home.answers")
+    location = Module("nacre.home.location")
+    lookup = Module("nacre.home.lookup")
+    memory = Module("nacre.values.memory")
+    pathlib = Module("pathlib")
+    recall = Module("nacre.values.recall")
+
 
 HERE = "."
 
@@ -104,13 +116,13 @@ def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[
 
 
 def _filter(run: Run, values: dict[str, Any]) -> Filter:
-    values["kinds"] = tuple(Kind(kind) for kind in values.get("kinds", ()))
-    values["expiry"] = tuple(Expiry(expiry) for expiry in values.get("expiry", ()))
-    values["scope"] = Scope(values.get("scope", Scope.PRIVATE))
+    values["kinds"] = tuple(memory.Kind(kind) for kind in values.get("kinds", ()))
+    values["expiry"] = tuple(memory.Expiry(expiry) for expiry in values.get("expiry", ()))
+    values["scope"] = memory.Scope(values.get("scope", memory.Scope.PRIVATE))
     values["as_of"] = values["as_of"].date() if values.get("as_of") else None
     for name in ("projects", "exclude_projects"):
         values[name] = tuple(_known_project(run, project) for project in values[name])
-    return Filter(**values)
+    return recall.Filter(**values)
 
 
 def _known_project(run: Run, name: str) -> str:
@@ -160,13 +172,9 @@ def project_slug(
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
-    from nacre.home.answers import project_called
-    from nacre.home.location import project_of_folder
-    from nacre.home.lookup import projects
-
     if name != HERE:
-        return project_called(home, name, projects(home))
-    found = (of_folder or project_of_folder)(home, Path.cwd())
+        return answers.project_called(home, name, lookup.projects(home))
+    found = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
     if found is None:
         raise _no_project_here()
     return found
@@ -174,7 +182,7 @@ def project_slug(
 
 def _no_project_here() -> NotFound:
     return NotFound(
-        f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
+        f"{pathlib.Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
     )
 
 

@@ -7,7 +7,6 @@ after a value that a request holds: ``option("store", "kind")``, ``option("Filte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +14,13 @@ import click
 from nacre.cli.command import TEXT
 from nacre.cli.moment import MOMENT
 from nacre.cli.request_fields import FIELDS, REQUESTS
+from nacre.platform.lazy import load
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 _PLAIN: Mapping[str, Any] = {
-    "text": TEXT, "int": click.INT, "float": click.FLOAT, "moment": MOMENT, "path": click.Path(path_type=Path),
+    "text": TEXT, "int": click.INT, "float": click.FLOAT, "moment": MOMENT,
 }  # fmt: skip
 _RANGES: Mapping[str, Any] = {"int": click.IntRange, "float": click.FloatRange}
 
@@ -62,6 +62,8 @@ def _type(field: Mapping[str, Any]) -> Any:
     if field["type"] == "choice":
         return click.Choice(list(field["choices"]), case_sensitive=False)
     least, most = field.get("ge", field.get("gt")), field.get("le", field.get("lt"))
+    if field["type"] == "path":
+        return click.Path(path_type=load("pathlib:Path"))  # few commands need it, and it takes as long as three modules
     if (least, most) == (None, None):
         return _PLAIN[field["type"]]
     return _RANGES[field["type"]](least, most, min_open="gt" in field, max_open="lt" in field)

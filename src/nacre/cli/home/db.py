@@ -18,11 +18,11 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.settings import Settings
 
 if TYPE_CHECKING:
     from nacre.health.database import Stats
     from nacre.memories import scan
+    from nacre.settings import Settings
     from nacre.values.reports import IngestReport
 else:
     scan = Module("nacre.memories.scan")

@@ -15,10 +15,16 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.health import checks as checking
+    from nacre.health import prove
     from nacre.health.proofs.finding import Proof
     from nacre.values.reports import Check
+else:
+    checking = Module("nacre.health.checks")
+    prove = Module("nacre.health.prove")
 
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
@@ -71,9 +77,6 @@ def _prove_hosts(run: Run, *, with_options: bool) -> None:
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
-    from nacre.health import checks as checking
-    from nacre.health import prove
-
     repaired = 0
     with progress.shown(run) as notify:
         proofs = prove.prove(run.home, everything=everything, on_progress=notify)

@@ -11,7 +11,6 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import SHORT_ID, count, day, kind_span, short_id
-from nacre.cli.installed import installed_version
 from nacre.cli.memories.hits import lane_records, render_beginning
 from nacre.cli.memories.memory import memory_record, subject_and_content
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -20,6 +19,7 @@ from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.cli import installed
     from nacre.evaluation import evaluate as evaluating
     from nacre.evaluation import evaluate as evaluation_evaluate
     from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery
@@ -30,6 +30,8 @@ else:
     evaluation_evaluate = Module("nacre.evaluation.evaluate")
     home_baseline = Module("nacre.home.baseline")
     lookup = Module("nacre.home.lookup")
+    installed = Module("nacre.cli.installed")
+
 
 _QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
 
@@ -64,7 +66,9 @@ def evaluate(
             run.home, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
         )
     if save_baseline:
-        evaluating.save_baseline(run.home, answers, limit=limit, version=installed_version(), now=run.home.now())
+        evaluating.save_baseline(
+            run.home, answers, limit=limit, version=installed.installed_version(), now=run.home.now()
+        )
     kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
     record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)

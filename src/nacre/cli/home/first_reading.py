@@ -17,9 +17,9 @@ from nacre.cli.home.quickstart import render_quickstart
 from nacre.cli.paper import bold, dim
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.settings import write_setting
 
 if TYPE_CHECKING:
+    from nacre import settings
     from nacre.ingestion import ingest, requests
     from nacre.setup import examples, first_ingest, quickstart
 else:
@@ -28,6 +28,7 @@ else:
     ingest = Module("nacre.ingestion.ingest")
     quickstart = Module("nacre.setup.quickstart")
     requests = Module("nacre.ingestion.requests")
+    settings = Module("nacre.settings")
 
 
 def offer_first_reading(run: Run) -> None:
@@ -51,7 +52,9 @@ def offer_first_reading(run: Run) -> None:
         type=click.Choice(["all", "week", "later"] if found.recent else ["all", "later"]),
     )  # fmt: skip
     if said != "all":  # the daemon follows what is new, and leaves to the owner what was put off
-        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds"))
+        settings.write_setting(
+            run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds")
+        )
     if said == "later":
         click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
     else:

@@ -16,13 +16,13 @@ from nacre.cli.home.wiring import Shown, diff_of, render_done, render_plan
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.platform import private_files
-from nacre.platform.ids import utc_now
 from nacre.platform.lazy import Module
-from nacre.values.wiring import WiringWish
 
 if TYPE_CHECKING:
-    from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan
+    from nacre.platform import ids, private_files
+    from nacre.redact import redactor
+    from nacre.values import wiring
+    from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
     from nacre.wiring import plan as wiring_plan
@@ -34,6 +34,10 @@ else:
     ways = Module("nacre.wiring.ways")
     wiring_apply = Module("nacre.wiring.apply")
     wiring_plan = Module("nacre.wiring.plan")
+    ids = Module("nacre.platform.ids")
+    private_files = Module("nacre.platform.private_files")
+    redactor = Module("nacre.redact.redactor")
+    wiring = Module("nacre.values.wiring")
 
 
 @command(
@@ -73,7 +77,7 @@ def init(  # noqa: PLR0913 - one a question
     """
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
-    template = WiringWish("", folder, plain, slot, tool_hook)
+    template = wiring.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
         raise click.UsageError(
             "nobody can be asked: add --yes, or --dry-run to see what would change", click.get_current_context()
@@ -84,7 +88,7 @@ def init(  # noqa: PLR0913 - one a question
         click.echo("Nothing was chosen, and nothing was changed.", err=True)
         return
     wishes = [
-        one if isinstance(one, WiringWish) else ways.settled(run.settings, replace(template, host=one))
+        one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
         for one in chosen
     ]
     wanted = _planned(run, wishes, uninstall=uninstall)
@@ -124,9 +128,7 @@ def _shown(run: Run) -> Shown:
 
 
 def _clean(run: Run) -> Callable[[str], str]:
-    from nacre.redact.redactor import Redactor  # where something is shown only
-
-    return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
+    return redactor.Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
@@ -172,7 +174,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    done = apply.apply(run.settings, wanted, utc_now())
+    done = apply.apply(run.settings, wanted, ids.utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
     if trust:

@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nacre.cli.installed import installed_version
-from nacre.platform.ids import utc_now
 from nacre.platform.lazy import Module
-from nacre.settings import Settings
 
 if TYPE_CHECKING:
+    from nacre.cli import installed
     from nacre.daemon import greeting
     from nacre.link import start
+    from nacre.platform import ids
+    from nacre.settings import Settings
     from nacre.watching import status
 else:
     greeting = Module("nacre.daemon.greeting")
     start = Module("nacre.link.start")
     status = Module("nacre.watching.status")
+    ids = Module("nacre.platform.ids")
+    installed = Module("nacre.cli.installed")
+
 
 _START_SECONDS = 10.0
 
@@ -53,7 +56,7 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
             return None  # its log says why; hooks try again
         time.sleep(0.05)
     told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
-    return DaemonMet(installed_version(), "started", told)
+    return DaemonMet(installed.installed_version(), "started", told)
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
@@ -71,7 +74,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 def end_other_version(home: Path) -> DaemonMet | None:
     """End a daemon of another nacre than this one; ``None`` where none of that kind runs."""
-    found, own = greeting.greet(home), installed_version()
+    found, own = greeting.greet(home), installed.installed_version()
     if found is None or found.version == own:
         return None
     if found.on_demand and greeting.ask_to_stop(home):
@@ -82,7 +85,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
 
 
 def _watcher(home: Path) -> DaemonMet | None:
-    found = status.standing(home, utc_now())
+    found = status.standing(home, ids.utc_now())
     if not found.lives:
         return None
     told = "The watcher goes on and reads your agents' sessions: nacre watcher uninstall ends it."

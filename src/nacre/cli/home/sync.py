@@ -13,25 +13,26 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.vault.merge_notes import Outcome
 
 if TYPE_CHECKING:
     from nacre.sync import sync as syncing
     from nacre.sync.sync import Synced
+    from nacre.vault import merge_notes
     from nacre.vault.merge_notes import Note
 else:
+    merge_notes = Module("nacre.vault.merge_notes")
     syncing = Module("nacre.sync.sync")
 
 _MOST = 10
 _COUNTED = {
-    Outcome.MERGED: ("merged 1", "merged {}"),
-    Outcome.KEPT_TWICE: ("1 kept twice", "{} kept twice"),
-    Outcome.STAYS_RETIRED: ("1 edited, and stays retired", "{} edited, and stay retired"),
-    Outcome.KEPT_EDITED: ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
-    Outcome.RENAMED: ("1 renamed", "{} renamed"),
-    Outcome.COPY_KEPT: ("1 copy got an id of its own", "{} copies got ids of their own"),
-    Outcome.UNITED: ("1 made on both sides united", "{} made on both sides united"),
-    Outcome.KEPT_BESIDE: ("1 file kept in two versions", "{} files kept in two versions"),
+    "merged": ("merged 1", "merged {}"),
+    "kept_twice": ("1 kept twice", "{} kept twice"),
+    "stays_retired": ("1 edited, and stays retired", "{} edited, and stay retired"),
+    "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
+    "renamed": ("1 renamed", "{} renamed"),
+    "copy_kept": ("1 copy got an id of its own", "{} copies got ids of their own"),
+    "united": ("1 made on both sides united", "{} made on both sides united"),
+    "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
 }
 
 
@@ -100,7 +101,7 @@ def _render_sync(paper: Paper, done: Synced) -> None:
         return
     paper.line(bold(_summary(done)))
     for note in done.notes[:_MOST]:
-        if note.outcome is not Outcome.MERGED or note.fields:
+        if note.outcome is not merge_notes.Outcome.MERGED or note.fields:
             paper.line(f"  {_told(note)}")
     if len(done.notes) > _MOST:
         paper.line(dim(f"  and {len(done.notes) - _MOST} more; --json lists them all"))
@@ -124,7 +125,7 @@ def _summary(done: Synced) -> str:
     outcomes = [note.outcome for note in done.notes]
     counted = [
         _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
-        for outcome in Outcome
+        for outcome in merge_notes.Outcome
         if outcome in outcomes
     ]
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
@@ -134,19 +135,19 @@ def _told(note: Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
-        case Outcome.KEPT_TWICE:
+        case merge_notes.Outcome.KEPT_TWICE:
             return f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}"
-        case Outcome.STAYS_RETIRED:
+        case merge_notes.Outcome.STAYS_RETIRED:
             return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
-        case Outcome.KEPT_EDITED:
+        case merge_notes.Outcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
-        case Outcome.RENAMED:
+        case merge_notes.Outcome.RENAMED:
             return f"renamed: {name}{short} is {note.path} now; {note.other} was taken"
-        case Outcome.COPY_KEPT:
+        case merge_notes.Outcome.COPY_KEPT:
             return f"copy: {note.path} has an id of its own; {note.other} keeps the old one"
-        case Outcome.UNITED:
+        case merge_notes.Outcome.UNITED:
             return f"united: {note.path} was made on both sides"
-        case Outcome.KEPT_BESIDE:
+        case merge_notes.Outcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
         case _:
             return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"

@@ -31,17 +31,21 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.text.passages import shorten
-from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre import views
+    from nacre.review import conflicts as review_conflicts
     from nacre.review.claims import Backfill, Estimate
     from nacre.review.contradictions import JudgeReport
+    from nacre.text import passages
+    from nacre.values import session
     from nacre.values.memory import Memory
     from nacre.views import Choice, Pair, Settled
 else:
     views = Module("nacre.views")
+    passages = Module("nacre.text.passages")
+    review_conflicts = Module("nacre.review.conflicts")
+    session = Module("nacre.values.session")
 
 
 _CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}
@@ -85,12 +89,7 @@ def _list(run: Run) -> None:
 
 def _ask(run: Run) -> None:
     """Show one pair after another, and do as the person says."""
-    from nacre.review.conflicts import (  # what writes: 150 ms that listing through the daemon goes without
-        pending,
-        resolve,
-    )
-
-    pairs = pending(run.home)
+    pairs = review_conflicts.pending(run.home)
     settled: list[tuple[Pair, Choice]] = []
     for number, pair in enumerate(pairs, 1):
         run.show(partial(_render_pair, pair=pair, title=f"{number} of {len(pairs)}"))
@@ -99,7 +98,7 @@ def _ask(run: Run) -> None:
             break
         if chosen != "skip":
             choice = views.Choice(chosen)
-            settled.append((resolve(run.home, pair, choice), choice))
+            settled.append((review_conflicts.resolve(run.home, pair, choice), choice))
     run.answer({}, lambda paper: _render_settled(paper, settled, len(pairs)))
     run.embed_afterwards()
 
@@ -269,11 +268,11 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
         f"said by {speaker_name(memory.speaker, memory.author)}", when(memory.created),
         f"holds from {valid}" if valid else "", short_id(memory),
     )  # fmt: skip
-    if memory.trust is Trust.UNTRUSTED:
+    if memory.trust is session.Trust.UNTRUSTED:
         paper.line(f"{name}:", indent=2)
-        paper.framed(shorten(memory.content, _CHARACTERS), "from outside", indent=4)
+        paper.framed(passages.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
     else:
-        paper.line(dim(f"{name}: "), shorten(memory.content, _CHARACTERS), indent=2, hang=7)
+        paper.line(dim(f"{name}: "), passages.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
     paper.line(dim(joined(facts)), indent=9)
 
 
@@ -299,7 +298,7 @@ def _render_history(paper: Paper, found: Sequence[Settled]) -> None:
         sure = f"{one.relation} {one.confidence:.2f}" if one.relation and one.confidence is not None else ""
         paper.line(bold(_DONE[one.choice.value]), dim(f"  {joined((by, sure, minute(one.at)))}"), hang=2)
         for name, memory in (("older", one.older), ("newer", one.newer)):
-            said = shorten(memory.content, _CHARACTERS // 2) if memory else "(forgotten)"
+            said = passages.shorten(memory.content, _CHARACTERS // 2) if memory else "(forgotten)"
             paper.line(dim(f"{name}: "), said, indent=2, hang=7)
         if one.reason:
             paper.line(one.reason, indent=2, hang=2)

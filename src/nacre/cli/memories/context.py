@@ -18,14 +18,16 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.text.passages import shorten
 
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
+    from nacre.text import passages
     from nacre.values.context import ContextBlock
 else:
     session_state = Module("nacre.context.session_state")
     snapshot = Module("nacre.context.snapshot")
+    passages = Module("nacre.text.passages")
+
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _TEXT_CHARACTERS = 100
@@ -117,7 +119,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             tokens = sum(one.tokens for one in block.items if one.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
-        paper.line(shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
+        paper.line(passages.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
         paper.line(dim(f"{item.why} · {item.tokens} tokens{score}"), indent=4)
     if block.left_out:

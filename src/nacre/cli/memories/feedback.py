@@ -14,13 +14,16 @@ from nacre.cli.options import SESSION, read_content
 from nacre.cli.paper import Paper, Span, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.values.review import Verdict
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.values import review
     from nacre.values.review import FeedbackReport, Judged
+else:
+    review = Module("nacre.values.review")
 
-_TINTS = {Verdict.USED: "green", Verdict.UNUSED: "dim", Verdict.CORRECTED: "yellow"}
-_BY_PERSON = {Verdict.USED: "good", Verdict.CORRECTED: "bad"}
+_TINTS = {"used": "green", "unused": "dim", "corrected": "yellow"}
+_BY_PERSON = {"used": "good", "corrected": "bad"}
 
 
 @command(
@@ -104,7 +107,7 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
-    if any(item.verdict is Verdict.CORRECTED and item.likeness is None for item in report.judged):
+    if any(item.verdict is review.Verdict.CORRECTED and item.likeness is None for item in report.judged):
         paper.line(dim("nacre review lists what you called bad"))
 
 

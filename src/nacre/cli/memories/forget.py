@@ -16,17 +16,19 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.forgetting import ForgetReport
 
 if TYPE_CHECKING:
     from nacre.forgetting import forget as forgetting
     from nacre.forgetting.requests import ForgetRequest
     from nacre.setup import examples as example_sessions
-    from nacre.values.forgetting import Excerpt, ForgetPlan, Forgotten, Unreached
+    from nacre.values import forgetting as values_forgetting
+    from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
     from nacre.values.memory import Memory
 else:
     example_sessions = Module("nacre.setup.examples")
     forgetting = Module("nacre.forgetting.forget")
+    values_forgetting = Module("nacre.values.forgetting")
+
 
 _SHOWN = 12
 
@@ -85,7 +87,7 @@ def _request(run: Run, *, project: str | None, **wanted: Any) -> ForgetRequest:
 
 
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
-    done = report if isinstance(report, ForgetReport) else None
+    done = report if isinstance(report, values_forgetting.ForgetReport) else None
     run.answer(
         _forget_record(planned, done),
         lambda paper: _render_forgotten(paper, done) if done else _render_plan(paper, planned, is_dry=True),

@@ -14,12 +14,18 @@ from nacre.cli.options import EVERYTHING, JSON_LINES, find_project, pages
 from nacre.cli.paper import Cell, Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.history import commit as committing
     from nacre.history.commit import Committed
     from nacre.history.undo import Step, Undoing
+    from nacre.memories import scan
     from nacre.values.operation import Operation
     from nacre.views import Difference, FieldChange, Listed
+else:
+    committing = Module("nacre.history.commit")
+    scan = Module("nacre.memories.scan")
 
 
 _TINTS = {
@@ -114,14 +120,11 @@ def commit(run: Run, quiet: bool) -> None:
     nacre does so by itself, in the background: a minute after an operation, with the next command. Files that you put
     into the vault yourself are committed too, unless git ignores them.
     """
-    from nacre.history import commit as committing
-    from nacre.memories.scan import scan
-
     run.keeps_history = False
     if quiet:
         committing.commit_quietly(run.home)
         return
-    scan(run.home)
+    scan.scan(run.home)
     done = committing.commit_operations(run.home)
     run.answer(_committed_record(done), lambda paper: _render_committed(paper, done))
 

@@ -30,18 +30,20 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.deep_recall import DecidedBy, Route
 
 if TYPE_CHECKING:
     from nacre.home import location
     from nacre.retrieval.deep import recall as deep
+    from nacre.values import deep_recall
     from nacre.values.deep_recall import DeepResult
     from nacre.values.recall import Filter, RecallResult
 else:
     deep = Module("nacre.retrieval.deep.recall")
     location = Module("nacre.home.location")
+    deep_recall = Module("nacre.values.deep_recall")
 
-_WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
+
+_WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 
 
 @command(
@@ -193,7 +195,7 @@ def _message_of(result: DeepResult) -> str | None:
     """Why there are no hits, where there are none."""
     if result.hits or result.clarify:
         return None
-    if result.route is Route.NONE:
+    if result.route is deep_recall.Route.NONE:
         return "That needs no memory."
     return "Nothing beside what is known of you." if result.context else NOTHING
 
@@ -206,7 +208,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
             paper.line(f"--project {slug}", indent=2)
     elif not result.hits:
         paper.line(bold(_message_of(result) or NOTHING))
-        if result.route is not Route.NONE:
+        if result.route is not deep_recall.Route.NONE:
             paper.line(dim("What draws on text from outside is never told here; nacre recall may show more."), indent=2)
     elif result.project:
         paper.line(dim("of the project "), bold(result.project))

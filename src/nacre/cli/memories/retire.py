@@ -15,7 +15,6 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.forgetting import Match
 
 if TYPE_CHECKING:
     from nacre.memories import retire as retiring
@@ -26,9 +25,9 @@ else:
     retiring = Module("nacre.memories.retire")
 
 _HOW = {
-    Match.EXACT: "memories about {!r}",
-    Match.CONTAINS: "memories whose subject contains {!r}",
-    Match.PATTERN: "memories whose subject is like {!r}",
+    "exact": "memories about {!r}",
+    "contains": "memories whose subject contains {!r}",
+    "pattern": "memories whose subject is like {!r}",
 }
 
 

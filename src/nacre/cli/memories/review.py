@@ -14,12 +14,18 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.text.passages import normalise, shorten
-from nacre.values.review import Reason
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.memories import store
+    from nacre.text import passages
+    from nacre.values import review as values_review
     from nacre.values.memory import Memory
     from nacre.views import Review
+else:
+    passages = Module("nacre.text.passages")
+    store = Module("nacre.memories.store")
+    values_review = Module("nacre.values.review")
 
 
 _CONTENT_CHARACTERS = 240
@@ -110,8 +116,6 @@ def _confirm_and_retire(
     run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool
 ) -> None:
     """Retire after a look at what goes, on a terminal; answer with what went."""
-    from nacre.memories import store
-
     if run.is_interactive and not yes:
         memories = [store.get(run.home, reference) for reference in references]
         run.show(lambda paper: render_table(paper, memories))
@@ -145,13 +149,13 @@ def _render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
     for review in waiting:
         memory = review.memory
         paper.line(kind_span(memory.kind), "  ", bold(memory.subject), hang=2)
-        if normalise(memory.content) != normalise(memory.subject):
-            paper.line(shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
+        if passages.normalise(memory.content) != passages.normalise(memory.subject):
+            paper.line(passages.shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
         why = joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
         paper.line(Span(why, "yellow"), indent=2)
         facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
         paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
         paper.blank()
-    if any(review.entry.reason is Reason.CONTRADICTED for review in waiting):
+    if any(review.entry.reason is values_review.Reason.CONTRADICTED for review in waiting):
         paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
     paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))

@@ -27,18 +27,22 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.text.passages import shorten
-from nacre.values.memory import Expiry, Scope
-from nacre.values.review import NEUTRAL_QUALITY
-from nacre.values.session import Trust
 
 if TYPE_CHECKING:
+    from nacre.text import passages
+    from nacre.values import memory as values_memory
+    from nacre.values import review
+    from nacre.values import session as values_session
     from nacre.values.memory import Confirmation, Memory
     from nacre.values.recall import Evidence
     from nacre.vault import document
     from nacre.views import CompanionView, LinkView, MemoryView, Step
 else:
     document = Module("nacre.vault.document")
+    passages = Module("nacre.text.passages")
+    review = Module("nacre.values.review")
+    values_memory = Module("nacre.values.memory")
+    values_session = Module("nacre.values.session")
 
 
 _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
@@ -137,7 +141,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         memory = step.memory
         until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
         mark = bold("▸ ") if step.is_asked else "  "
-        paper.line(mark, dim(f"{step.since} to {until}  "), shorten(memory.content, HIT_CHARACTERS), hang=4)
+        paper.line(mark, dim(f"{step.since} to {until}  "), passages.shorten(memory.content, HIT_CHARACTERS), hang=4)
         paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
         if step.superseded_by:
             reason = f": {step.reason}" if step.reason else ""
@@ -155,7 +159,7 @@ def _render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
-    if memory.trust is Trust.UNTRUSTED:
+    if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
     else:
         paper.line(bold(memory.subject))
@@ -192,8 +196,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("importance", str(memory.importance)),
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
-        ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
-        ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
+        ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
+        ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
         ("updated", minute(updated)),
         ("valid", f"{valid[0] or '…'} to {valid[1] or '…'}" if any(valid) else ""),
@@ -206,7 +210,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
         ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
-        ("quality", f"{view.usage.quality:.2f}" if view.usage.quality != NEUTRAL_QUALITY else ""),
+        ("quality", f"{view.usage.quality:.2f}" if view.usage.quality != review.NEUTRAL_QUALITY else ""),
         ("file", str(vault / view.path) if view.path else ""),
     ]
 

@@ -16,21 +16,25 @@ from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import MemoryInvalid
 from nacre.platform.lazy import Module
-from nacre.text.passages import shorten
-from nacre.values.memory import Expiry, Kind, Scope
 
 if TYPE_CHECKING:
     from nacre import catalogue
     from nacre.home import projects
     from nacre.home.home import Home
     from nacre.memories import store as remembering
+    from nacre.memories import views
     from nacre.memories.requests import StoreRequest
+    from nacre.text import passages
+    from nacre.values import memory as values_memory
     from nacre.values.memory import Memory
     from nacre.values.reports import StoreOutcome
 else:
     catalogue = Module("nacre.catalogue")
     projects = Module("nacre.home.projects")
     remembering = Module("nacre.memories.store")
+    passages = Module("nacre.text.passages")
+    values_memory = Module("nacre.values.memory")
+    views = Module("nacre.memories.views")
 
 
 _STORED = {
@@ -121,7 +125,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
-    for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+    for name, kind in (("kind", values_memory.Kind), ("expiry", values_memory.Expiry), ("scope", values_memory.Scope)):
         if name in changes:
             changes[name] = kind(changes[name])
     if "content" in changes:
@@ -138,16 +142,14 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 def _edit_file(run: Run, reference: str) -> Memory:
     """Open the memory's file in the person's editor, then read what became of it."""
-    from nacre.memories.views import look_at  # with all of recall; only the editor needs it
-
-    view = look_at(run.home, reference)
+    view = views.look_at(run.home, reference)
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "say what to change: there is no terminal to open an editor in", click.get_current_context()
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
-    after = look_at(run.home, view.memory.id)
+    after = views.look_at(run.home, view.memory.id)
     broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
         run.home.problems.clear()
@@ -178,7 +180,7 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
     """What became of a memory that was to be stored, or would become, and which others it concerns."""
     render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
-        paper.line(shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
+        paper.line(passages.shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
     if outcome.action == "accepted":
         paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
     if outcome.reason:
@@ -197,4 +199,4 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
 
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
-    paper.line(f"{how}: ", shorten(memory.content, LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)
+    paper.line(f"{how}: ", passages.shorten(memory.content, LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)

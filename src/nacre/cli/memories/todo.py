@@ -16,15 +16,18 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.memory import Kind
-from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
     from nacre.memories import store
+    from nacre.values import memory as values_memory
+    from nacre.values import recall
     from nacre.values.memory import Memory
+    from nacre.values.recall import Filter
     from nacre.values.reports import StoreOutcome
 else:
     store = Module("nacre.memories.store")
+    recall = Module("nacre.values.recall")
+    values_memory = Module("nacre.values.memory")
 
 
 @click.group(
@@ -36,11 +39,11 @@ else:
 def todo(context: click.Context) -> None:
     """List, add and finish todos."""
     if context.invoked_subcommand is None:
-        context.invoke(_list, run=context.obj, wanted=Filter(), limit=50, offset=0)
+        context.invoke(_list, run=context.obj, wanted=recall.Filter(), limit=50, offset=0)
 
 
 def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
-    found = ask(run, "list", filter=replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset)
+    found = ask(run, "list", filter=replace(wanted, kinds=(values_memory.Kind.TODO,)), limit=limit, offset=offset)
     memories, total = found.memories, found.total
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 

@@ -15,15 +15,17 @@ from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform.lazy import Module
-from nacre.settings import load_settings
 
 if TYPE_CHECKING:
+    from nacre import settings
     from nacre.llm.credentials import keys
     from nacre.setup import credentials
     from nacre.setup.credentials import SigningIn, Way
 else:
     credentials = Module("nacre.setup.credentials")
     keys = Module("nacre.llm.credentials.keys")
+    settings = Module("nacre.settings")
+
 
 MOST_KEY_CHARACTERS = 20_000
 _MARKS = {
@@ -61,7 +63,7 @@ def set_key(run: Run, provider: str) -> None:
     else:
         secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
     kept: str = perform(run, "auth-set", provider=provider, secret=checked_key(secret, "standard input"))
-    taken = keys.credential_for(load_settings(run.settings.home, run.settings.environ), provider)
+    taken = keys.credential_for(settings.load_settings(run.settings.home, run.settings.environ), provider)
     if taken and taken.secret != secret:
         run.warnings.append(f"{taken.origin} holds another key, and goes before the one that was kept")
     record = {"provider": provider, "kept": kept, "masked": keys.mask(secret)}

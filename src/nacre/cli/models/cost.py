@@ -15,15 +15,16 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
     from nacre.spending import budget as spending_budget
     from nacre.spending.budget import Sum
+    from nacre.values import spending
     from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
 else:
     spending_budget = Module("nacre.spending.budget")
+    spending = Module("nacre.values.spending")
 
 
 _BAR = 20
@@ -61,19 +62,20 @@ def _cost_record(report: CostReport, by: str) -> Record:
         "resets": stamp(report.resets),
         "background": report.is_background_on,
         "budgets": [
-            {"task": one.task, "most_usd": one.most / DOLLAR, "spent_usd": one.spent / DOLLAR} for one in report.budgets
+            {"task": one.task, "most_usd": one.most / spending.DOLLAR, "spent_usd": one.spent / spending.DOLLAR}
+            for one in report.budgets
         ],
         "by": by,
         "spent": [
             {
                 "name": one.name, "calls": one.calls, "failed": one.failed, "background_calls": one.background,
-                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR,
-                "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
+                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / spending.DOLLAR,
+                "estimated_usd": one.estimated / spending.DOLLAR, "unpriced": one.unpriced,
                 "seconds": round(one.seconds, 3),
             }
             for one in spending_budget.added_up(report.spent, by)
         ],
-        "cost_usd": sum(one.cost for one in report.spent) / DOLLAR,
+        "cost_usd": sum(one.cost for one in report.spent) / spending.DOLLAR,
         "refused": [
             {"day": one.day.isoformat(), "task": one.task, "model": one.model, "reason": one.reason, "times": one.times}
             for one in report.refused
@@ -111,8 +113,8 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
 
 
 def _sum(budget: Budget) -> str:
-    left = f"{dollars(max(0, budget.most - budget.spent))} left" if budget.most else "nothing is allowed"
-    return f"{dollars(budget.spent)} of {dollars(budget.most)}, {left}"
+    left = f"{spending.dollars(max(0, budget.most - budget.spent))} left" if budget.most else "nothing is allowed"
+    return f"{spending.dollars(budget.spent)} of {spending.dollars(budget.most)}, {left}"
 
 
 def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
@@ -128,7 +130,7 @@ def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
 
 def _in_all(whole: Sum) -> str:
     more = f", and {count(whole.unpriced, 'call')} of unknown price" if whole.unpriced else ""
-    return f"{dollars(whole.cost)}{more}"
+    return f"{spending.dollars(whole.cost)}{more}"
 
 
 def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
@@ -149,7 +151,9 @@ def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
             table.append([*padded[:8], Span(padded[8], "cyan"), padded[9]])
     paper.table(table, drop=(4, 6, 8, 5), least=_REMARKS)
     if whole.estimated:
-        paper.line(dim(f"{dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full"))
+        paper.line(
+            dim(f"{spending.dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full")
+        )
 
 
 def _row(one: Sum, share: int) -> tuple[str, ...]:
@@ -159,7 +163,7 @@ def _row(one: Sum, share: int) -> tuple[str, ...]:
     return (
         one.name, f"{one.calls:,}", f"{one.failed:,}" if one.failed else "", amount(read),
         amount(tokens.cached) if tokens.cached else "", amount(tokens.output), took,
-        "not known" if one.unpriced and not one.cost else dollars(one.cost), "▇" * share, _remarks(one),
+        "not known" if one.unpriced and not one.cost else spending.dollars(one.cost), "▇" * share, _remarks(one),
     )  # fmt: skip
 
 

@@ -15,15 +15,16 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
     from nacre.indexing import model_switch
     from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
     from nacre.indexing.vectors import Embedded
     from nacre.spending.embedding_consent import Place
+    from nacre.values import spending
 else:
     model_switch = Module("nacre.indexing.model_switch")
+    spending = Module("nacre.values.spending")
 
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
@@ -181,7 +182,7 @@ def _plan_record(plan: Plan) -> Record:
         "setting": plan.setting, "model": plan.model, "from": plan.used, "host": plan.place.host or None,
         "local": plan.place.is_here, "texts": plan.texts, "tokens": plan.tokens,
         "cost_usd": float_or_none(plan.cost), "asks": plan.wants_yes,
-        "left_usd": plan.left / DOLLAR,
+        "left_usd": plan.left / spending.DOLLAR,
     }  # fmt: skip
 
 
@@ -262,7 +263,8 @@ def _later(plan: Plan) -> str:
         return "new texts wait for nacre embed resume until models.capabilities says the price"
     if not plan.place.price:
         return "new texts, and each question, go there too"
-    return f"new texts, and each question, go there within the budget of a day; {dollars(plan.left)} of today's is left"
+    left = spending.dollars(plan.left)
+    return f"new texts, and each question, go there within the budget of a day; {left} of today's is left"
 
 
 def _cost(cost: Decimal | None) -> str:

@@ -15,14 +15,15 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.settings import Settings
 
 if TYPE_CHECKING:
+    from nacre.settings import Settings
     from nacre.setup import offers as offering
     from nacre.setup.offers import Offer, Trial
     from nacre.values.model_calls import Capabilities, Price, Task
 else:
     offering = Module("nacre.setup.offers")
+
 
 _ANSWERS = {
     "schema": "its provider holds it to a schema",

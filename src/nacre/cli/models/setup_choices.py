@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from nacre.platform.lazy import Module
-from nacre.settings import Settings
 
 if TYPE_CHECKING:
     from nacre.llm import proposals, providers
     from nacre.llm.credentials import methods
+    from nacre.settings import Settings
     from nacre.setup import credentials, models
     from nacre.setup.models import Wish
     from nacre.spending import models as spending_models

@@ -14,7 +14,6 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import NacreError
 from nacre.platform.lazy import Module
-from nacre.settings import Settings
 
 if TYPE_CHECKING:
     from nacre.llm import capabilities, proposals, providers
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from nacre.llm.credentials import keys, methods
     from nacre.llm.credentials import methods as credentials_methods
     from nacre.llm.providers import Provider
+    from nacre.settings import Settings
     from nacre.setup import credentials, models
     from nacre.setup.models import Wish
     from nacre.spending import models as spending_models
@@ -36,6 +36,7 @@ else:
     proposals = Module("nacre.llm.proposals")
     providers = Module("nacre.llm.providers")
     spending_models = Module("nacre.spending.models")
+
 
 _OTHER = "other"
 

@@ -16,12 +16,16 @@ from nacre.cli.options import limit_option
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.text.passages import shorten
-from nacre.values.spending import DOLLAR, dollars
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.text import passages
+    from nacre.values import spending
     from nacre.values.trace import Step, Trace
     from nacre.views import TraceView
+else:
+    passages = Module("nacre.text.passages")
+    spending = Module("nacre.values.spending")
 
 
 _OUTCOME_CHARACTERS = 48
@@ -125,7 +129,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     rows = [
         (
             dim(trace.id[-SHORT_ID:]), minute(trace.began), Span(trace.kind.value, "cyan"), _took(trace),
-            _cost(trace), shorten(trace.outcome, _OUTCOME_CHARACTERS), trace.subject,
+            _cost(trace), passages.shorten(trace.outcome, _OUTCOME_CHARACTERS), trace.subject,
         )
         for trace in traces
     ]  # fmt: skip
@@ -190,7 +194,7 @@ def _model(step: Step) -> tuple[str, ...]:
         return ()
     read = step.tokens.input + step.tokens.cached + step.tokens.written
     cached = f", {amount(step.tokens.cached)} from a cache" if step.tokens.cached else ""
-    cost = "price unknown" if step.cost is None else dollars(int(step.cost * DOLLAR))
+    cost = "price unknown" if step.cost is None else spending.dollars(int(step.cost * spending.DOLLAR))
     if step.status == "failed":
         return (step.model, *((f"about {amount(read)} read", f"{cost} by estimate") if read else ()))
     return step.model, f"{amount(read)} read{cached}, {amount(step.tokens.output)} written", cost
@@ -215,4 +219,4 @@ def _cost(trace: Trace) -> str:
     cost = sum((step.cost for step in calls if step.cost), Decimal(0))
     if not cost and any(step.status == "done" and step.cost is None for step in calls):
         return f"{count(len(calls), 'call')}, price not known"
-    return f"{count(len(calls), 'call')}, {dollars(int(cost * DOLLAR))}"
+    return f"{count(len(calls), 'call')}, {spending.dollars(int(cost * spending.DOLLAR))}"

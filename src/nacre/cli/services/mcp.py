@@ -12,13 +12,14 @@ import click
 from nacre.cli.command import command
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from nacre import settings as nacre_settings
     from nacre.link import start as link_start
     from nacre.mcp import calling, stdio
     from nacre.mcp import face as mcp_face
     from nacre.mcp.face import Face
+    from nacre.settings import Settings
     from nacre.watching import log
 else:
     calling = Module("nacre.mcp.calling")
@@ -26,6 +27,7 @@ else:
     log = Module("nacre.watching.log")
     mcp_face = Module("nacre.mcp.face")
     stdio = Module("nacre.mcp.stdio")
+    nacre_settings = Module("nacre.settings")
 
 
 @command("mcp", examples=["nacre mcp", "nacre mcp --tools all"])
@@ -50,7 +52,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
 
 def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
-    settings = load_settings(home)
+    settings = nacre_settings.load_settings(home)
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())

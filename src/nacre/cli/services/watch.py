@@ -18,7 +18,6 @@ from nacre.cli.command import command
 from nacre.cli.formats import Record, count, size
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.home.problems import problem_records
-from nacre.cli.installed import installed_version
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim, printable, unsteered
 from nacre.cli.request_options import argument, option
@@ -26,9 +25,10 @@ from nacre.cli.run import Run
 from nacre.cli.services.events import event_line, event_record
 from nacre.cli.services.signals import stopped_by_signals
 from nacre.platform.lazy import Module
-from nacre.settings import load_settings
 
 if TYPE_CHECKING:
+    from nacre import settings
+    from nacre.cli import installed
     from nacre.home import home
     from nacre.values.reports import IngestReport
     from nacre.watching import log as watching_log
@@ -39,6 +39,9 @@ else:
     home = Module("nacre.home.home")
     watcher = Module("nacre.watching.watcher")
     watching_log = Module("nacre.watching.log")
+    installed = Module("nacre.cli.installed")
+    settings = Module("nacre.settings")
+
 
 _BACKGROUND_NICENESS = 10
 
@@ -121,7 +124,9 @@ def _follow(
             write(_line(run, event, with_day=to_log))
 
     run.keeps_history = False
-    watcher.Watcher(lambda: home.open_home(load_settings()), options, tell, installed_version()).run(stop)
+    watcher.Watcher(lambda: home.open_home(settings.load_settings()), options, tell, installed.installed_version()).run(
+        stop
+    )
 
 
 def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:

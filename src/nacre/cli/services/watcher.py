@@ -12,10 +12,10 @@ from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, stamp
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.platform.ids import utc_now
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.platform import ids
     from nacre.watching import install as installing
     from nacre.watching import install as watching_install
     from nacre.watching import log
@@ -27,6 +27,8 @@ else:
     log = Module("nacre.watching.log")
     watching_install = Module("nacre.watching.install")
     watching_status = Module("nacre.watching.status")
+    ids = Module("nacre.platform.ids")
+
 
 _FOLLOW_SECONDS = 0.5
 _STATES = {
@@ -104,7 +106,7 @@ def stop(run: Run) -> None:
     An installed one starts again with the next login.
     """
     ran = installing.stop(run.settings)
-    found = watching_status.standing(run.settings.home, utc_now())
+    found = watching_status.standing(run.settings.home, ids.utc_now())
     if not ran:
         run.warnings.append("no watcher ran")
     _answer(run, found)
@@ -126,7 +128,7 @@ def status(run: Run) -> None:
 
     Exits with 1 where it does not run.
     """
-    found = watching_status.standing(run.settings.home, utc_now())
+    found = watching_status.standing(run.settings.home, ids.utc_now())
     run.exit_code = 0 if found.state == "running" else 1
     _answer(run, found)
 

@@ -16,13 +16,17 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import call_record
-from nacre.text.passages import one_line, shorten
-from nacre.values.session import SessionKind, Speaker, Trust
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.text import passages
+    from nacre.values import session as values_session
     from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
     from nacre.values.session import Session, ToolCall, Turn
     from nacre.views import FixResult
+else:
+    passages = Module("nacre.text.passages")
+    values_session = Module("nacre.values.session")
 
 
 _INDENT = 4
@@ -273,21 +277,25 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
 def _render_said(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
     if turn is None or not turn.text:
         return
-    who = "the other agent" if verb == "asked" and turn.speaker is Speaker.AGENT else speaker_name(turn.speaker)
-    text = shorten(one_line(turn.text), _WORDS)
-    if turn.trust is Trust.UNTRUSTED:
+    who = (
+        "the other agent"
+        if verb == "asked" and turn.speaker is values_session.Speaker.AGENT
+        else speaker_name(turn.speaker)
+    )
+    text = passages.shorten(passages.one_line(turn.text), _WORDS)
+    if turn.trust is values_session.Trust.UNTRUSTED:
         paper.framed(text, f"{who} in {session.tool} {short_session(session.native_id)}", indent=_INDENT)
     else:
         paper.line(Span(f"{who}:", "bold"), " ", text, indent=_INDENT)
 
 
 def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
-    outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.line(dim(f"{call.name}: {shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2)
+    outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.line(dim(f"{call.name}: {passages.shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2)
 
 
 def _describe_place(session: Session, project: str | None, time: str) -> str:
-    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
     name = f"{session.tool} {short_session(session.native_id)}"
     return joined((name, kind, project, session.branch, session.model, time))
 

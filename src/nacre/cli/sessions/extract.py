@@ -20,17 +20,19 @@ from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
-from nacre.values.memory import Expiry
-from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
     from nacre.extraction import propose, requests
     from nacre.extraction.propose import Proposal
     from nacre.extraction.requests import ProposalRequest
+    from nacre.values import memory
+    from nacre.values import session as values_session
     from nacre.values.candidate import Candidate
 else:
     propose = Module("nacre.extraction.propose")
     requests = Module("nacre.extraction.requests")
+    memory = Module("nacre.values.memory")
+    values_session = Module("nacre.values.session")
 
 
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -184,14 +186,14 @@ def _as_markdown(found: Sequence[Proposal]) -> str:
 
 def _facts(one: Candidate) -> tuple[str | None, ...]:
     return (
-        f"importance {one.importance}", one.expiry.value if one.expiry is not Expiry.PERMANENT else None,
+        f"importance {one.importance}", one.expiry.value if one.expiry is not memory.Expiry.PERMANENT else None,
         f"said by the {one.speaker.value}", ", ".join(one.tags) or None,
     )  # fmt: skip
 
 
 def _how(found: Proposal) -> str:
     """How many memories, and what was done for them."""
-    if found.session.kind is not SessionKind.MAIN:
+    if found.session.kind is not values_session.SessionKind.MAIN:
         return f"no memories: a session of kind {found.session.kind.value} yields none"
     told = count(len(found.candidates), "memory", "memories") if found.candidates else "no memories"
     asked = found.asked

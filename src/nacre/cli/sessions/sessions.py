@@ -16,10 +16,14 @@ from nacre.cli.paper import Cell, Paper, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import session_line_record, session_title
-from nacre.text.passages import shorten
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.text import passages
     from nacre.views import SessionLine, SessionPage
+else:
+    passages = Module("nacre.text.passages")
+
 
 _COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
 _LEAST_TITLE = 44
@@ -126,7 +130,8 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
     stored, session = line.session, line.session.session
     return (
         dim(short_session(session.native_id)), dim(day(stored.ended or session.started)), session.tool,
-        stored.project or "", dim(shorten(session.branch or "", _BRANCH)), dim(shorten(session.model or "", _MODEL)),
+        stored.project or "", dim(passages.shorten(session.branch or "", _BRANCH)),
+        dim(passages.shorten(session.model or "", _MODEL)),
         f"{duration(line.active):>9}" if line.active else "", f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "", session_title(line),
     )  # fmt: skip

@@ -16,22 +16,24 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
-from nacre.values.session import Speaker, Trust
-from nacre.values.summary import Ending, Loose
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.values import session
     from nacre.values.summary import ErrorMet, Outcome, Summary
     from nacre.views import SessionReport
+else:
+    session = Module("nacre.values.session")
 
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3
 _TOOLS_SHOWN = 8
 _COMMANDS_SHOWN = 10
-_TINTS = {Ending.DONE: "bold green", Ending.FAILED: "bold red", Ending.STOPPED: "bold yellow", Ending.UNKNOWN: "dim"}
+_TINTS = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow", "unknown": "dim"}
 _LOOSE = {
-    Loose.REQUEST: "unfinished", Loose.QUESTION: "asked", Loose.TODO: "to do", Loose.NEXT_STEP: "left",
-    Loose.FAILING: "fails",
+    "request": "unfinished", "question": "asked", "todo": "to do", "next step": "left",
+    "failing": "fails",
 }  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def _summary_record(report: SessionReport) -> Record:
         "pull_requests": list(summary.pull_requests),
         "errors": [
             {
-                "error": error.text, "trust": Trust.UNTRUSTED.value, "call": error.call, "times": error.times,
+                "error": error.text, "trust": session.Trust.UNTRUSTED.value, "call": error.call, "times": error.times,
                 "mended": error.mended,
             }
             for error in summary.errors
@@ -116,7 +118,7 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     if summary.topics:
         paper.heading("Asked for")
         for topic in summary.topics:
-            who = "" if topic.speaker is Speaker.OWNER else f"{speaker_name(topic.speaker)}: "
+            who = "" if topic.speaker is session.Speaker.OWNER else f"{speaker_name(topic.speaker)}: "
             paper.line("· ", dim(who), topic.text, indent=2, hang=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
