@@ -288,14 +288,17 @@ _CARE = (
     Operation("db-backup", "health.answers:back_up_database", "health.requests:TargetRequest", "Path"),
     Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED),
     Operation(
-        "config", "setup.answers:list_settings", _NOTHING, "list[setup.answers:SettingView]", needs=_SETTINGS
-    ),
-    Operation(
-        "config-get", "setup.answers:get_setting", "setup.requests:SettingRequest", "setup.answers:SettingView",
+        "config", "setup.visible_settings:list_settings", _NOTHING, "list[setup.visible_settings:SettingView]",
         needs=_SETTINGS,
     ),
     Operation(
-        "config-set", "setup.answers:set_setting", "setup.requests:SetRequest", "setup.answers:SettingView",
+        "config-get", "setup.visible_settings:get_setting", "setup.requests:SettingRequest",
+        "setup.visible_settings:SettingView",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "config-set", "setup.visible_settings:set_setting", "setup.requests:SetRequest",
+        "setup.visible_settings:SettingView",
         writes=True, needs=_SETTINGS,
     ),
     Operation(

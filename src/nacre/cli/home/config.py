@@ -19,7 +19,7 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
     from nacre.setup import visible_settings
-    from nacre.setup.answers import SettingView
+    from nacre.setup.visible_settings import SettingView
     from nacre.spending import embedding_consent
 else:
     visible_settings = Module("nacre.setup.visible_settings")
