@@ -47,7 +47,8 @@ BY_CALL = {
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall diversify expand is_prompt offset radius_days rerank role session turns update"
+        "aspect boost budget_tokens co_recall diversify expand is_prompt offset radius_days rerank role session turns "
+        "update"
     ),
     "log": "offset",
     "sync": "accept_rewritten patience_seconds",
