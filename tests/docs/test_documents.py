@@ -170,9 +170,3 @@ def test_the_requests_of_operations_are_documented_as_they_are() -> None:
     script = PROJECT / "scripts" / "write_json_docs.py"
     shown = subprocess.run([sys.executable, script, "--show"], capture_output=True, text=True, check=True).stdout
     assert shown == (PROJECT / "docs" / "json.md").read_text(encoding="utf-8"), "run scripts/write_json_docs.py"
-
-
-def test_the_command_line_has_the_fields_of_requests_as_they_are() -> None:
-    script, module = PROJECT / "scripts" / "write_cli_fields.py", PROJECT / "src/nacre/cli/request_fields.py"
-    shown = subprocess.run([sys.executable, script, "--show"], capture_output=True, text=True, check=True).stdout
-    assert shown == module.read_text(encoding="utf-8"), "run scripts/write_cli_fields.py"

@@ -7,19 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Span
-from nacre.platform.lazy import Module
+from nacre.platform import ids
+from nacre.text import passages
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from nacre.platform import ids
-    from nacre.text import passages
     from nacre.values.memory import Kind, Memory
     from nacre.values.model_calls import Tokens as CallTokens
     from nacre.values.session import Speaker, Tokens
-else:
-    ids = Module("nacre.platform.ids")
-    passages = Module("nacre.text.passages")
 
 
 Record = dict[str, Any]

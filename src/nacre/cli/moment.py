@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nacre.errors import QueryInvalid
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.platform import ids
-    from nacre.text import time_expressions
-else:
-    ids = Module("nacre.platform.ids")
-    time_expressions = Module("nacre.text.time_expressions")
+from nacre.platform import ids
+from nacre.text import time_expressions
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3

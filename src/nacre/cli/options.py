@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,22 +15,18 @@ from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
 from nacre.errors import NotFound
 from nacre.platform.lazy import Module
+from nacre.values import memory, recall
+from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    import pathlib
     from pathlib import Path
 
     from nacre.home import answers, location, lookup
     from nacre.home.home import Home
-    from nacre.values import memory, recall
-    from nacre.values.recall import Filter
 else:
     answers = Module("nacre.home.answers")
     location = Module("nacre.home.location")
     lookup = Module("nacre.home.lookup")
-    memory = Module("nacre.values.memory")
-    pathlib = Module("pathlib")
-    recall = Module("nacre.values.recall")
 
 
 HERE = "."
@@ -41,23 +38,23 @@ _PAGE = 500
 """Items of a list that are read at once."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
-    option("Filter", "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
-    option("Filter", "strict", help="With --project: leave out what belongs to no project."),
-    option("Filter", "exclude_projects", help="Leave this project out."),
-    option("Filter", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
-    option("Filter", "until"),
-    option("Filter", "user_only", help="Only what you said yourself."),
-    option("Filter", "trusted"),
+    option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
+    option(Filter, "strict", help="With --project: leave out what belongs to no project."),
+    option(Filter, "exclude_projects", help="Leave this project out."),
+    option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
+    option(Filter, "until"),
+    option(Filter, "user_only", help="Only what you said yourself."),
+    option(Filter, "trusted"),
 )
 _MEMORY: tuple[Decorator, ...] = (
-    option("Filter", "kinds", help="Only memories of this kind."),
-    option("Filter", "tags", help="Only memories with this tag."),
-    option("Filter", "min_importance"),
-    option("Filter", "expiry"),
-    option("Filter", "as_of"),
-    option("Filter", "scope"),
+    option(Filter, "kinds", help="Only memories of this kind."),
+    option(Filter, "tags", help="Only memories with this tag."),
+    option(Filter, "min_importance"),
+    option(Filter, "expiry"),
+    option(Filter, "as_of"),
+    option(Filter, "scope"),
 )
-_TURN: tuple[Decorator, ...] = (option("Filter", "tools", help="Only sessions with this tool, e.g. claude-code."),)
+_TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:

@@ -11,14 +11,9 @@ import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.text import passages
-else:
-    passages = Module("nacre.text.passages")
+from nacre.text import passages
 
 PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from nacre.cli.formats import Record, amount, count, seconds, tokens_record
 from nacre.cli.home.problems import problem_records
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
-from nacre.platform.lazy import Module
+from nacre.values import spending
 
 if TYPE_CHECKING:
     from nacre.extraction.estimate import Estimate, VectorEstimate
-    from nacre.values import spending
-else:
-    spending = Module("nacre.values.spending")
 
 
 _PROBLEMS = 20

@@ -14,16 +14,16 @@ from nacre.cli.formats import Record
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
+from nacre.platform import ids, private_files
 from nacre.platform.lazy import Module
+from nacre.values import wiring
 
 if TYPE_CHECKING:
     from nacre.cli.home import first_reading, init_daemon
     from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
-    from nacre.platform import ids, private_files
     from nacre.redact import redactor
-    from nacre.values import wiring
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
@@ -36,10 +36,7 @@ else:
     ways = Module("nacre.wiring.ways")
     wiring_apply = Module("nacre.wiring.apply")
     wiring_plan = Module("nacre.wiring.plan")
-    ids = Module("nacre.platform.ids")
-    private_files = Module("nacre.platform.private_files")
     redactor = Module("nacre.redact.redactor")
-    wiring = Module("nacre.values.wiring")
     first_reading = Module("nacre.cli.home.first_reading")
     home_wiring = Module("nacre.cli.home.wiring")
     init_daemon = Module("nacre.cli.home.init_daemon")

@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from nacre.platform import ids
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.cli import installed
     from nacre.daemon import greeting
     from nacre.link import start
-    from nacre.platform import ids
     from nacre.settings import Settings
     from nacre.watching import status
 else:
     greeting = Module("nacre.daemon.greeting")
     start = Module("nacre.link.start")
     status = Module("nacre.watching.status")
-    ids = Module("nacre.platform.ids")
     installed = Module("nacre.cli.installed")
 
 

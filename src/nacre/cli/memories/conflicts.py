@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import views
 from nacre.cli import progress
 from nacre.cli.command import DefaultGroup, command
 from nacre.cli.formats import (
@@ -31,21 +32,17 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre import views
     from nacre.review import conflicts as review_conflicts
     from nacre.review.claims import Backfill, Estimate
     from nacre.review.contradictions import JudgeReport
-    from nacre.text import passages
-    from nacre.values import session
     from nacre.values.memory import Memory
     from nacre.views import Choice, Pair, Settled
 else:
-    views = Module("nacre.views")
-    passages = Module("nacre.text.passages")
     review_conflicts = Module("nacre.review.conflicts")
-    session = Module("nacre.values.session")
 
 
 _CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}

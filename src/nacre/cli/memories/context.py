@@ -18,15 +18,14 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.text import passages
 
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
-    from nacre.text import passages
     from nacre.values.context import ContextBlock
 else:
     session_state = Module("nacre.context.session_state")
     snapshot = Module("nacre.context.snapshot")
-    passages = Module("nacre.text.passages")
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)

@@ -14,13 +14,10 @@ from nacre.cli.options import SESSION, read_content
 from nacre.cli.paper import Paper, Span, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.values import review
 
 if TYPE_CHECKING:
-    from nacre.values import review
     from nacre.values.review import FeedbackReport, Judged
-else:
-    review = Module("nacre.values.review")
 
 _TINTS = {"used": "green", "unused": "dim", "corrected": "yellow"}
 _BY_PERSON = {"used": "good", "corrected": "bad"}

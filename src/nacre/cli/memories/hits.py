@@ -21,16 +21,12 @@ from nacre.cli.formats import (
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.text import passages
-    from nacre.values import session as values_session
     from nacre.values.memory import Memory
     from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
-else:
-    passages = Module("nacre.text.passages")
-    values_session = Module("nacre.values.session")
 
 
 _QUOTE_CHARACTERS = 180

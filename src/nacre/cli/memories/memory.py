@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
-from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.text import passages
-    from nacre.values import session
     from nacre.values.memory import Memory
     from nacre.values.recall import Evidence
-else:
-    passages = Module("nacre.text.passages")
-    session = Module("nacre.values.session")
 
 
 HIT_CHARACTERS = 420

@@ -30,17 +30,16 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values import deep_recall
 
 if TYPE_CHECKING:
     from nacre.home import location
     from nacre.retrieval.deep import recall as deep
-    from nacre.values import deep_recall
     from nacre.values.deep_recall import DeepResult
     from nacre.values.recall import Filter, RecallResult
 else:
     deep = Module("nacre.retrieval.deep.recall")
     location = Module("nacre.home.location")
-    deep_recall = Module("nacre.values.deep_recall")
 
 
 _WHO = {"model": "the model", "rules": "rules", "asker": "you"}

@@ -15,17 +15,15 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import review as values_review
 
 if TYPE_CHECKING:
     from nacre.memories import store
-    from nacre.text import passages
-    from nacre.values import review as values_review
     from nacre.values.memory import Memory
     from nacre.views import Review
 else:
-    passages = Module("nacre.text.passages")
     store = Module("nacre.memories.store")
-    values_review = Module("nacre.values.review")
 
 
 _CONTENT_CHARACTERS = 240

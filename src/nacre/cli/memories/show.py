@@ -27,22 +27,18 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import memory as values_memory
+from nacre.values import review
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.text import passages
-    from nacre.values import memory as values_memory
-    from nacre.values import review
-    from nacre.values import session as values_session
     from nacre.values.memory import Confirmation, Memory
     from nacre.values.recall import Evidence
     from nacre.vault import document
     from nacre.views import CompanionView, LinkView, MemoryView, Step
 else:
     document = Module("nacre.vault.document")
-    passages = Module("nacre.text.passages")
-    review = Module("nacre.values.review")
-    values_memory = Module("nacre.values.memory")
-    values_session = Module("nacre.values.session")
 
 
 _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"

@@ -17,6 +17,7 @@ from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import MemoryInvalid
 from nacre.platform.lazy import Module
+from nacre.text import passages
 
 if TYPE_CHECKING:
     from nacre.home import projects
@@ -24,13 +25,11 @@ if TYPE_CHECKING:
     from nacre.memories import store as remembering
     from nacre.memories import views
     from nacre.memories.store import Rehearsal
-    from nacre.text import passages
     from nacre.values.memory import Memory
     from nacre.values.reports import StoreOutcome
 else:
     projects = Module("nacre.home.projects")
     remembering = Module("nacre.memories.store")
-    passages = Module("nacre.text.passages")
     views = Module("nacre.memories.views")
 
 

@@ -16,18 +16,16 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values import memory as values_memory
+from nacre.values import recall
 
 if TYPE_CHECKING:
     from nacre.memories import store
-    from nacre.values import memory as values_memory
-    from nacre.values import recall
     from nacre.values.memory import Memory
     from nacre.values.recall import Filter
     from nacre.values.reports import StoreOutcome
 else:
     store = Module("nacre.memories.store")
-    recall = Module("nacre.values.recall")
-    values_memory = Module("nacre.values.memory")
 
 
 @click.group(

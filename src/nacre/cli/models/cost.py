@@ -15,16 +15,15 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values import spending
 
 if TYPE_CHECKING:
     from nacre.spending import budget as spending_budget
     from nacre.spending.budget import Sum
-    from nacre.values import spending
     from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
 else:
     spending_budget = Module("nacre.spending.budget")
-    spending = Module("nacre.values.spending")
 
 
 _BAR = 20

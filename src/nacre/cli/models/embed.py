@@ -15,16 +15,15 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values import spending
 
 if TYPE_CHECKING:
     from nacre.indexing import model_switch
     from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
     from nacre.indexing.vectors import Embedded
     from nacre.spending.embedding_consent import Place
-    from nacre.values import spending
 else:
     model_switch = Module("nacre.indexing.model_switch")
-    spending = Module("nacre.values.spending")
 
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}

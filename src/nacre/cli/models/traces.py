@@ -16,16 +16,12 @@ from nacre.cli.options import limit_option
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.text import passages
-    from nacre.values import spending
     from nacre.values.trace import Step, Trace
     from nacre.views import TraceView
-else:
-    passages = Module("nacre.text.passages")
-    spending = Module("nacre.values.spending")
 
 
 _OUTCOME_CHARACTERS = 48

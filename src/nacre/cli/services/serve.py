@@ -17,6 +17,7 @@ from nacre.cli.run import Run
 from nacre.cli.services.events import event_line
 from nacre.cli.services.signals import stopped_by_signals
 from nacre.errors import Unavailable
+from nacre.platform import environment, ids, locks
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from nacre.daemon.running import Voice
     from nacre.home import home
     from nacre.link import address, start
-    from nacre.platform import environment, ids, locks
     from nacre.watching import log as watching_log
     from nacre.watching.watcher import WatchEvent
 else:
@@ -36,11 +36,8 @@ else:
     start = Module("nacre.link.start")
     watching_log = Module("nacre.watching.log")
     crash = Module("nacre.cli.crash")
-    environment = Module("nacre.platform.environment")
     home = Module("nacre.home.home")
-    ids = Module("nacre.platform.ids")
     installed = Module("nacre.cli.installed")
-    locks = Module("nacre.platform.locks")
     nacre_settings = Module("nacre.settings")
     running = Module("nacre.daemon.running")
 

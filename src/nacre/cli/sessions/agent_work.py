@@ -16,17 +16,14 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import call_record
-from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session as values_session
+from nacre.values.filters import DeedFilter
 
 if TYPE_CHECKING:
-    from nacre.text import passages
-    from nacre.values import session as values_session
     from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
     from nacre.values.session import Session, ToolCall, Turn
     from nacre.views import FixResult
-else:
-    passages = Module("nacre.text.passages")
-    values_session = Module("nacre.values.session")
 
 
 _INDENT = 4
@@ -48,10 +45,10 @@ _PATHS_SHOWN = 6
 @OFFSET
 @option("did", "reads", help="Also when it was only read.")
 @option("did", "commands", help="Also commands that name it.")
-@option("DeedFilter", "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option("DeedFilter", "project", help="Only this project; . is the one of this folder.")
-@option("DeedFilter", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
-@option("DeedFilter", "until")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "until")
 @click.pass_obj
 def did(  # noqa: PLR0913 - one parameter an option
     run: Run, path: str, limit: int, offset: int, reads: bool, commands: bool, tool: str | None, project: str | None,
@@ -81,9 +78,9 @@ def did(  # noqa: PLR0913 - one parameter an option
 )
 @argument("fix", "error", nargs=-1, required=False)
 @limit_option("fix")
-@option("DeedFilter", "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option("DeedFilter", "project", help="Only this project; . is the one of this folder.")
-@option("DeedFilter", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
 @click.pass_obj
 def fix(
     run: Run, error: tuple[str, ...], limit: int, tool: str | None, project: str | None, since: datetime | None

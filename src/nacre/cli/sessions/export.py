@@ -13,15 +13,14 @@ from nacre.cli.command import command
 from nacre.cli.paper import unsteered
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import REFERENCE, ask_session, session_facts_record, session_view_record, turn_record
+from nacre.platform import private_files
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.platform import private_files
     from nacre.portability import readable_export
     from nacre.views import SessionView
 else:
     readable_export = Module("nacre.portability.readable_export")
-    private_files = Module("nacre.platform.private_files")
 
 
 _STDOUT = "-"

@@ -20,19 +20,17 @@ from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values import memory
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.extraction import propose, requests
     from nacre.extraction.propose import Proposal
     from nacre.extraction.requests import ProposalRequest
-    from nacre.values import memory
-    from nacre.values import session as values_session
     from nacre.values.candidate import Candidate
 else:
     propose = Module("nacre.extraction.propose")
     requests = Module("nacre.extraction.requests")
-    memory = Module("nacre.values.memory")
-    values_session = Module("nacre.values.session")
 
 
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)

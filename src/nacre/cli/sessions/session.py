@@ -18,18 +18,16 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.sessions import follow as sessions_follow
     from nacre.storage.sessions import StoredSession, StoredTurn
-    from nacre.text import passages
-    from nacre.values import session as values_session
     from nacre.values.session import Session, Tokens, ToolCall
     from nacre.views import SessionLine, SessionView
 else:
-    passages = Module("nacre.text.passages")
     sessions_follow = Module("nacre.sessions.follow")
-    values_session = Module("nacre.values.session")
 
 
 _TURNS_SHOWN = 40

@@ -16,13 +16,11 @@ from nacre.cli.paper import Cell, Paper, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import session_line_record, session_title
-from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values.filters import SessionFilter
 
 if TYPE_CHECKING:
-    from nacre.text import passages
     from nacre.views import SessionLine, SessionPage
-else:
-    passages = Module("nacre.text.passages")
 
 
 _COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
@@ -63,16 +61,16 @@ def sessions() -> None:
         "nacre sessions list --project . --branch main retries",
     ],
 )
-@argument("SessionFilter", "words", nargs=-1)
+@argument(SessionFilter, "words", nargs=-1)
 @limit_option("sessions")
 @OFFSET
-@option("SessionFilter", "tool")
-@option("SessionFilter", "project", help="Only this project; . is the one of this folder.")
-@option("SessionFilter", "since", help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
-@option("SessionFilter", "until", help="That began before then.")
-@option("SessionFilter", "branch", help="Only sessions that began on this branch.")
-@option("SessionFilter", "model", help="Only sessions with a model whose name holds this, e.g. opus.")
-@options("SessionFilter", "kind", "subagents")
+@option(SessionFilter, "tool")
+@option(SessionFilter, "project", help="Only this project; . is the one of this folder.")
+@option(SessionFilter, "since", help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(SessionFilter, "until", help="That began before then.")
+@option(SessionFilter, "branch", help="Only sessions that began on this branch.")
+@option(SessionFilter, "model", help="Only sessions with a model whose name holds this, e.g. opus.")
+@options(SessionFilter, "kind", "subagents")
 @EVERYTHING
 @JSON_LINES
 @click.pass_obj

@@ -16,14 +16,11 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
-from nacre.platform.lazy import Module
+from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.values import session
     from nacre.values.summary import ErrorMet, Outcome, Summary
     from nacre.views import SessionReport
-else:
-    session = Module("nacre.values.session")
 
 
 _FILES_SHOWN = 12
