@@ -13,8 +13,8 @@ from nacre.platform.request import Request
 class PruneRequest(Request, frozen=True, kw_only=True):
     """Which transcripts of the archive may go; a limit of 0 lets none go."""
 
-    keep_days: Annotated[int, Meta(description="What changed longer ago than so many days.", ge=0)] = 0
-    budget_mb: Annotated[int, Meta(description="What is above this size, the oldest first.", ge=0)] = 0
+    keep_days: Annotated[int, Meta(description="Delete what changed more than this many days ago.", ge=0)] = 0
+    budget_mb: Annotated[int, Meta(description="Largest size, in megabytes; the oldest goes first.", ge=0)] = 0
 
 
 class RestoreSessionRequest(Request, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from nacre.platform.request import Request
 class ChoresRequest(Request, frozen=True, kw_only=True):
     """Do what hooks left to be done."""
 
-    seconds: Annotated[float, Meta(description="For so many seconds at most.", ge=0)] = 300.0
+    seconds: Annotated[float, Meta(description="Longest time, in seconds.", ge=0)] = 300.0
 
 
 class FlushRequest(Request, frozen=True, kw_only=True):

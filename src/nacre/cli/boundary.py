@@ -7,12 +7,18 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.run import Run
 from nacre.errors import Conflict, InvalidInput, NacreError, NotFound, StoreUnusable, TranscriptUnreadable, Unavailable
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.cli import crash
+else:
+    crash = Module("nacre.cli.crash")
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
@@ -94,11 +100,9 @@ def _fail(run: Run, error: Exception) -> int:
 
 
 def _unexpected(run: Run, error: Exception) -> int:
-    from nacre.cli.crash import describe, write_log
-
-    log = write_log(run, error)
+    log = crash.write_log(run, error)
     hint = f"please report it with {log}" if log else "the log could not be written"
-    _say(run, "unexpected", describe(run, error), hint)
+    _say(run, "unexpected", crash.describe(run, error), hint)
     return FAILED
 
 

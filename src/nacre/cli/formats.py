@@ -7,16 +7,17 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Span
-from nacre.platform.ids import utc_now
-from nacre.text.passages import normalise
+from nacre.platform import ids
+from nacre.text import passages
 from nacre.values import codec
-from nacre.values.memory import Kind, Memory
-from nacre.values.session import Speaker, Tokens
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from nacre.values.memory import Kind, Memory
     from nacre.values.model_calls import Tokens as CallTokens
+    from nacre.values.session import Speaker, Tokens
+
 
 Record = dict[str, Any]
 SHORT_ID = 8
@@ -25,10 +26,10 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[
 _ID_CHARACTERS = 24
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _TINTS = {
-    Kind.FACT: "blue", Kind.DECISION: "green", Kind.PREFERENCE: "magenta", Kind.TODO: "yellow",
-    Kind.RELATIONSHIP: "cyan", Kind.EVENT: "blue", Kind.LESSON: "cyan",
+    "fact": "blue", "decision": "green", "preference": "magenta", "todo": "yellow",
+    "relationship": "cyan", "event": "blue", "lesson": "cyan",
 }  # fmt: skip
-_SPEAKERS = {Speaker.OWNER: "you", Speaker.AGENT: "agent", Speaker.TOOL: "tool", Speaker.SYSTEM: "system"}
+_SPEAKERS = {"owner": "you", "agent": "agent", "tool": "tool", "system": "system"}
 
 
 def stamp(moment: datetime | None) -> str | None:
@@ -86,7 +87,7 @@ def when(moment: datetime | None) -> str:
     """How long ago, and the day; unbroken by line ends."""
     if moment is None:
         return ""
-    days = (utc_now().astimezone().date() - moment.astimezone().date()).days
+    days = (ids.utc_now().astimezone().date() - moment.astimezone().date()).days
     if not 0 <= days <= _NEAR_DAYS:
         return day(moment)
     said = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
@@ -144,7 +145,7 @@ def tokens_told(tokens: Tokens) -> str:
 
 def says_the_same(quote: str, content: str) -> bool:
     """Whether a quotation adds nothing to the content it stands beside."""
-    quoted, known = normalise(quote.strip("…")), normalise(content)
+    quoted, known = passages.normalise(quote.strip("…")), passages.normalise(content)
     return bool(quoted) and (quoted in known or (known in quoted and len(quoted) < 1.3 * len(known)))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from nacre.errors import QueryInvalid
-from nacre.platform.ids import utc_now
+from nacre.platform import ids
+from nacre.text import time_expressions
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
@@ -19,10 +20,8 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:  # noqa: ARG002
         if isinstance(value, datetime):
             return value
-        from nacre.text.time_expressions import parse_moment  # few commands are given a date
-
         try:
-            return parse_moment(str(value), utc_now())
+            return time_expressions.parse_moment(str(value), ids.utc_now())
         except (OverflowError, ValueError) as error:
             raise QueryInvalid(f"{value!r} is out of the calendar", hint="write 2026-11-20, 3d, 2w or march") from error
 

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nacre.cli.command import TEXT
 from nacre.cli.moment import MOMENT as MOMENT
 from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
 from nacre.errors import NotFound
-from nacre.values.memory import Expiry, Kind, Scope
+from nacre.platform.lazy import Module
+from nacre.values import memory, recall
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nacre.home import answers, location, lookup
     from nacre.home.home import Home
+else:
+    answers = Module("nacre.home.answers")
+    location = Module("nacre.home.location")
+    lookup = Module("nacre.home.lookup")
+
 
 HERE = "."
-
-KIND = click.Choice([kind.value for kind in Kind], case_sensitive=False)
-EXPIRY = click.Choice([expiry.value for expiry in Expiry], case_sensitive=False)
-SCOPE = click.Choice([scope.value for scope in Scope], case_sensitive=False)
-IMPORTANCE = click.IntRange(1, 10)
-MODE = click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False)
-
-
-ASPECT = click.Choice(["all", "errors", "plans", "configs", "tools", "files", "decisions"], case_sensitive=False)
-ROLE = click.Choice(["all", "owner", "agent"], case_sensitive=False)
-
 
 Item = TypeVar("Item")
 Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
@@ -60,11 +57,9 @@ _MEMORY: tuple[Decorator, ...] = (
 _TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
 
-def limit_option(default: int | None, what: str) -> Decorator:
-    """``--limit``; without a default the settings decide."""
-    return click.option(
-        "--limit", "-n", type=click.IntRange(1, 1000), default=default, show_default=True, help=f"{what} at most."
-    )
+def limit_option(operation: str, **own: Any) -> Decorator:
+    """``--limit`` of an operation's list; ``default=None`` leaves it to the settings."""
+    return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
 def _keep_prompts(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -77,15 +72,17 @@ TRACE_PROMPTS = click.option(
     "--trace-prompts", is_flag=True, expose_value=False, callback=_keep_prompts,
     help="Keep whole prompts and answers of models in the trace, this once: nacre traces show ID --prompts.",
 )  # fmt: skip
-SESSION = click.option(
-    "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
-)
+LANES = option(
+    "recall", "mode", default=None, show_default=False, help="The lanes to use.",
+    type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
+)  # fmt: skip
+SESSION = option("recall", "session")
 NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
 JSON_LINES = click.option(
     "--jsonl", "as_lines", is_flag=True, help="One JSON object a line: the items of --json, as they come."
 )
 EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
-OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
+OFFSET = option("list", "offset", show_default=False)
 
 
 def with_memory_filter(function: Function) -> Function:
@@ -116,18 +113,18 @@ def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[
 
 
 def _filter(run: Run, values: dict[str, Any]) -> Filter:
-    values["kinds"] = tuple(Kind(kind) for kind in values.get("kinds", ()))
-    values["expiry"] = tuple(Expiry(expiry) for expiry in values.get("expiry", ()))
-    values["scope"] = Scope(values.get("scope", Scope.PRIVATE))
+    values["kinds"] = tuple(memory.Kind(kind) for kind in values.get("kinds", ()))
+    values["expiry"] = tuple(memory.Expiry(expiry) for expiry in values.get("expiry", ()))
+    values["scope"] = memory.Scope(values.get("scope", memory.Scope.PRIVATE))
     values["as_of"] = values["as_of"].date() if values.get("as_of") else None
     for name in ("projects", "exclude_projects"):
         values[name] = tuple(_known_project(run, project) for project in values[name])
-    return Filter(**values)
+    return recall.Filter(**values)
 
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.cli.daemon import place_of
+    from nacre.cli.operations import place_of
 
     place = place_of(run, name)
     if place.project is None:
@@ -139,7 +136,7 @@ def _known_project(run: Run, name: str) -> str:
 
 def find_project(run: Run, name: str | None) -> str | None:
     """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
-    from nacre.cli.daemon import place_of
+    from nacre.cli.operations import place_of
 
     if not name:
         return None
@@ -172,13 +169,9 @@ def project_slug(
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
-    from nacre.home.answers import project_called
-    from nacre.home.location import project_of_folder
-    from nacre.home.lookup import projects
-
     if name != HERE:
-        return project_called(home, name, projects(home))
-    found = (of_folder or project_of_folder)(home, Path.cwd())
+        return answers.project_called(home, name, lookup.projects(home))
+    found = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
     if found is None:
         raise _no_project_here()
     return found
@@ -186,7 +179,7 @@ def project_slug(
 
 def _no_project_here() -> NotFound:
     return NotFound(
-        f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
+        f"{pathlib.Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
     )
 
 

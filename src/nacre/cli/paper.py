@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from nacre.text.passages import FRAME_MARK, visible
+from nacre.text import passages
 
 PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
@@ -60,7 +60,7 @@ def printable(text: str) -> str:
     """A text without what could steer a terminal; line ends and tabs become themselves and spaces."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_visible(character) for character in visible(text))
+    return "".join(_visible(character) for character in passages.visible(text))
 
 
 def unsteered(encoded: str) -> str:
@@ -151,7 +151,7 @@ class Paper:
             self.body(text, indent=indent + 2)
             return
         self.line("<untrusted>", indent=indent)
-        self.body(FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
+        self.body(passages.FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
     def heading(self, text: str) -> None:

@@ -1,6 +1,7 @@
-"""Options and arguments of the command line, made from the fields of a request: type, bounds, help and default.
+"""Options and arguments of the command line, made from the fields of requests: type, bounds, help and default.
 
-A command adds only its own: a short name, another wording, where a field stands.
+A command adds only its own: a short name, another wording, where a field stands. A field is one of an operation's
+request, or of a value that a request holds: ``option("store", "kind")``, ``option(Filter, "kinds")``.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 import msgspec
 
+from nacre.catalogue import CATALOGUE
 from nacre.cli.command import TEXT
 from nacre.cli.moment import MOMENT
-from nacre.platform.bounds import bounds_of
+from nacre.platform.bounds import annotations_of, bounds_of
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -55,9 +58,10 @@ class RequestField:
         return _SIMPLE[item]
 
 
-def field_of(request: type, name: str) -> RequestField:
-    """A field of a request."""
-    kind, many, optional = get_type_hints(request, include_extras=True)[name], False, False
+def field_of(source: str | type, name: str) -> RequestField:
+    """A field of the request of an operation, or of a value."""
+    request = CATALOGUE[source].request if isinstance(source, str) else source
+    kind, many, optional = annotations_of(request)[name], False, False
     meta = bounds_of(request, name)
     while True:
         origin = get_origin(kind)
@@ -69,32 +73,32 @@ def field_of(request: type, name: str) -> RequestField:
         elif origin is tuple:
             many, kind = True, get_args(kind)[0]
         else:
-            return RequestField(name, kind, many, optional, _default(request, name), meta)
+            return RequestField(name, kind, many, optional, _defaults(request)[name], meta)
 
 
-def option(request: type, name: str, *declarations: str, **own: Any) -> Decorator:
+def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
     """The option of a field: ``--name``, repeated for lists, a flag for what is true or false.
 
     A flag that is on by default becomes ``--no-name``. ``declarations`` take the place of these names, ``own`` of what
     the field says.
     """
-    field = field_of(request, name)
+    field = field_of(source, name)
     return click.option(*(declarations or _names(field)), name, **_told(field) | own)
 
 
-def argument(request: type, name: str, **own: Any) -> Decorator:
+def argument(source: str | type, name: str, **own: Any) -> Decorator:
     """The positional argument of a field."""
-    field = field_of(request, name)
+    field = field_of(source, name)
     told = {"type": field.type, "nargs": -1 if field.many else 1, "required": field.default in _ABSENT}
     return click.argument(name, **told | own)
 
 
-def options(request: type, *names: str) -> Decorator:
+def options(source: str | type, *names: str) -> Decorator:
     """The options of some fields, in this order."""
 
     def decorate(function: Function) -> Function:
         for name in reversed(names):
-            function = option(request, name)(function)
+            function = option(source, name)(function)
         return function
 
     return decorate
@@ -124,7 +128,8 @@ def _told(field: RequestField) -> dict[str, Any]:
     return told | {"default": default, "show_default": True}
 
 
-def _default(request: type, name: str) -> Any:
-    if is_dataclass(request):
-        return next(one.default for one in fields(request) if one.name == name)
-    return next(one.default for one in msgspec.structs.fields(request) if one.name == name)
+@cache
+def _defaults(request: type) -> dict[str, Any]:
+    """The defaults of a request's fields, read once: msgspec evaluates all types for them."""
+    found = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
+    return {one.name: one.default for one in found}

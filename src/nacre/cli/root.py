@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.command import load_command
 from nacre.cli.program import Program
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.cli import installed
+    from nacre.platform import environment
+else:
+    environment = Module("nacre.platform.environment")
+    installed = Module("nacre.cli.installed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +139,14 @@ class Root(Program):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
-        from nacre.platform.environment import environment, is_own_call
-
-        return None if is_own_call(environment()) else super().invoke(ctx)
+        return None if environment.is_own_call(environment.environment()) else super().invoke(ctx)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if not is_asked:
         return
     run: Run = ctx.find_object(Run) or Run()
-    from nacre.cli.installed import installed_version
-
-    number = installed_version()
+    number = installed.installed_version()
     run.answer({"version": number}, lambda paper: paper.line(f"nacre {number}"))
     ctx.exit()
 

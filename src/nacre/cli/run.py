@@ -12,10 +12,20 @@ import click
 
 from nacre.cli.paper import Paper, unsteered
 from nacre.errors import NacreError
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre import settings
+    from nacre.home import home
     from nacre.home.home import Home
+    from nacre.indexing import vectors
     from nacre.settings import Settings
+    from nacre.sync import follow_up
+else:
+    follow_up = Module("nacre.sync.follow_up")
+    home = Module("nacre.home.home")
+    settings = Module("nacre.settings")
+    vectors = Module("nacre.indexing.vectors")
 
 
 @dataclass
@@ -39,16 +49,12 @@ class Run:
     @cached_property
     def settings(self) -> Settings:
         """All settings. Raises SettingsInvalid."""
-        from nacre.settings import load_settings
-
-        return load_settings()
+        return settings.load_settings()
 
     @cached_property
     def home(self) -> Home:
         """The open home. Raises StoreUnusable and its kin."""
-        from nacre.home.home import open_home
-
-        return open_home(self.settings)
+        return home.open_home(self.settings)
 
     def close(self) -> None:
         """Close the home if it was opened."""
@@ -58,9 +64,7 @@ class Run:
     def keep_history(self) -> None:
         """Let what was done be judged and committed in the background, if it is time."""
         if "home" in self.__dict__:
-            from nacre.sync.follow_up import keep_history
-
-            keep_history(self.home, commits=self.keeps_history)
+            follow_up.keep_history(self.home, commits=self.keeps_history)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
@@ -99,9 +103,7 @@ class Run:
         self.afterwards.append(self._embed)
 
     def _embed(self) -> None:
-        from nacre.indexing.vectors import embed_memories
-
-        embed_memories(self.home)
+        vectors.embed_memories(self.home)
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -133,9 +135,7 @@ class Run:
         self._written.clear()
         warnings, problems = list(self.warnings), list(self.problems)
         if "home" in self.__dict__:
-            from nacre.sync.follow_up import warnings_of
-
-            warnings += warnings_of(self.home, of_sync=self.keeps_history)
+            warnings += follow_up.warnings_of(self.home, of_sync=self.keeps_history)
             problems += self.home.problems
         for warning in dict.fromkeys([*warnings, *problems]):
             click.echo(f"warning: {warning}", err=True)

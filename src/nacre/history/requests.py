@@ -15,7 +15,7 @@ class LogRequest(Request, frozen=True, kw_only=True):
     reference: Annotated[str | None, Meta(description="Only those on this memory.")] = None
     project: Annotated[str | None, Meta(description="Only those in this project, by its slug.")] = None
     limit: Annotated[int, Meta(description="Operations at most.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Skip so many.", ge=0)] = 0
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
 class DiffRequest(Request, frozen=True, kw_only=True):

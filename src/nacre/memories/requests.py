@@ -34,7 +34,7 @@ HostSession = Annotated[
     Meta(description="The session it is for, by the host's own id: what one session uses is used together."),
 ]
 Limit = Annotated[int, Meta(description="Memories at most.", ge=0)]
-Offset = Annotated[int, Meta(description="Skip so many.", ge=0)]
+Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Why = Annotated[str | None, Meta(description="Why.")]
 
 

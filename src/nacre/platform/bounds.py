@@ -6,6 +6,7 @@ decoded or described. Loading msgspec takes 15 ms, which a hook does not have.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 
@@ -20,9 +21,15 @@ def bounds_of(request: type, name: str, description: str = "", **limits: Any) ->
     """The bounds and the help of a field of a request, for a face that has the same field; with its own on top."""
     from msgspec import Meta  # as above
 
-    found = _meta(get_type_hints(request, include_extras=True)[name]) or Meta()
+    found = _meta(annotations_of(request)[name]) or Meta()
     known = {word: value for word in _WORDS if (value := getattr(found, word)) is not None}
     return Meta(**known | ({"description": description} if description else {}) | limits)
+
+
+@cache
+def annotations_of(request: type) -> dict[str, Any]:
+    """The types of a request's fields, evaluated once: each costs as much as making its bounds."""
+    return get_type_hints(request, include_extras=True)
 
 
 def _meta(kind: Any) -> Any:

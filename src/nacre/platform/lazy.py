@@ -17,6 +17,19 @@ def load(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
+class Module:
+    """A module that is imported when something in it is first used.
+
+    A face names it beside the import that type checkers read, so that what it does not need this time costs nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
 class Lazy(Generic[T]):
     """An attribute that is made when it is first read, and kept: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 

@@ -11,7 +11,7 @@ from nacre.values.filters import DeedFilter, SessionFilter
 from nacre.values.recall import Filter
 
 SessionId = Annotated[str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])]
-Offset = Annotated[int, Meta(description="Skip so many.", ge=0)]
+Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Aspect = Annotated[
     str,
     Meta(

@@ -12,4 +12,4 @@ from nacre.platform.request import Request
 class CostRequest(Request, frozen=True, kw_only=True):
     """What models cost in the last days, including today."""
 
-    days: Annotated[int, Meta(description="So many days.", ge=1, le=3650)] = 30
+    days: Annotated[int, Meta(description="Days, including today.", ge=1, le=3650)] = 30

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from nacre.dedup.supersession import OUTLIVED, outlived
@@ -18,6 +18,7 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.indexing.shards import purge_shards
+from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.spending.spool import fold_notes
 from nacre.storage.erasure import SessionPlace, TurnPlace

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from nacre.platform.bounds import bounds
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.session import SessionKind
 
 
@@ -18,7 +18,7 @@ class SessionFilter:
     project: Annotated[str | None, bounds("Only sessions of this project.")] = None
     since: Annotated[datetime | None, bounds("From then on.")] = None
     until: Annotated[datetime | None, bounds("Before then.")] = None
-    subagents: Annotated[bool, bounds("With those that agents sent out.")] = False
+    subagents: Annotated[bool, bounds("Also sessions of sub-agents and schedulers.")] = False
     branch: Annotated[str | None, bounds("Only sessions on this branch.")] = None
     model: Annotated[str | None, bounds("Only sessions with this model.")] = None
     kind: Annotated[SessionKind | None, bounds("Only sessions of this kind.")] = None

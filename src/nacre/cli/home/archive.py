@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.archive import keep, operations
-from nacre.archive import prune as pruning
-from nacre.archive.operations import ArchivedTool, ArchiveStatus
 from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, day, size, stamp
 from nacre.cli.home.problems import problem_records, render_problems
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.archive import keep, operations
+    from nacre.archive import prune as pruning
+    from nacre.archive.operations import ArchivedTool, ArchiveStatus
     from nacre.storage.archive import Archived
+else:
+    keep = Module("nacre.archive.keep")
+    operations = Module("nacre.archive.operations")
+    pruning = Module("nacre.archive.prune")
+
 
 _SHOWN = 10
 
@@ -36,7 +44,7 @@ def archive() -> None:
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell what is in the archive, what it takes, and what the tools are about to delete."""
-    found = operations.status(run.home)
+    found: ArchiveStatus = perform(run, "archive-status")
     run.answer(_status_record(found), lambda paper: _render_status(paper, found))
 
 
@@ -71,8 +79,14 @@ def verify(run: Run, repair: bool) -> None:
     "prune",
     examples=["nacre archive prune --dry-run", "nacre archive prune --keep-days 365 --yes", "nacre archive prune"],
 )
-@click.option("--keep-days", type=click.IntRange(1), help="Keep what changed since [default: archive.keep_days].")
-@click.option("--budget-mb", type=click.IntRange(1), help="Size that may be left [default: archive.budget_mb].")
+@option(
+    "archive-prune", "keep_days", type=click.IntRange(1), default=None, show_default=False,
+    help="Keep what changed within this many days [default: archive.keep_days].",
+)  # fmt: skip
+@option(
+    "archive-prune", "budget_mb", type=click.IntRange(1), default=None, show_default=False,
+    help="Size that may be left, in megabytes [default: archive.budget_mb].",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +12,18 @@ from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import count, size
 from nacre.cli.home.doctor import answer_checks, checks_record
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.home.home import open_home
-from nacre.portability import backup as backups
-from nacre.portability.backup import Manifest
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.portability import backup as backups
+    from nacre.portability.backup import BackupReport, Manifest, RestoreReport
+    from nacre.values.reports import Check
+else:
+    backups = Module("nacre.portability.backup")
 
 _FILE = click.Path(path_type=Path)
 
@@ -33,17 +41,17 @@ def backup() -> None:
 
 
 @backup.command("create", examples=["nacre backup create", "nacre backup create /mnt/usb/nacre.zip"])
-@click.argument("file", required=False, type=_FILE)
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@argument("backup-create", "target", metavar="[FILE]", required=False)
+@option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
 @click.pass_obj
-def create(run: Run, file: Path | None, force: bool) -> None:
+def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """Write a backup of the whole home; others may go on writing meanwhile.
 
     Without FILE, into this folder, named after the time.
     """
-    file = file or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
+    target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     with progress.shown(run) as notify:
-        report = backups.create(run.home, file, overwrite=force, on_progress=notify)
+        report: BackupReport = perform(run, "backup-create", notify, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
@@ -58,39 +66,37 @@ def create(run: Run, file: Path | None, force: bool) -> None:
 
 
 @backup.command("verify", examples=["nacre backup verify ~/nacre.zip"])
-@click.argument("file", type=_FILE)
+@argument("backup-verify", "backup", metavar="FILE")
 @click.pass_obj
-def verify(run: Run, file: Path) -> None:
+def verify(run: Run, backup: Path) -> None:
     """Restore a backup into a folder of its own, open it and prove it; nothing here is touched.
 
     Exits with 1 when something in it is wrong.
     """
-    from nacre.health import restore_drill  # with all that doctor proves by
-
     with progress.shown(run) as notify:
-        checks = restore_drill.verify(file, run.settings, open_home, notify)
-    answer_checks(run, checks, {"path": str(file), **checks_record(checks)})
+        checks: list[Check] = perform(run, "backup-verify", notify, backup=backup)
+    answer_checks(run, checks, {"path": str(backup), **checks_record(checks)})
 
 
 @backup.command(
     "restore", examples=["nacre backup restore ~/nacre.zip --to ~/other", "nacre backup restore ~/nacre.zip"]
 )
-@click.argument("file", type=_FILE)
-@click.option("--to", "home", type=_FILE, help="The folder that becomes the home; without it, the one nacre uses.")
-@click.option("--force", is_flag=True, help="Also where a home is: it is kept beside the new one.")
+@argument("backup-restore", "backup", metavar="FILE")
+@option("backup-restore", "target", "--to", help="The folder that becomes the home; without it, the one nacre uses.")
+@option("backup-restore", "replace", "--force", help="Also where a home is: it is kept beside the new one.")
 @click.pass_obj
-def restore(run: Run, file: Path, home: Path | None, force: bool) -> None:
+def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Bring a backup back as a home.
 
     A home that is there is never overwritten: on a terminal you are asked, and it is kept aside under another name.
     """
-    home = (home or run.settings.home).expanduser().absolute()
-    manifest = backups.read_manifest(file)
-    if not force and run.is_interactive and home.is_dir() and any(home.iterdir()):
+    home = (target or run.settings.home).expanduser().absolute()
+    manifest = backups.read_manifest(backup)
+    if not replace and run.is_interactive and home.is_dir() and any(home.iterdir()):
         run.confirm(f"Put the backup of {manifest.created} in the place of {home}? What is there is kept aside.")
-        force = True
+        replace = True
     with progress.shown(run) as notify:
-        report = backups.restore(file, home, replace=force, on_progress=notify)
+        report: RestoreReport = perform(run, "backup-restore", notify, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")

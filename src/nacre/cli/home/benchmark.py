@@ -6,7 +6,7 @@ import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,16 @@ from nacre.cli.command import Group, command
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.speed.machine import Machine, describe
-from nacre.speed.measurement import Latency, SpeedResult, measure
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.speed import machine as speed_machine
+    from nacre.speed import measurement
+    from nacre.speed.machine import Machine
+    from nacre.speed.measurement import Latency, SpeedResult
+else:
+    measurement = Module("nacre.speed.measurement")
+    speed_machine = Module("nacre.speed.machine")
 
 _FOR_DEVELOPERS = frozenset(
     "claims context extraction hooks judge locks redaction retrieval scale silence stale writers".split()
@@ -70,7 +78,9 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
     Works in a temporary folder; nothing is written to your home.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, progress.shown(run) as notify:
-        result = measure(transcripts, Path(folder), megabytes=megabytes, turns=turns, notify=notify or (lambda _: None))
+        result = measurement.measure(
+            transcripts, Path(folder), megabytes=megabytes, turns=turns, notify=notify or (lambda _: None)
+        )
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_speed(paper, result))
 
 
@@ -79,7 +89,7 @@ benchmark.add_command(speed)
 
 def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
     """Answer with the figures and the machine they were taken on."""
-    machine = describe()
+    machine = speed_machine.describe()
 
     def render_all(paper: Paper) -> None:
         render(paper)

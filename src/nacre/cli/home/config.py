@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import Group
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import NacreError
-from nacre.settings import SETTINGS, known, load_settings, write_setting
-from nacre.setup.visible_settings import hidden
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre import settings as nacre_settings
+    from nacre.setup import visible_settings
+    from nacre.setup.visible_settings import SettingView
+    from nacre.spending import embedding_consent
+else:
+    visible_settings = Module("nacre.setup.visible_settings")
+    embedding_consent = Module("nacre.spending.embedding_consent")
+    nacre_settings = Module("nacre.settings")
 
 
 @click.group(
@@ -31,7 +43,9 @@ def show(run: Run) -> None:
     What is a key, or looks like one, is shown by its last four characters.
     """
     settings = run.settings
-    shown = {setting.key: hidden(settings, settings[setting.key]) for setting in SETTINGS}
+    shown = {
+        setting.key: visible_settings.hidden(settings, settings[setting.key]) for setting in nacre_settings.SETTINGS
+    }
     record = {
         "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
         "settings": [
@@ -39,7 +53,7 @@ def show(run: Run) -> None:
                 "key": setting.key, "value": shown[setting.key], "origin": settings.values[setting.key].origin,
                 "variable": setting.variable, "default": setting.default, "summary": setting.summary,
             }
-            for setting in SETTINGS
+            for setting in nacre_settings.SETTINGS
         ],
     }  # fmt: skip
 
@@ -56,7 +70,7 @@ def show(run: Run) -> None:
                     dim(settings.values[setting.key].origin),
                     dim(setting.summary),
                 )
-                for setting in SETTINGS
+                for setting in nacre_settings.SETTINGS
             ],
             drop=(2,) if not _any_set(run) else (),
         )
@@ -65,12 +79,12 @@ def show(run: Run) -> None:
 
 
 @config.command("get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"])
-@click.argument("key", type=TEXT)
+@argument("config-get", "key")
 @click.pass_obj
 def get(run: Run, key: str) -> None:
     """Print one setting's value; of a key its last four characters."""
-    value, origin = hidden(run.settings, run.settings[key]), run.settings.values[key].origin
-    run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
+    found: SettingView = perform(run, "config-get", key=key)
+    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
 
 
 @config.command(
@@ -81,8 +95,8 @@ def get(run: Run, key: str) -> None:
         "nacre config set ingest.roots '[\"~/exports\"]'",
     ],
 )
-@click.argument("key", type=TEXT)
-@click.argument("value", type=TEXT)
+@argument("config-set", "key")
+@argument("config-set", "value")
 @click.pass_obj
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
@@ -90,12 +104,12 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
     empties it.
     """
-    path = load_settings(mending=key).config
-    written = write_setting(path, key, value)
-    shown = hidden(run.settings, written)
+    path = nacre_settings.load_settings(mending=key).config
+    written = nacre_settings.write_setting(path, key, value)
+    shown = visible_settings.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")
-    variable = known(key).variable
+    variable = nacre_settings.known(key).variable
     if run.settings.values[key].origin == f"${variable}":
         run.warnings.append(f"${variable} is set and goes before the file")
     if key == "embedding.model":
@@ -116,10 +130,8 @@ def path(run: Run) -> None:
 
 def _told_of(model: str) -> list[str]:
     """What becomes of texts with an embedding model elsewhere."""
-    from nacre.spending.embedding_consent import told_of  # with the models; only one that is set needs it
-
     try:
-        told = told_of(load_settings(), model)
+        told = embedding_consent.told_of(nacre_settings.load_settings(), model)
     except NacreError:  # nacre embed tells what is wrong with it
         return []
     return [told] if told else []

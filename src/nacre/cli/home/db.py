@@ -13,12 +13,19 @@ from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import count, day, size, stamp
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.settings import Settings
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.health.database import Stats
+    from nacre.memories import scan
+    from nacre.settings import Settings
+    from nacre.values.reports import IngestReport
+else:
+    scan = Module("nacre.memories.scan")
 
 
 @click.group("db", cls=Group, examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"])
@@ -33,9 +40,7 @@ def db() -> None:
 @click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes."""
-    from nacre.health import database  # nacre db path goes without
-
-    found = database.stats(run.home)
+    found: Stats = perform(run, "db-stats")
     record = asdict(found) | {
         "tools": [asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)} for tool in found.tools]
     }
@@ -52,24 +57,20 @@ def path(run: Run) -> None:
 
 
 @db.command("rebuild", examples=["nacre db rebuild", "nacre db rebuild --yes --no-vectors"])
-@click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
+@option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
+def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Make the database anew from the vault and the transcripts.
 
     Memories, ids and links stay the same; how often memories were used starts from neutral. The old file is kept
     beside the new one, as nacre.db.old. On a terminal it asks first.
     """
-    from nacre.health import database
-    from nacre.home.home import open_home
-    from nacre.memories.scan import scan
-
     if run.is_interactive and not yes:
         run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
     with progress.shown(run) as notify:
-        report = database.rebuild(run.settings, open_home, notify, vectors=not no_vectors)
-    scan(run.home)  # finds again what rebuild could not read, so that it is told
+        report: IngestReport = perform(run, "db-rebuild", notify, vectors=vectors)
+    scan.scan(run.home)  # finds again what rebuild could not read, so that it is told
     broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
     total = len(run.home.memories.all_ids())
@@ -86,17 +87,15 @@ def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
 
 
 @db.command("backup", examples=["nacre db backup", "nacre db backup /mnt/usb/nacre.db"])
-@click.argument("target", required=False, type=click.Path(path_type=Path))
+@argument("db-backup", "target", required=False)
 @click.pass_obj
 def backup(run: Run, target: Path | None) -> None:
     """Write a consistent copy of the database.
 
     Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
     """
-    from nacre.health import database
-
     target = target or run.settings.database.with_name(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db")
-    written = database.backup(run.home, target)
+    written: Path = perform(run, "db-backup", target=target)
     number = written.stat().st_size
     run.answer(
         {"path": str(written), "bytes": number},
@@ -109,14 +108,11 @@ def backup(run: Run, target: Path | None) -> None:
 @click.pass_obj
 def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault stays, and a copy is kept beside it."""
-    from nacre.health import database
-    from nacre.home.home import open_home
-
     if not yes:
         if not run.is_interactive:
             raise click.UsageError("reset removes the database: add --yes", click.get_current_context())
         run.confirm(f"Remove {run.settings.database}? A copy is kept.")
-    copy = database.reset(run.settings, open_home)
+    copy: Path | None = perform(run, "db-reset")
 
     def render(paper: Paper) -> None:
         if copy:

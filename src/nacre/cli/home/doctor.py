@@ -11,12 +11,21 @@ from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count
 from nacre.cli.home.problems import PROBLEMS_SHOWN
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.values.reports import Check
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.health import checks as checking
+    from nacre.health import prove
     from nacre.health.proofs.finding import Proof
+    from nacre.values.reports import Check
+else:
+    checking = Module("nacre.health.checks")
+    prove = Module("nacre.health.prove")
+
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
 
@@ -28,9 +37,7 @@ def health(run: Run) -> None:
 
     Exits with 1 when something is wrong.
     """
-    from nacre.health import checks as checking  # each kind of check loads its own: that of hosts opens no home
-
-    checks = checking.health(run.home)
+    checks: list[Check] = perform(run, "health")
     run.home.problems.clear()  # they are among the checks
     answer_checks(run, checks)
 
@@ -41,47 +48,35 @@ def health(run: Run) -> None:
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
-@click.option("--all", "everything", is_flag=True, help="With --deep: read all transcripts again, not a sample.")
-@click.option(
-    "--repair",
-    "with_repair",
-    is_flag=True,
-    help="Mend what can be mended without a loss: permissions, and with --deep more.",
-)
+@option("doctor-deep", "everything", "--all", help="With --deep: read all transcripts again, not a sample.")
+@option("doctor", "repair", help="Mend what can be mended without a loss: permissions, and with --deep more.")
 @click.pass_obj
-def doctor(run: Run, part: str | None, deep: bool, everything: bool, with_repair: bool) -> None:
+def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation and the home.
 
     With hosts: prove that your agents' tools can run nacre, by running what their files say.
     Exits with 1 when something is wrong; what is wrong comes with the way out.
     """
-    from nacre.health import checks as checking
-
     if part:
-        _prove_hosts(run, with_options=deep or with_repair)
+        _prove_hosts(run, with_options=deep or repair)
         return
     if everything and not deep:
         raise click.UsageError("--all goes with --deep", click.get_current_context())
     if deep:
-        _prove(run, everything=everything, with_repair=with_repair)
+        _prove(run, everything=everything, with_repair=repair)
     else:
-        checks = checking.doctor(run.home, repair=with_repair)
+        checks: list[Check] = perform(run, "doctor", repair=repair)
         run.home.problems.clear()  # they are among the checks
         answer_checks(run, checks)
 
 
 def _prove_hosts(run: Run, *, with_options: bool) -> None:
-    from nacre.wiring.prove import prove_hosts
-
     if with_options:
         raise click.UsageError("hosts goes without --deep and --repair", click.get_current_context())
-    answer_checks(run, prove_hosts(run.settings))
+    answer_checks(run, perform(run, "doctor-hosts"))
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
-    from nacre.health import checks as checking
-    from nacre.health import prove
-
     repaired = 0
     with progress.shown(run) as notify:
         proofs = prove.prove(run.home, everything=everything, on_progress=notify)

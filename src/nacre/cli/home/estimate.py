@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from nacre.cli.formats import Record, amount, count, seconds, tokens_record
 from nacre.cli.home.problems import problem_records
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
-from nacre.values.spending import DOLLAR, dollars
+from nacre.values import spending
 
 if TYPE_CHECKING:
     from nacre.extraction.estimate import Estimate, VectorEstimate
+
 
 _PROBLEMS = 20
 
@@ -26,19 +27,20 @@ def estimate_record(estimate: Estimate) -> Record:
         "tasks": [
             {
                 "task": one.task.value, "model": one.model, "calls": one.calls, "tokens": tokens_record(one.tokens),
-                "cost_usd": None if one.cost is None else one.cost / DOLLAR, "seconds": round(one.seconds, 1),
+                "cost_usd": None if one.cost is None else one.cost / spending.DOLLAR, "seconds": round(one.seconds, 1),
                 "measured": one.is_measured,
             }
             for one in estimate.tasks
         ],
-        "cost_usd": None if estimate.cost is None else estimate.cost / DOLLAR,
+        "cost_usd": None if estimate.cost is None else estimate.cost / spending.DOLLAR,
         "seconds": round(estimate.seconds, 1),
         "background": estimate.is_background_on,
-        "left_usd": estimate.left / DOLLAR,
+        "left_usd": estimate.left / spending.DOLLAR,
         "now": estimate.now,
         "vectors": {
-            "model": vectors.model, "tokens": vectors.tokens, "left_usd": vectors.left / DOLLAR, "held": vectors.held,
-            "cost_usd": None if vectors.cost is None else vectors.cost / DOLLAR,
+            "model": vectors.model, "tokens": vectors.tokens, "held": vectors.held,
+            "left_usd": vectors.left / spending.DOLLAR,
+            "cost_usd": None if vectors.cost is None else vectors.cost / spending.DOLLAR,
         } if vectors else None,
         "problems": problem_records(estimate.problems),
     }  # fmt: skip
@@ -56,14 +58,15 @@ def _vectors(paper: Paper, vectors: VectorEstimate) -> None:
     if not vectors.tokens:
         paper.line(bold("Vectors"), f" of {vectors.model}: none is missing.")
         return
-    price = "price unknown" if vectors.cost is None else dollars(vectors.cost)
+    price = "price unknown" if vectors.cost is None else spending.dollars(vectors.cost)
     paper.line(bold("Vectors"), f" of {vectors.model}: about {vectors.tokens:,} tokens, {price}.")
     if vectors.held:
         told = f"They wait: {vectors.held}. nacre embed resume makes them."
     elif vectors.cost is not None and vectors.cost > vectors.left:
-        told = f"{dollars(vectors.left)} of today's budget is left: the rest waits, or nacre embed resume makes it."
+        left = spending.dollars(vectors.left)
+        told = f"{left} of today's budget is left: the rest waits, or nacre embed resume makes it."
     else:
-        told = f"{dollars(vectors.left)} of today's budget is left, which holds it."
+        told = f"{spending.dollars(vectors.left)} of today's budget is left, which holds it."
     paper.line(told)
 
 
@@ -83,11 +86,11 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
         told = "Rules learn from them until models.background is on."
     elif estimate.now < estimate.waiting:
         told = (
-            f"{dollars(estimate.left)} of today's budget is left: a model learns from about {estimate.now:,} of them, "
-            f"rules from the rest."
+            f"{spending.dollars(estimate.left)} of today's budget is left: a model learns from about "
+            f"{estimate.now:,} of them, rules from the rest."
         )
     else:
-        told = f"{dollars(estimate.left)} of today's budget is left, which holds it."
+        told = f"{spending.dollars(estimate.left)} of today's budget is left, which holds it."
     paper.line(told)
     for problem in estimate.problems[:_PROBLEMS]:
         paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
@@ -97,11 +100,12 @@ def _estimated(paper: Paper, estimate: Estimate) -> None:
     rows: list[Sequence[Cell]] = [
         (
             one.task.value, f"about {count(one.calls, 'call')}", f"{amount(one.tokens.input)} read",
-            f"{amount(one.tokens.output)} written", dollars(one.cost) if one.cost is not None else "price unknown",
+            f"{amount(one.tokens.output)} written",
+            spending.dollars(one.cost) if one.cost is not None else "price unknown",
             seconds(one.seconds), one.model, dim("by earlier calls" if one.is_measured else "by rule of thumb"),
         )
         for one in estimate.tasks
     ]  # fmt: skip
     if estimate.cost is not None and len(estimate.tasks) > 1:
-        rows.append(("in all", "", "", "", bold(dollars(estimate.cost)), seconds(estimate.seconds), "", ""))
+        rows.append(("in all", "", "", "", bold(spending.dollars(estimate.cost)), seconds(estimate.seconds), "", ""))
     paper.table(rows, indent=2, drop=(7, 6))

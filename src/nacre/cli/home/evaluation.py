@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import SHORT_ID, count, day, kind_span, short_id
-from nacre.cli.installed import installed_version
 from nacre.cli.memories.hits import lane_records, render_beginning
 from nacre.cli.memories.memory import memory_record, subject_and_content
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.evaluation import evaluate as evaluating
-from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery, queries_file
-from nacre.home.baseline import baseline_file
-from nacre.home.lookup import is_empty
+from nacre.platform.lazy import Module
 
-_QUERIES = click.option(
-    "--queries",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file of saved queries, if it is another one.",
-)
+if TYPE_CHECKING:
+    from nacre.cli import installed
+    from nacre.evaluation import evaluate as evaluating
+    from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery
+    from nacre.home import baseline as home_baseline
+    from nacre.home import lookup
+else:
+    evaluating = Module("nacre.evaluation.evaluate")
+    home_baseline = Module("nacre.home.baseline")
+    lookup = Module("nacre.home.lookup")
+    installed = Module("nacre.cli.installed")
+
+
+_QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
 
 
 @click.group(
@@ -33,10 +40,10 @@ _QUERIES = click.option(
     examples=["nacre eval", "nacre eval --save-baseline", "nacre eval --compare"],
 )  # fmt: skip
 @_QUERIES
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), help="Memories per query; 10, or as many as the baseline.")
-@click.option("--budget", type=click.IntRange(1), default=2000, show_default=True, help="Tokens at a session's start.")
+@option("eval", "limit", "--limit", "-n")
+@option("eval", "budget")
 @click.option("--save-baseline", is_flag=True, help="Keep the answers, to compare with later.")
-@click.option("--compare", is_flag=True, help="Tell what changed since the baseline.")
+@option("eval", "compare", help="Tell what changed since the baseline.")
 @click.pass_context
 def evaluate(
     context: click.Context, queries: Path | None, limit: int | None, budget: int, save_baseline: bool, compare: bool
@@ -58,11 +65,13 @@ def evaluate(
             run.home, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
         )
     if save_baseline:
-        evaluating.save_baseline(run.home, answers, limit=limit, version=installed_version(), now=run.home.now())
-    kept = str(baseline_file(run.home)) if save_baseline else None
+        evaluating.save_baseline(
+            run.home, answers, limit=limit, version=installed.installed_version(), now=run.home.now()
+        )
+    kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
     record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
-    if is_empty(run.home):
+    if lookup.is_empty(run.home):
         run.answer(record, render_beginning)
         return
     run.answer(record, lambda paper: _render_evaluation(paper, answers, expectations, baseline=before, saved=kept))
@@ -74,7 +83,7 @@ def evaluate(
 def list_queries(run: Run, queries: Path | None) -> None:
     """List the saved queries."""
     file = _file(run, queries)
-    saved = evaluating.load_queries(file)
+    saved: list[SavedQuery] = perform(run, "eval-list", queries=queries)
 
     def render(paper: Paper) -> None:
         paper.table([(bold(query.id), query.query, dim(_expecting(query))) for query in saved])
@@ -91,18 +100,17 @@ def list_queries(run: Run, queries: Path | None) -> None:
         'nacre eval add "when do we deploy?" --id deploys --expect 5f0c2a4d',
     ],
 )
-@click.argument("question", nargs=-1, required=True, type=TEXT)
-@click.option("--id", "query_id", type=TEXT, help="What to call it; by default made of its words.")
-@click.option(
-    "--expect", "expects", type=TEXT, multiple=True, help="A memory that should answer, by its id or subject."
-)
+@argument("eval-add", "question", nargs=-1)
+@option("eval-add", "query_id", "--id")
+@option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
 @_QUERIES
 @click.pass_obj
 def add(
     run: Run, question: tuple[str, ...], query_id: str | None, expects: tuple[str, ...], queries: Path | None
 ) -> None:
     """Save a query."""
-    added = evaluating.add_query(run.home, _file(run, queries), " ".join(question), query_id=query_id, expects=expects)
+    words = " ".join(question)
+    added: SavedQuery = perform(run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects)
     run.answer(
         {"added": _query_record(added)},
         lambda paper: paper.line("Saved: ", bold(added.id), "  ", added.query, "  ", dim(_expecting(added))),
@@ -110,12 +118,12 @@ def add(
 
 
 @evaluate.command("remove", examples=["nacre eval remove architecture"])
-@click.argument("query_id", metavar="ID", type=TEXT)
+@argument("eval-remove", "query_id", metavar="ID")
 @_QUERIES
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Forget a saved query."""
-    removed = evaluating.remove_query(_file(run, queries), query_id)
+    removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
     run.answer(
         {"removed": _query_record(removed)},
         lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
@@ -123,7 +131,7 @@ def remove(run: Run, query_id: str, queries: Path | None) -> None:
 
 
 def _file(run: Run, queries: Path | None) -> Path:
-    return queries or queries_file(run.home)
+    return queries or evaluating.queries_file(run.home)
 
 
 def _query_record(query: SavedQuery) -> dict[str, object]:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count, size
 from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.portability import exporting
-from nacre.portability.exporting import ExportReport
-from nacre.portability.requests import ExportOptions
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.portability import exporting, requests
+    from nacre.portability.exporting import ExportReport
+else:
+    exporting = Module("nacre.portability.exporting")
+    requests = Module("nacre.portability.requests")
 
 _STDOUT = "-"
 _FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files"}
@@ -33,34 +40,35 @@ _NAMES = {
         "nacre export vault.zip --sessions      # the Markdown files themselves, and every session",
     ],
 )
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
-    "--format", "form", type=click.Choice(["jsonl", "markdown"]),
+@argument("export", "target", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
+@option(
+    "export", "form", "--format", type=click.Choice(["jsonl", "markdown"]), default=None, show_default=False,
     help="Without it, FILE's ending decides: .md is one page, .zip the Markdown files, all else JSON lines.",
 )  # fmt: skip
-@click.option("--sessions", is_flag=True, help="With every session and what was said in it.")
-@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
-@click.option("--include-retired", is_flag=True, help="With what was retired.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@option("export", "sessions")
+@option("export", "project", help="Only this project; . is the one of this folder.")
+@option("export", "include_retired")
+@option("export", "overwrite", "--force", help="Overwrite FILE.")
 @click.pass_obj
 def export(
-    run: Run, file: Path, form: str | None, sessions: bool, project: str | None, include_retired: bool, force: bool
-) -> None:
+    run: Run, target: Path, form: str | None, sessions: bool, project: str | None, include_retired: bool,
+    overwrite: bool,
+) -> None:  # fmt: skip
     """Write everything into one file that others can read.
 
     Memories with every key, links, how they were used, the ledger, project pages; - writes to standard output. Secrets
     are taken out once more. nacre import reads the JSON lines and the zip again.
     """
-    to_stdout = str(file) == _STDOUT
+    to_stdout = str(target) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the export or the report: name a file, or leave --json out")
-    options = ExportOptions(
-        form=_form(file, form), sessions=sessions, include_retired=include_retired,
+    options = requests.ExportOptions(
+        form=_form(target, form), sessions=sessions, include_retired=include_retired,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
-    target = sys.stdout.buffer if to_stdout else file
+    out = sys.stdout.buffer if to_stdout else target
     with progress.shown(run) as notify:
-        report = exporting.export(run.home, target, options, overwrite=force, on_progress=notify)
+        report = exporting.export(run.home, out, options, overwrite=overwrite, on_progress=notify)
     if to_stdout:
         run.show(lambda paper: _render_export(paper, report))
         return

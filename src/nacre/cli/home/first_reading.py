@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,12 +16,19 @@ from nacre.cli.home.ingest_report import render_ingest
 from nacre.cli.home.quickstart import render_quickstart
 from nacre.cli.paper import bold, dim
 from nacre.cli.run import Run
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.settings import write_setting
-from nacre.setup import examples, first_ingest
-from nacre.setup.first_ingest import RECENT
-from nacre.setup.quickstart import run_quickstart
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre import settings
+    from nacre.ingestion import ingest, requests
+    from nacre.setup import examples, first_ingest, quickstart
+else:
+    examples = Module("nacre.setup.examples")
+    first_ingest = Module("nacre.setup.first_ingest")
+    ingest = Module("nacre.ingestion.ingest")
+    quickstart = Module("nacre.setup.quickstart")
+    requests = Module("nacre.ingestion.requests")
+    settings = Module("nacre.settings")
 
 
 def offer_first_reading(run: Run) -> None:
@@ -44,7 +52,9 @@ def offer_first_reading(run: Run) -> None:
         type=click.Choice(["all", "week", "later"] if found.recent else ["all", "later"]),
     )  # fmt: skip
     if said != "all":  # the daemon follows what is new, and leaves to the owner what was put off
-        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds"))
+        settings.write_setting(
+            run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds")
+        )
     if said == "later":
         click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
     else:
@@ -52,16 +62,16 @@ def offer_first_reading(run: Run) -> None:
 
 
 def _since(run: Run, said: str) -> datetime:
-    return run.home.clock() - (RECENT if said == "week" else timedelta())
+    return run.home.clock() - (first_ingest.RECENT if said == "week" else timedelta())
 
 
 def _read(run: Run, paths: Sequence[Path]) -> None:
     with progress.shown(run) as notify:
         if paths:
-            report = ingest(run.home, IngestOptions(paths=tuple(paths), remember_paths=False), notify)
+            report = ingest.ingest(run.home, requests.IngestOptions(paths=tuple(paths), remember_paths=False), notify)
             run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
         else:
-            result = run_quickstart(run.home, notify)
+            result = quickstart.run_quickstart(run.home, notify)
             run.answer({}, lambda paper: render_quickstart(paper, result, run.settings.vault))
 
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.portability import importing
-from nacre.portability.importing import ImportPlan, ImportReport
-from nacre.portability.requests import ImportOptions
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.portability import importing, requests
+    from nacre.portability.importing import ImportPlan, ImportReport
+else:
+    importing = Module("nacre.portability.importing")
+    requests = Module("nacre.portability.requests")
 
 _SOURCES = (
     "nacre", "agenr", "agent-knowledge", "clawxmemory", "claude-memory", "openclaw", "codex-memories", "chatgpt",
@@ -32,15 +39,15 @@ _SOURCES = (
         "nacre import ~/Downloads/chatgpt-export.zip",
     ],
 )
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
-@click.option(
-    "--from", "source", type=click.Choice(["auto", *_SOURCES]), default="auto", show_default=True,
+@argument("import", "path")
+@option(
+    "import", "source", "--from", type=click.Choice(["auto", *_SOURCES]),
     help="What wrote it; recognised by its content where that is possible.",
 )  # fmt: skip
-@click.option("--trust", is_flag=True, help="It is yours: treat it as what you said to nacre itself.")
-@click.option("--project", type=TEXT, help="Put everything into this project; . is the one of this folder.")
+@option("import", "trust")
+@option("import", "project", help="Put everything into this project; . is the one of this folder.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
-@click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
+@option("import", "vectors", help="Leave the vectors to the next ingest.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: bool, yes: bool, **more: bool) -> None:
@@ -49,8 +56,8 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     What comes in is untrusted unless you say --trust: it is found when you search, it is never put before an agent by
     itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
     """
-    options = ImportOptions(
-        path=path, source=source, trust=more["trust"], vectors=not more["no_vectors"],
+    options = requests.ImportOptions(
+        path=path, source=source, trust=more["trust"], vectors=more["vectors"],
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
     plan = importing.plan_import(run.home, options)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.archive.retention import leaving
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.home.estimate import estimate_record, render_estimate
 from nacre.cli.home.ingest_report import ingest_record, plan_record, render_ingest, render_plan
+from nacre.cli.operations import perform
 from nacre.cli.options import TRACE_PROMPTS
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.ingestion import ingest as ingesting
-from nacre.ingestion import plan as planning
-from nacre.ingestion.requests import IngestOptions
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.archive import retention
+    from nacre.extraction.estimate import Estimate
+    from nacre.values.reports import IngestPlan, IngestReport
+else:
+    retention = Module("nacre.archive.retention")
 
 
 @command(
@@ -26,16 +33,16 @@ from nacre.ingestion.requests import IngestOptions
         "nacre ingest --no-vectors        # the fast half first; the next ingest makes the vectors",
     ],
 )
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
-@click.option("--no-extract", is_flag=True, help="Make sessions searchable, write no memories.")
-@click.option("--force", is_flag=True, help="Read files again that did not change.")
+@argument("ingest", "paths")
+@option("ingest", "vectors", help="Leave the vectors to the next ingest.")
+@option("ingest", "extract", help="Make sessions searchable, write no memories.")
+@option("ingest", "force", help="Read files again that did not change.")
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj
 def ingest(
-    run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool, dry_run: bool, estimate: bool
+    run: Run, paths: tuple[Path, ...], vectors: bool, extract: bool, force: bool, dry_run: bool, estimate: bool
 ) -> None:  # fmt: skip
     """Read transcripts and learn from them.
 
@@ -43,22 +50,24 @@ def ingest(
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
     """
-    options = IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
+    wanted: dict[str, Any] = {"paths": paths, "extract": extract, "vectors": vectors, "force": force}
     if dry_run:
-        plan = planning.plan(run.home, options)
+        plan: IngestPlan = perform(run, "ingest-plan", **wanted)
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
         return
     if estimate:
-        found = planning.estimate(run.home, options)
+        found: Estimate = perform(run, "ingest-estimate", **wanted)
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return
     with progress.shown(run) as notify:
-        report = ingesting.ingest(run.home, options, notify)
+        report: IngestReport = perform(run, "ingest", notify, **wanted)
     if report.problems:
         run.exit_code = 1
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [f"{one.path} {one.message}; the next ingest tries again" for one in report.archived.problems]
-    run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.home) if not one.is_kept]
+    run.warnings += [
+        f"{one.in_words()} (nacre archive status)" for one in retention.leaving(run.home) if not one.is_kept
+    ]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -5,24 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
-from nacre.cli.home.init_daemon import DaemonMet, end_other_version, end_unneeded, start_for_hosts
-from nacre.cli.home.wiring import Shown, diff_of, render_done, render_plan
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.platform import private_files
-from nacre.platform.ids import utc_now
-from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
-from nacre.wiring.apply import alone, apply, rewriting
-from nacre.wiring.codex_trust import UNSEEN, config_file, trust_hooks, trust_in
-from nacre.wiring.plan import plan, plan_removal
-from nacre.wiring.record import load
-from nacre.wiring.ways import FoundHost, found_hosts, host_named, settled
+from nacre.platform import ids, private_files
+from nacre.platform.lazy import Module
+from nacre.values import wiring
+
+if TYPE_CHECKING:
+    from nacre.cli.home import first_reading, init_daemon
+    from nacre.cli.home import wiring as home_wiring
+    from nacre.cli.home.init_daemon import DaemonMet
+    from nacre.cli.home.wiring import Shown
+    from nacre.redact import redactor
+    from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
+    from nacre.wiring import apply, codex_trust, record, ways
+    from nacre.wiring import apply as wiring_apply
+    from nacre.wiring import plan as wiring_plan
+    from nacre.wiring.ways import FoundHost
+else:
+    apply = Module("nacre.wiring.apply")
+    codex_trust = Module("nacre.wiring.codex_trust")
+    record = Module("nacre.wiring.record")
+    ways = Module("nacre.wiring.ways")
+    wiring_apply = Module("nacre.wiring.apply")
+    wiring_plan = Module("nacre.wiring.plan")
+    redactor = Module("nacre.redact.redactor")
+    first_reading = Module("nacre.cli.home.first_reading")
+    home_wiring = Module("nacre.cli.home.wiring")
+    init_daemon = Module("nacre.cli.home.init_daemon")
 
 
 @command(
@@ -62,7 +79,7 @@ def init(  # noqa: PLR0913 - one a question
     """
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
-    template = WiringWish("", folder, plain, slot, tool_hook)
+    template = wiring.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
         raise click.UsageError(
             "nobody can be asked: add --yes, or --dry-run to see what would change", click.get_current_context()
@@ -73,7 +90,8 @@ def init(  # noqa: PLR0913 - one a question
         click.echo("Nothing was chosen, and nothing was changed.", err=True)
         return
     wishes = [
-        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+        one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
+        for one in chosen
     ]
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
@@ -81,34 +99,36 @@ def init(  # noqa: PLR0913 - one a question
         return
     if asks and not wanted.is_nothing:
         paper = run.paper(stderr=True)
-        render_plan(paper, wanted, _shown(run))
+        home_wiring.render_plan(paper, wanted, _shown(run))
         click.echo(f"\n{paper.text()}", err=True)
         run.confirm("Take it out?" if uninstall else "Write this?")
     if not uninstall:
         private_files.make_folder(run.settings.home)
-    with alone(run.settings.home):
+    with wiring_apply.alone(run.settings.home):
         again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
         goes_on = asks and not (uninstall or named)
-        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks, goes_on=goes_on)
+        _do(
+            run,
+            again if again.is_nothing or not asks else wanted,
+            trusts=trust_hooks,
+            asks=asks,
+            goes_on=goes_on,
+        )
     if goes_on:
         # with all of ingestion, which only this needs
-        from nacre.cli.home.first_reading import offer_first_reading, offer_to_forget_examples
-
-        offer_to_forget_examples(run)
-        offer_first_reading(run)
-        if run.exit_code == 0 and (started := start_for_hosts(run.settings)):
+        first_reading.offer_to_forget_examples(run)
+        first_reading.offer_first_reading(run)
+        if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
 
 
 def _shown(run: Run) -> Shown:
     """How paths are told."""
-    return Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
+    return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
 
 
 def _clean(run: Run) -> Callable[[str], str]:
-    from nacre.redact.redactor import Redactor  # where something is shown only
-
-    return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
+    return redactor.Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
@@ -128,11 +148,11 @@ def _chosen(
 ) -> list[WiringWish] | list[str]:
     """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
     if named:
-        return [host_named(name).name for name in dict.fromkeys(named)]
-    wired = [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+        return [ways.host_named(name).name for name in dict.fromkeys(named)]
+    wired = [one for one in record.load(run.settings.home).wishes if template.project in (None, one.project)]
     if uninstall or (wired and not asks):  # asked of nobody, it mends what was chosen before, and chooses no more
         return wired
-    found = found_hosts(run.settings)
+    found = ways.found_hosts(run.settings)
     if template.project:
         found = [one for one in found if one.host.by_project]
     if asks:
@@ -143,55 +163,57 @@ def _chosen(
 
 
 def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
-    wanted = plan_removal(run.settings, wishes) if uninstall else plan(run.settings, wishes)
+    wanted = wiring_plan.plan_removal(run.settings, wishes) if uninstall else wiring_plan.plan(run.settings, wishes)
     run.exit_code = 1 if wanted.left_alone else 0
     return wanted
 
 
 def _show(run: Run, wanted: WiringPlan) -> None:
-    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
-    run.answer(_plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, _shown(run)))
+    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
+    run.answer(_plan_record(wanted, diffs), lambda paper: home_wiring.render_plan(paper, wanted, _shown(run)))
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    done = apply(run.settings, wanted, utc_now())
+    done = apply.apply(run.settings, wanted, ids.utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
     if trust:
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
-    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
-    run.answer(_done_record(done, diffs, daemon), lambda paper: render_done(paper, done, _shown(run), daemon))
+    run.answer(
+        _done_record(done, diffs, daemon), lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon)
+    )
     if not run.as_json:
         run.flush()
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
     """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
-    home, is_wired = run.settings.home, bool(load(run.settings.home).wishes)
+    home, is_wired = run.settings.home, bool(record.load(run.settings.home).wishes)
     if is_removal:
-        return None if is_wired else end_unneeded(home)
-    other = end_other_version(home)
+        return None if is_wired else init_daemon.end_unneeded(home)
+    other = init_daemon.end_other_version(home)
     may_start = starts and is_wired and (other is None or other.state == "ended")
-    started = start_for_hosts(run.settings) if may_start else None
+    started = init_daemon.start_for_hosts(run.settings) if may_start else None
     return other or started
 
 
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
     """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
-    found = trust_in(run.settings, wish) if wish else None
+    found = codex_trust.trust_in(run.settings, wish) if wish else None
     if wish is None or found is None:
         return None
     if found.seen and not found.untrusted:
         return "before"
     if not (trusts or (asks and _may_trust())):
         return None
-    with rewriting(run.settings, config_file(run.settings)):
-        problem = trust_hooks(run.settings, wish)
+    with apply.rewriting(run.settings, codex_trust.config_file(run.settings)):
+        problem = codex_trust.trust_hooks(run.settings, wish)
     if problem:
-        way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
+        way_out = "" if codex_trust.UNSEEN in problem else "; open codex and type /hooks"
         run.warnings.append(f"Codex: {problem}{way_out}")
     return None if problem else "now"
 

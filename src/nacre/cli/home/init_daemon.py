@@ -8,14 +8,23 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from nacre.cli.installed import installed_version
-from nacre.daemon.greeting import ask_to_stop, greet
-from nacre.link.start import start_daemon
-from nacre.platform.ids import utc_now
-from nacre.settings import Settings
-from nacre.watching.status import standing
+from nacre.platform import ids
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.cli import installed
+    from nacre.daemon import greeting
+    from nacre.link import start
+    from nacre.settings import Settings
+    from nacre.watching import status
+else:
+    greeting = Module("nacre.daemon.greeting")
+    start = Module("nacre.link.start")
+    status = Module("nacre.watching.status")
+    installed = Module("nacre.cli.installed")
+
 
 _START_SECONDS = 10.0
 
@@ -35,26 +44,26 @@ class DaemonMet:
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
     """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
     try:
-        started = start_daemon(str(settings.home), settings.environ) if settings["daemon.enabled"] else None
+        started = start.start_daemon(str(settings.home), settings.environ) if settings["daemon.enabled"] else None
     except OSError:
         return None  # hooks do without, and try again
     if started is None:
         return None
     until = time.monotonic() + _START_SECONDS
-    while not (found := greet(settings.home)) or not found.is_warm:
+    while not (found := greeting.greet(settings.home)) or not found.is_warm:
         if started.poll() is not None or time.monotonic() > until:
             return None  # its log says why; hooks try again
         time.sleep(0.05)
     told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
-    return DaemonMet(installed_version(), "started", told)
+    return DaemonMet(installed.installed_version(), "started", told)
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
     """With the last host, end the daemon that was started for them; ``None`` where nothing follows sessions."""
-    found = greet(home)
+    found = greeting.greet(home)
     if found is None:
         return _watcher(home)
-    if found.on_demand and ask_to_stop(home):
+    if found.on_demand and greeting.ask_to_stop(home):
         told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
         return _watcher(home) or DaemonMet(found.version, "ended", told)
     reads = " and reads your agents' sessions" if found.follows else ""
@@ -64,10 +73,10 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 def end_other_version(home: Path) -> DaemonMet | None:
     """End a daemon of another nacre than this one; ``None`` where none of that kind runs."""
-    found, own = greet(home), installed_version()
+    found, own = greeting.greet(home), installed.installed_version()
     if found is None or found.version == own:
         return None
-    if found.on_demand and ask_to_stop(home):
+    if found.on_demand and greeting.ask_to_stop(home):
         told = f"The daemon of nacre {found.version} ended; that of {own} answers the next session."
         return DaemonMet(found.version, "ended", told)
     told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
@@ -75,7 +84,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
 
 
 def _watcher(home: Path) -> DaemonMet | None:
-    found = standing(home, utc_now())
+    found = status.standing(home, ids.utc_now())
     if not found.lives:
         return None
     told = "The watcher goes on and reads your agents' sessions: nacre watcher uninstall ends it."

@@ -12,12 +12,18 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import count, seconds
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option, options
 from nacre.cli.run import Run
-from nacre.redact import Redactor, rule_names
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre import redact as nacre_redact
     from nacre.values.scrub import ScrubReport
+else:
+    nacre_redact = Module("nacre.redact")
+
 
 _REFUSAL = "nobody can be asked here: add --yes if that is what you want"
 
@@ -40,13 +46,13 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
     secrets, redaction.allow for what only looks like one; <private>…</private> marks what is never kept.
     """
     if lists_rules:
-        names = rule_names()
+        names = nacre_redact.rule_names()
         run.answer({"rules": names}, lambda paper: _render_rules(paper, names))
         return
     if file is None:
         raise click.UsageError("say which text: a file, or - for standard input")
     data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    redactor = Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"])
+    redactor = nacre_redact.Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"])
     result = redactor.redact(data.decode("utf-8", errors="replace"))
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
     run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))
@@ -64,30 +70,26 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
         "nacre scrub --history --remove-copies --yes",
     ],
 )
-@click.option("--dry-run", is_flag=True, help="Tell what would be taken out, change nothing.")
-@click.option("--history", is_flag=True, help="Also rewrite the vault's git history; all commits get new ids.")
-@click.option("--remove-copies", is_flag=True, help="Also remove older copies of the database.")
-@click.option("--no-vectors", is_flag=True, help="Leave new vectors to the next ingest.")
+@options("scrub", "dry_run", "history")
+@option("scrub", "remove_copies")
+@option("scrub", "vectors", help="Leave new vectors to the next ingest.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vectors: bool, yes: bool) -> None:
+def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, vectors: bool, yes: bool) -> None:
     """Apply the present rules of redaction to everything that is stored.
 
     Sessions, memories and their files, indexes, vectors, ledger, usage, logs: what a rule knows now and did not know
     then is taken out, and the database is written anew without it. A second scrub finds nothing; one that was
     interrupted goes on.
     """
-    from nacre.forgetting.requests import ScrubOptions  # redacting a text opens no home
-    from nacre.forgetting.scrub import scrub as apply
-
     if history and not dry_run:
         question = "Rewrite the vault's git history? Every commit gets a new id, and clones have to be made anew."
         run.confirm(question, yes=yes, refusal=_REFUSAL)
     if remove_copies and not dry_run:
         run.confirm("Remove older copies of the database for good?", yes=yes, refusal=_REFUSAL)
-    options = ScrubOptions(dry_run=dry_run, history=history, remove_copies=remove_copies, vectors=not no_vectors)
+    wanted = {"dry_run": dry_run, "history": history, "remove_copies": remove_copies, "vectors": vectors}
     with progress.shown(run) as notify:
-        report = apply(run.home, options, notify or (lambda _: None))
+        report: ScrubReport = perform(run, "scrub", notify, **wanted)
     run.answer(_scrub_record(report), lambda paper: _render_scrub(paper, report))
 
 

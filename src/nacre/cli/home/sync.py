@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.sync import sync as syncing
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import Synced
-from nacre.vault.merge_notes import Note, Outcome
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.sync import sync as syncing
+    from nacre.sync.sync import Synced
+    from nacre.vault import merge_notes
+    from nacre.vault.merge_notes import Note
+else:
+    merge_notes = Module("nacre.vault.merge_notes")
+    syncing = Module("nacre.sync.sync")
 
 _MOST = 10
 _COUNTED = {
-    Outcome.MERGED: ("merged 1", "merged {}"),
-    Outcome.KEPT_TWICE: ("1 kept twice", "{} kept twice"),
-    Outcome.STAYS_RETIRED: ("1 edited, and stays retired", "{} edited, and stay retired"),
-    Outcome.KEPT_EDITED: ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
-    Outcome.RENAMED: ("1 renamed", "{} renamed"),
-    Outcome.COPY_KEPT: ("1 copy got an id of its own", "{} copies got ids of their own"),
-    Outcome.UNITED: ("1 made on both sides united", "{} made on both sides united"),
-    Outcome.KEPT_BESIDE: ("1 file kept in two versions", "{} files kept in two versions"),
+    "merged": ("merged 1", "merged {}"),
+    "kept_twice": ("1 kept twice", "{} kept twice"),
+    "stays_retired": ("1 edited, and stays retired", "{} edited, and stay retired"),
+    "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
+    "renamed": ("1 renamed", "{} renamed"),
+    "copy_kept": ("1 copy got an id of its own", "{} copies got ids of their own"),
+    "united": ("1 made on both sides united", "{} made on both sides united"),
+    "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
 }
 
 
@@ -30,19 +40,19 @@ _COUNTED = {
     "sync",
     examples=["nacre sync --remote git@example.org:me/memories.git", "nacre sync", "nacre sync --dry-run"],
 )
-@click.option("--remote", type=TEXT, metavar="URL|NAME", help="Where to: an ssh or https address, a path, or a remote.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent, received and merged.")
-@click.option(
-    "--timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Seconds to wait for the remote."
-)
-@click.option(
-    "--accept-rewritten", is_flag=True,
+@option("sync", "remote", metavar="URL|NAME", help="Where to: an ssh or https address, a path, or a remote.")
+@option("sync", "dry_run", help="Only say what would be sent, received and merged.")
+@option(
+    "sync", "timeout_seconds", "--timeout", type=click.FloatRange(1, 3600), help="Seconds to wait for the remote."
+)  # fmt: skip
+@option(
+    "sync", "accept_rewritten",
     help="Where somebody rewrote the remote's history: take it as it is, and put what is new here on top.",
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Say nothing; nacre doctor tells how it ended.")
 @click.pass_obj
 def sync(
-    run: Run, remote: str | None, dry_run: bool, timeout: float, accept_rewritten: bool, quiet: bool
+    run: Run, /, quiet: bool, **wanted: Any
 ) -> None:  # fmt: skip
     """Keep your memories in step with another machine.
 
@@ -54,8 +64,7 @@ def sync(
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    wanted = SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout, accept_rewritten=accept_rewritten)
-    done = syncing.sync(run.home, wanted)
+    done: Synced = perform(run, "sync", **wanted)
     run.home.problems[:] = done.problems
     run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))
     if done.received:
@@ -92,7 +101,7 @@ def _render_sync(paper: Paper, done: Synced) -> None:
         return
     paper.line(bold(_summary(done)))
     for note in done.notes[:_MOST]:
-        if note.outcome is not Outcome.MERGED or note.fields:
+        if note.outcome is not merge_notes.Outcome.MERGED or note.fields:
             paper.line(f"  {_told(note)}")
     if len(done.notes) > _MOST:
         paper.line(dim(f"  and {len(done.notes) - _MOST} more; --json lists them all"))
@@ -116,7 +125,7 @@ def _summary(done: Synced) -> str:
     outcomes = [note.outcome for note in done.notes]
     counted = [
         _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
-        for outcome in Outcome
+        for outcome in merge_notes.Outcome
         if outcome in outcomes
     ]
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
@@ -126,19 +135,19 @@ def _told(note: Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
-        case Outcome.KEPT_TWICE:
+        case merge_notes.Outcome.KEPT_TWICE:
             return f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}"
-        case Outcome.STAYS_RETIRED:
+        case merge_notes.Outcome.STAYS_RETIRED:
             return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
-        case Outcome.KEPT_EDITED:
+        case merge_notes.Outcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
-        case Outcome.RENAMED:
+        case merge_notes.Outcome.RENAMED:
             return f"renamed: {name}{short} is {note.path} now; {note.other} was taken"
-        case Outcome.COPY_KEPT:
+        case merge_notes.Outcome.COPY_KEPT:
             return f"copy: {note.path} has an id of its own; {note.other} keeps the old one"
-        case Outcome.UNITED:
+        case merge_notes.Outcome.UNITED:
             return f"united: {note.path} was made on both sides"
-        case Outcome.KEPT_BESIDE:
+        case merge_notes.Outcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
         case _:
             return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"

@@ -8,13 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.cli.formats import count
 from nacre.cli.home.init_daemon import DaemonMet
 from nacre.cli.paper import Paper, Span, bold, dim
-from nacre.hosts import codex
-from nacre.hosts.registry import HOSTS
-from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.hosts import codex, registry
+    from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
+else:
+    codex = Module("nacre.hosts.codex")
+    registry = Module("nacre.hosts.registry")
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 Clean = Callable[[str], str]
@@ -58,7 +64,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     """What would be done."""
     for change in plan.changes:
         if change.action != "none" and not places.is_own(change.path):
-            labels = ", ".join(HOSTS[host].label for host in change.hosts)
+            labels = ", ".join(registry.HOSTS[host].label for host in change.hosts)
             paper.line(bold(f"{_TO_DO[change.action]} {places.short(change.path)}"), dim(f"  {labels}: {change.what}"))
             for line in _shown(change, places.clean):
                 paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
@@ -97,7 +103,7 @@ def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
-            paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
+            paper.line(bold(registry.HOSTS[host].label), f": {note}", hang=2)
     works = "tells what works" if plan.left_alone else "proves that it works"
     paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
 
@@ -119,7 +125,7 @@ def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str
     )
     for (action, host, what), number in counted.items():
         where = places.short(places.home / "hosts" / host)
-        label = f"  {HOSTS[host].label}: {what}"
+        label = f"  {registry.HOSTS[host].label}: {what}"
         paper.line(bold(f"{verbs[action]:<8}"), f" {count(number, 'file')} in {where}", dim(label))
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import views
 from nacre.cli import progress
-from nacre.cli.command import TEXT, DefaultGroup, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import DefaultGroup, command
 from nacre.cli.formats import (
     SHORT_ID,
     Record,
@@ -26,18 +26,24 @@ from nacre.cli.formats import (
     when,
 )
 from nacre.cli.memories.memory import memory_record
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.request import Nothing
-from nacre.text.passages import shorten
-from nacre.values.memory import Memory
-from nacre.values.session import Trust
-from nacre.views import Choice, Pair, Settled
+from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session
 
 if TYPE_CHECKING:
+    from nacre.review import conflicts as review_conflicts
     from nacre.review.claims import Backfill, Estimate
     from nacre.review.contradictions import JudgeReport
+    from nacre.values.memory import Memory
+    from nacre.views import Choice, Pair, Settled
+else:
+    review_conflicts = Module("nacre.review.conflicts")
+
 
 _CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}
 _CHARACTERS = 400
@@ -74,18 +80,13 @@ def conflicts(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    pairs = ask(run, "waiting", Nothing()).conflicts
+    pairs = ask(run, "waiting").conflicts
     run.answer({"conflicts": [_pair_record(pair) for pair in pairs]}, lambda paper: _render_pairs(paper, pairs))
 
 
 def _ask(run: Run) -> None:
     """Show one pair after another, and do as the person says."""
-    from nacre.review.conflicts import (  # what writes: 150 ms that listing through the daemon goes without
-        pending,
-        resolve,
-    )
-
-    pairs = pending(run.home)
+    pairs = review_conflicts.pending(run.home)
     settled: list[tuple[Pair, Choice]] = []
     for number, pair in enumerate(pairs, 1):
         run.show(partial(_render_pair, pair=pair, title=f"{number} of {len(pairs)}"))
@@ -93,8 +94,8 @@ def _ask(run: Run) -> None:
         if chosen == "quit":
             break
         if chosen != "skip":
-            choice = Choice(chosen)
-            settled.append((resolve(run.home, pair, choice), choice))
+            choice = views.Choice(chosen)
+            settled.append((review_conflicts.resolve(run.home, pair, choice), choice))
     run.answer({}, lambda paper: _render_settled(paper, settled, len(pairs)))
     run.embed_afterwards()
 
@@ -121,9 +122,9 @@ def list_conflicts(run: Run) -> None:
         "nacre conflicts resolve 3f9a01c2 keep-both --reason 'one is for staging'",
     ],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
-@click.argument("choice", type=click.Choice(["keep-new", "keep-old", "keep-both"], case_sensitive=False))
-@click.option("--reason", type=TEXT, help="Why; it is kept in the ledger.")
+@argument("conflicts-resolve", "reference", metavar="ID")
+@argument("conflicts-resolve", "choice")
+@option("conflicts-resolve", "reason")
 @click.pass_obj
 def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """Say which of two memories holds.
@@ -132,11 +133,9 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
     one's place; with keep-old the newer one is retired; with keep-both neither is doubted again. nacre undo takes it
     back.
     """
-    from nacre.review.conflicts import find, resolve
-
-    settled = resolve(run.home, find(run.home, reference), Choice(choice.lower()), reason)
-    record = {"resolved": _pair_record(settled), "choice": choice.lower(), "reason": reason}
-    run.answer(record, lambda paper: _render_settled(paper, [(settled, Choice(choice.lower()))], 1))
+    settled: Pair = perform(run, "conflicts-resolve", reference=reference, choice=choice, reason=reason)
+    record = {"resolved": _pair_record(settled), "choice": choice, "reason": reason}
+    run.answer(record, lambda paper: _render_settled(paper, [(settled, views.Choice(choice))], 1))
     run.embed_afterwards()
 
 
@@ -145,7 +144,7 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
 @click.pass_obj
 def history(run: Run, limit: int) -> None:
     """List what was settled, by you and by a model alone, the latest first."""
-    found = ask(run, "settled", Nothing())
+    found = ask(run, "settled")
     shown = found[:limit]
     record = {"settled": [_settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
     run.answer(record, lambda paper: _render_history(paper, shown))
@@ -161,10 +160,8 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
 
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
-    from nacre.review.contradictions import judge_waiting
-
     with progress.shown(run) as notify:
-        report = judge_waiting(run.home, background=background, on_progress=notify)
+        report: JudgeReport = perform(run, "conflicts-judge", notify, background=background)
     if not quiet or run.as_json:
         run.answer(dataclasses.asdict(report), lambda paper: _render_judged(paper, report))
 
@@ -177,10 +174,8 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
         "nacre backfill-claims --batch-size 25 --json",
     ],
 )
-@click.option("--limit", "-n", type=click.IntRange(1), help="So many memories at most, the latest first.")
-@click.option(
-    "--batch-size", type=click.IntRange(1, 500), default=10, show_default=True, help="So many are written together."
-)
+@option("claims-backfill", "limit", "--limit", "-n", help="Memories at most, the latest first.")
+@option("claims-backfill", "batch_size")
 @TRACE_PROMPTS
 @click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
 @click.pass_obj
@@ -189,14 +184,12 @@ def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool
 
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """
-    from nacre.review import claims
-
     if estimate:
-        expected = claims.estimate(run.home, limit)
+        expected: Estimate = perform(run, "claims-estimate", limit=limit)
         run.answer(_estimate_record(expected), lambda paper: _render_estimate(paper, expected))
         return
     with progress.shown(run) as notify:
-        report = claims.backfill(run.home, limit=limit, batch_size=batch_size, on_progress=notify)
+        report: Backfill = perform(run, "claims-backfill", notify, limit=limit, batch_size=batch_size)
     run.exit_code = 5 if report.note else 0
     run.answer(dataclasses.asdict(report), lambda paper: _render_backfill(paper, report))
 
@@ -272,11 +265,11 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
         f"said by {speaker_name(memory.speaker, memory.author)}", when(memory.created),
         f"holds from {valid}" if valid else "", short_id(memory),
     )  # fmt: skip
-    if memory.trust is Trust.UNTRUSTED:
+    if memory.trust is session.Trust.UNTRUSTED:
         paper.line(f"{name}:", indent=2)
-        paper.framed(shorten(memory.content, _CHARACTERS), "from outside", indent=4)
+        paper.framed(passages.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
     else:
-        paper.line(dim(f"{name}: "), shorten(memory.content, _CHARACTERS), indent=2, hang=7)
+        paper.line(dim(f"{name}: "), passages.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
     paper.line(dim(joined(facts)), indent=9)
 
 
@@ -302,7 +295,7 @@ def _render_history(paper: Paper, found: Sequence[Settled]) -> None:
         sure = f"{one.relation} {one.confidence:.2f}" if one.relation and one.confidence is not None else ""
         paper.line(bold(_DONE[one.choice.value]), dim(f"  {joined((by, sure, minute(one.at)))}"), hang=2)
         for name, memory in (("older", one.older), ("newer", one.newer)):
-            said = shorten(memory.content, _CHARACTERS // 2) if memory else "(forgotten)"
+            said = passages.shorten(memory.content, _CHARACTERS // 2) if memory else "(forgotten)"
             paper.line(dim(f"{name}: "), said, indent=2, hang=7)
         if one.reason:
             paper.line(one.reason, indent=2, hang=2)

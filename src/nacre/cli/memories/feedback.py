@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record
+from nacre.cli.operations import perform
 from nacre.cli.options import SESSION, read_content
 from nacre.cli.paper import Paper, Span, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.retrieval import feedback as loop
-from nacre.values.review import FeedbackReport, Judged, Verdict
+from nacre.values import review
 
-_TINTS = {Verdict.USED: "green", Verdict.UNUSED: "dim", Verdict.CORRECTED: "yellow"}
-_BY_PERSON = {Verdict.USED: "good", Verdict.CORRECTED: "bad"}
+if TYPE_CHECKING:
+    from nacre.values.review import FeedbackReport, Judged
+
+_TINTS = {"used": "green", "unused": "dim", "corrected": "yellow"}
+_BY_PERSON = {"used": "good", "corrected": "bad"}
 
 
 @command(
@@ -26,14 +31,16 @@ _BY_PERSON = {Verdict.USED: "good", Verdict.CORRECTED: "bad"}
         "nacre feedback 5f0c2a4d --bad",
     ],
 )
-@click.argument("references", metavar="[ID]...", nargs=-1, type=TEXT)
+@argument("feedback", "references", metavar="[ID]...")
 @SESSION
-@click.option(
-    "--reply",
+@option(
+    "feedback",
+    "reply",
+    required=False,
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
     help="A file with the agent's reply; standard input where it is left out.",
 )
-@click.option("--stored", type=TEXT, multiple=True, help="A memory that the agent stored itself meanwhile.")
+@option("feedback", "stored", "--stored", help="A memory that the agent stored itself meanwhile.")
 @click.option("--good/--bad", "good", default=None, help="Your own verdict, in place of a reply.")
 @click.pass_obj
 def feedback(
@@ -48,7 +55,8 @@ def feedback(
     verdict is yours; what is bad also waits in nacre review.
     """
     if good is None:
-        report = loop.feedback(run.home, _reply(run, reply), references, session=session, stored=stored)
+        words = _reply(run, reply)
+        report = perform(run, "feedback", reply=words, references=references, session=session, stored=stored)
     else:
         report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
     run.answer(_feedback_record(report), lambda paper: _render_feedback(paper, report))
@@ -57,7 +65,8 @@ def feedback(
 def _verdict(run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool) -> FeedbackReport:
     if is_mixed or not references:
         raise click.UsageError("--good and --bad take memories, and nothing else", click.get_current_context())
-    return loop.judge(run.home, references, good=good)
+    report: FeedbackReport = perform(run, "feedback-judge", references=references, good=good)
+    return report
 
 
 def _reply(run: Run, path: str | None) -> str:
@@ -95,7 +104,7 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
-    if any(item.verdict is Verdict.CORRECTED and item.likeness is None for item in report.judged):
+    if any(item.verdict is review.Verdict.CORRECTED and item.likeness is None for item in report.judged):
         paper.line(dim("nacre review lists what you called bad"))
 
 

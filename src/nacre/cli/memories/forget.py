@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, minute, short_session, stamp
 from nacre.cli.memories.memory import memory_record, render_table
-from nacre.cli.options import MOMENT, project_slug
+from nacre.cli.operations import perform
+from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.forgetting import forget as forgetting
-from nacre.forgetting.requests import ForgetRequest
-from nacre.setup import examples as example_sessions
-from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
-from nacre.values.memory import Memory
+from nacre.platform.lazy import Module
+from nacre.values import forgetting as values_forgetting
+
+if TYPE_CHECKING:
+    from nacre.forgetting import forget as forgetting
+    from nacre.setup import examples as example_sessions
+    from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
+    from nacre.values.memory import Memory
+else:
+    example_sessions = Module("nacre.setup.examples")
+    forgetting = Module("nacre.forgetting.forget")
+
 
 _SHOWN = 12
 
@@ -31,20 +39,21 @@ _SHOWN = 12
         "nacre forget --memory 5f0c2a4d --yes",
     ],
 )
-@click.option("--session", "sessions", type=TEXT, multiple=True, metavar="ID", help="A session, with what it taught.")
-@click.option("--memory", "memories", type=TEXT, multiple=True, metavar="ID", help="A memory, with what shows it.")
-@click.option("--project", type=TEXT, help="All of a project up to now; . is the one of this folder.")
-@click.option("--match", "text", type=TEXT, metavar="TEXT", help="Every turn and memory that says this.")
-@click.option("--regex", is_flag=True, help="With --match: TEXT is a regular expression.")
-@click.option("--before", type=MOMENT, help="What was said before that day; with --project, of that project.")
+@option("forget", "sessions", metavar="ID", help="A session, with what it taught.")
+@option("forget", "memories", "--memory", metavar="ID", help="A memory, with what shows it.")
+@option("forget", "project", help="All of a project up to now; . is the one of this folder.")
+@option("forget", "match", metavar="TEXT", help="Every turn and memory that says this.")
+@option("forget", "regex", help="With --match: TEXT is a regular expression.")
+@option("forget", "before", help="What was said before that day; with --project, of that project.")
 @click.option("--examples", is_flag=True, help="The sessions that nacre quickstart brought along.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what was forgotten.")
-@click.option("--allow-again", type=TEXT, metavar="ID", help="Let what was forgotten be read again.")
+@option("forget-allow-again", "reference", "--allow-again", metavar="ID", required=False,
+        help="Let what was forgotten be read again.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(
-    run: Run, /, shows_list: bool, allow_again: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
+    run: Run, /, shows_list: bool, reference: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
 ) -> None:
     """Delete for good: memories, the turns that show them, and all that was made of them.
 
@@ -54,14 +63,14 @@ def forget(
     if shows_list:
         _list(run)
         return
-    if allow_again:
-        _allow(run, allow_again)
+    if reference:
+        _allow(run, reference)
         return
     if examples and any(wanted.values()):
         raise click.UsageError("--examples goes alone", click.get_current_context())
     planned = (
         example_sessions.plan_to_forget(run.home) if examples
-        else forgetting.plan(run.home, _request(run, **wanted))
+        else perform(run, "forget-plan", **_wanted(run, **wanted))
     )  # fmt: skip
     if dry_run or planned.is_empty:
         _answer(run, planned, None)
@@ -70,18 +79,12 @@ def forget(
     _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
 
 
-def _request(
-    run: Run, *, sessions: tuple[str, ...], memories: tuple[str, ...], project: str | None, text: str | None,
-    regex: bool, before: datetime | None,
-) -> ForgetRequest:  # fmt: skip
-    return ForgetRequest(
-        sessions=sessions, memories=memories, project=project_slug(run.home, project) if project else None,
-        match=text, regex=regex, before=before,
-    )  # fmt: skip
+def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
+    return wanted | {"project": project_slug(run.home, project) if project else None}
 
 
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
-    done = report if isinstance(report, ForgetReport) else None
+    done = report if isinstance(report, values_forgetting.ForgetReport) else None
     run.answer(
         _forget_record(planned, done),
         lambda paper: _render_forgotten(paper, done) if done else _render_plan(paper, planned, is_dry=True),
@@ -101,14 +104,14 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 
 def _list(run: Run) -> None:
-    found = forgetting.forgotten(run.home)
+    found: list[Forgotten] = perform(run, "forgotten")
     run.answer(
         {"forgotten": [_forgotten_record(one) for one in found]}, lambda paper: _render_forgotten_list(paper, found)
     )
 
 
 def _allow(run: Run, reference: str) -> None:
-    allowed = forgetting.allow_again(run.home, reference)
+    allowed: Forgotten = perform(run, "forget-allow-again", reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from nacre.chores.kinds import do_waiting
-from nacre.chores.queue import Chore, given_up, waiting
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import Record, short_id, stamp
 from nacre.cli.memories.memory import memory_record
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.context.requests import HandoffRequest
-from nacre.values.handoff import HandoffView
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.chores import queue
+    from nacre.chores.queue import Chore
+    from nacre.values.handoff import ChoresReport, HandoffView
+else:
+    queue = Module("nacre.chores.queue")
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -28,10 +35,10 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
         'nacre handoff --store "The migration is half done: step 3 is next."',
     ],
 )
-@click.argument("words", nargs=-1, type=TEXT)
-@click.option("--store", is_flag=True, help="Hand the session over now: in these words, else in what was said last.")
-@click.option("--session", type=TEXT, help="As <tool>:<id>; by default the agent's own, else the last one here.")
-@click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@argument("handoff", "words", nargs=-1)
+@option("handoff", "store", help="Hand the session over now: in these words, else in what was said last.")
+@option("handoff", "session", help="As <tool>:<id>; by default the agent's own, else the last one here.")
+@option("handoff", "folder", type=_FOLDER, help="Where the agent works; by default, here.")
 @click.pass_obj
 def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None) -> None:
     """Show what the last session hands over, or hand one over now.
@@ -39,24 +46,23 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
     Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
     told as it starts.
     """
-    from nacre.context.handoff.requests import handoff  # with all of extraction; chores load it where one needs it
-
     if words and not store:
         raise click.UsageError("words are stored with --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
-    view = handoff(run.home, HandoffRequest(folder=place, store=store, session=session, words=" ".join(words) or None))
+    said = " ".join(words) or None
+    view: HandoffView = perform(run, "handoff", folder=place, store=store, session=session, words=said)
     run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
 
 
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
 @click.option("--list", "only_list", is_flag=True, help="Tell what waits and what was given up; do nothing.")
-@click.option("--seconds", type=click.FloatRange(0), default=300.0, show_default=True, help="So long at most.")
+@option("chores", "seconds")
 @click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do what hooks left to be done: read sessions, hand them over, learn from them."""
     if only_list:
         home = run.settings.home
-        there, lost = waiting(home), given_up(home)
+        there, lost = queue.waiting(home), queue.given_up(home)
 
         def render_list(paper: Paper) -> None:
             for one in there:
@@ -69,7 +75,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         told = {"waiting": [_chore_record(one) for one in there], "given_up": [_chore_record(one) for one in lost]}
         run.answer(told, render_list)
         return
-    report = do_waiting(run.home, seconds=seconds)
+    report: ChoresReport = perform(run, "chores", seconds=seconds)
     record = {"done": report.done, "failed": report.failed, "given_up": report.given_up, "left": report.left}
     told_as = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count)
     run.answer(record, lambda paper: paper.line(told_as or "Nothing waits."))

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, minute, stamp
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import EVERYTHING, JSON_LINES, find_project, pages
 from nacre.cli.paper import Cell, Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.history.requests import DiffRequest, LogRequest
-from nacre.values.operation import Operation
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.history import commit as committing
     from nacre.history.commit import Committed
     from nacre.history.undo import Step, Undoing
+    from nacre.values.operation import Operation
     from nacre.views import Difference, FieldChange, Listed
+else:
+    committing = Module("nacre.history.commit")
+
 
 _TINTS = {
     "store": "green", "ingest": "green", "restore": "green", "retire": "yellow", "forget": "red", "undo": "magenta",
@@ -38,13 +43,13 @@ _DONE = {
 
 
 @command("log", examples=["nacre log", "nacre log --memory 5f0c2a4d", "nacre log --project . --limit 20"])
-@click.option("--memory", type=TEXT, help="Only what was done to this memory: its id or subject.")
-@click.option("--project", type=TEXT, help="Only what was done in this project; . is the one of this folder.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=30, show_default=True, help="So many at most.")
+@option("log", "reference", "--memory", help="Only what was done to this memory: its id or subject.")
+@option("log", "project", help="Only what was done in this project; . is the one of this folder.")
+@option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
 @JSON_LINES
 @click.pass_obj
-def log(run: Run, memory: str | None, project: str | None, limit: int, everything: bool, as_lines: bool) -> None:
+def log(run: Run, reference: str | None, project: str | None, limit: int, everything: bool, as_lines: bool) -> None:
     """List what was done to your memories, the newest first.
 
     Each line is an operation: when, what, to which memory, its id, and why. What no commit holds yet is marked with *.
@@ -52,7 +57,7 @@ def log(run: Run, memory: str | None, project: str | None, limit: int, everythin
     slug, most = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = ask(run, "log", LogRequest(reference=memory, project=slug, limit=size, offset=at))
+        found = ask(run, "log", reference=reference, project=slug, limit=size, offset=at)
         return found, len(found) == size
 
     found = pages(page, most, 0)
@@ -67,41 +72,39 @@ def log(run: Run, memory: str | None, project: str | None, limit: int, everythin
 
 
 @command("diff", examples=["nacre diff", "nacre diff 5f0c2a4d", 'nacre diff "Database of the billing service"'])
-@click.argument("reference", metavar="[OPERATION|MEMORY]", required=False, type=TEXT)
+@argument("diff", "reference", metavar="[OPERATION|MEMORY]")
 @click.pass_obj
 def diff(run: Run, reference: str | None) -> None:
     """Show what an operation changed.
 
     Without an id it is the last one; for a memory, the last one on it.
     """
-    answer = ask(run, "diff", DiffRequest(reference=reference))
+    answer = ask(run, "diff", reference=reference)
     operation, found = answer.operation, answer.differences
     run.answer(_diff_record(operation, found), lambda paper: _render_diff(paper, operation, found))
 
 
 @command("undo", examples=["nacre undo 5f0c2a4d", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"])
-@click.argument("reference", metavar="OPERATION", type=TEXT)
+@argument("undo", "operation", metavar="OPERATION")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--force", is_flag=True, help="Keep both versions of what was changed since in the same place.")
+@option("undo", "force", help="Keep both versions of what was changed since in the same place.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def undo(run: Run, reference: str, dry_run: bool, force: bool, yes: bool) -> None:
+def undo(run: Run, operation: str, dry_run: bool, force: bool, yes: bool) -> None:
     """Bring back what an operation changed.
 
     Memories it made are retired, what it changed is as it was before, and what was changed since stays. An undo is an
     operation, too: it can be undone. On a terminal it asks first.
     """
-    from nacre.history import undo as undoing  # what writes: 150 ms that listing through the daemon goes without
-
     if dry_run or (run.is_interactive and not yes):
-        planned = undoing.plan_undo(run.home, reference, force=force)
+        planned: Undoing = perform(run, "undo-plan", operation=operation, force=force)
         if dry_run:
             run.answer(_undo_record(planned), lambda paper: _render_undo(paper, planned))
             return
         run.show(lambda paper: _render_undo(paper, planned))
         if not planned.conflicts and planned.steps:
             run.confirm("Undo?")
-    done = undoing.undo(run.home, reference, force=force)
+    done: Undoing = perform(run, "undo", operation=operation, force=force)
     run.answer(_undo_record(done), lambda paper: _render_undo(paper, done))
     run.embed_afterwards()
 
@@ -115,15 +118,11 @@ def commit(run: Run, quiet: bool) -> None:
     nacre does so by itself, in the background: a minute after an operation, with the next command. Files that you put
     into the vault yourself are committed too, unless git ignores them.
     """
-    from nacre.history import commit as committing
-    from nacre.memories.scan import scan
-
     run.keeps_history = False
     if quiet:
         committing.commit_quietly(run.home)
         return
-    scan(run.home)
-    done = committing.commit_operations(run.home)
+    done: Committed = perform(run, "commit")
     run.answer(_committed_record(done), lambda paper: _render_committed(paper, done))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.cli.formats import (
     SHORT_ID,
@@ -20,10 +21,13 @@ from nacre.cli.formats import (
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.text.passages import normalise, shorten
-from nacre.values.memory import Memory
-from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
-from nacre.values.session import Trust
+from nacre.text import passages
+from nacre.values import session as values_session
+
+if TYPE_CHECKING:
+    from nacre.values.memory import Memory
+    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+
 
 _QUOTE_CHARACTERS = 180
 _INDENT = 4
@@ -78,7 +82,7 @@ def lane_records(lanes: Sequence[Lane]) -> list[Record]:
 def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
     """One memory that answers, with its evidence."""
     memory = hit.memory
-    if memory.trust is Trust.UNTRUSTED:
+    if memory.trust is values_session.Trust.UNTRUSTED:
         paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
@@ -92,8 +96,8 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
 
 def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
     paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT)
-    if normalise(memory.content) != normalise(memory.subject):
-        paper.line(shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
+    if passages.normalise(memory.content) != passages.normalise(memory.subject):
+        paper.line(passages.shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
 
 
 def _render_notes(paper: Paper, hit: MemoryHit) -> None:
@@ -104,8 +108,8 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
     for older in hit.may_replace:
-        mark = "untrusted: " if older.trust is Trust.UNTRUSTED else ""
-        told = mark + shorten(older.content, HIT_CHARACTERS)
+        mark = "untrusted: " if older.trust is values_session.Trust.UNTRUSTED else ""
+        told = mark + passages.shorten(older.content, HIT_CHARACTERS)
         paper.line(dim(f"may replace {short_id(older)} ({day(older.created)}): {told}"), indent=_INDENT, hang=2)
 
 
@@ -116,7 +120,7 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     said_by = speaker_name(memory.speaker, memory.author)
     told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
-    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    quote = passages.shorten(first.excerpt, _QUOTE_CHARACTERS)
     is_own = first.speaker is memory.speaker  # words of another are not quoted as the memory's speaker's
     quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
     paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
@@ -134,11 +138,11 @@ def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, o
     """Who said it in which session, and the words."""
     for rank, hit in enumerate(turns, start=offset + 1):
         session = hit.session
-        title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+        title = f"“{passages.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
         place = joined((f"{session.tool} {short_session(session.native_id)}", hit.project, when(hit.turn.time), title))
         paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
         who = speaker_name(hit.turn.speaker, hit.turn.author)
-        if hit.turn.trust is Trust.UNTRUSTED:
+        if hit.turn.trust is values_session.Trust.UNTRUSTED:
             told = f"from {who} in {session.tool} {short_session(session.native_id)}"
             paper.framed(hit.excerpt, told, indent=_INDENT)
         else:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.cli.command import command
-from nacre.cli.daemon import ask, is_empty
 from nacre.cli.memories.hits import render_beginning
 from nacre.cli.memories.memory import memory_record, render_list
+from nacre.cli.operations import ask, is_empty
 from nacre.cli.options import EVERYTHING, JSON_LINES, OFFSET, limit_option, pages, with_memory_filter
 from nacre.cli.run import Run
-from nacre.memories.requests import ListRequest
-from nacre.values.memory import Memory
-from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
+    from nacre.values.memory import Memory
+    from nacre.values.recall import Filter
     from nacre.views import Listing
 
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     "list",
     examples=["nacre list", "nacre list --kind decision --project . --limit 50", "nacre list --all --jsonl"],
 )
-@limit_option(20, "Memories")
+@limit_option("list", default=20)
 @OFFSET
 @EVERYTHING
 @JSON_LINES
@@ -34,7 +33,7 @@ def list_memories(run: Run, limit: int, offset: int, everything: bool, as_lines:
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
         nonlocal total
-        found: Listing = ask(run, "list", ListRequest(filter=wanted, limit=size, offset=at))
+        found: Listing = ask(run, "list", filter=wanted, limit=size, offset=at)
         total = found.total
         return found.memories, at + size < total
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
-from nacre.text.passages import normalise, shorten
+from nacre.text import passages
+from nacre.values import session
 from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import Memory
-from nacre.values.recall import Evidence
-from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.values.recall import Evidence
+
 
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
@@ -61,11 +65,11 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
     """Subject and content, for one line of a table."""
-    if memory.trust is Trust.UNTRUSTED:
-        return Span("untrusted: ", "yellow"), shorten(full_text(memory), LINE_CHARACTERS)
-    if normalise(memory.content).startswith(normalise(memory.subject)):
-        return (shorten(memory.content, LINE_CHARACTERS),)
-    return bold(memory.subject), "  ", shorten(memory.content, LINE_CHARACTERS)
+    if memory.trust is session.Trust.UNTRUSTED:
+        return Span("untrusted: ", "yellow"), passages.shorten(full_text(memory), LINE_CHARACTERS)
+    if passages.normalise(memory.content).startswith(passages.normalise(memory.subject)):
+        return (passages.shorten(memory.content, LINE_CHARACTERS),)
+    return bold(memory.subject), "  ", passages.shorten(memory.content, LINE_CHARACTERS)
 
 
 def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
@@ -91,8 +95,8 @@ def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset:
 
 def full_text(memory: Memory) -> str:
     """Subject and content in one, where the content does not begin with the subject."""
-    is_told = normalise(memory.content).startswith(normalise(memory.subject))
-    return shorten(memory.content if is_told else f"{memory.subject}: {memory.content}", HIT_CHARACTERS)
+    is_told = passages.normalise(memory.content).startswith(passages.normalise(memory.subject))
+    return passages.shorten(memory.content if is_told else f"{memory.subject}: {memory.content}", HIT_CHARACTERS)
 
 
 def origin_of(memory: Memory) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
+from nacre.cli.operations import perform
 from nacre.cli.options import read_content
 from nacre.cli.paper import Paper, dim
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.context.pages import PAGES, OwnPage, own_page, write_own_page
+
+if TYPE_CHECKING:
+    from nacre.context.pages import OwnPage
 
 
 @command(
@@ -19,8 +25,8 @@ from nacre.context.pages import PAGES, OwnPage, own_page, write_own_page
         "nacre page profile --edit",
     ],
 )
-@click.argument("name", type=click.Choice(PAGES), metavar="NAME")
-@click.argument("text", type=TEXT, required=False)
+@argument("page-write", "name", metavar="NAME")
+@argument("page-write", "text", required=False)
 @click.option("--edit", is_flag=True, help="Open it in your editor.")
 @click.option("--remove", is_flag=True, help="Take it away.")
 @click.pass_obj
@@ -35,12 +41,12 @@ def page(run: Run, name: str, text: str | None, edit: bool, remove: bool) -> Non
         raise click.UsageError("a text, --edit or --remove: one of them", click.get_current_context())
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty; --remove takes the page away", click.get_current_context())
-    before = own_page(run.home, name)
+    before: OwnPage = perform(run, "page-own", name=name)
     if edit:
         text = _edited(run, before)
     elif text is not None:
         text = read_content(text)
-    found = before if text is None and not remove else write_own_page(run.home, name, text or "")
+    found: OwnPage = before if text is None and not remove else perform(run, "page-write", name=name, text=text or "")
     did_change = found.text != before.text
     if found.tokens > found.told_tokens:
         run.warnings.append(f"{found.tokens} tokens: a session is told some {found.told_tokens}, from the top on")

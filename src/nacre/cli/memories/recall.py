@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask_daemon, is_empty
+from nacre.cli.command import command
 from nacre.cli.formats import Record, day, stamp
 from nacre.cli.memories.hits import (
     EMPTY,
@@ -24,15 +24,25 @@ from nacre.cli.memories.hits import (
     render_turn_hits,
     turn_hit_record,
 )
-from nacre.cli.options import MODE, NO_DAEMON, TRACE_PROMPTS, limit_option, with_memory_filter
+from nacre.cli.operations import ask, is_empty, perform
+from nacre.cli.options import LANES, NO_DAEMON, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.cli.request_options import option, options
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.retrieval.requests import DeepQuery
-from nacre.values.deep_recall import DecidedBy, DeepResult, Route
-from nacre.values.recall import Filter, Mode, RecallQuery, RecallResult
+from nacre.platform.lazy import Module
+from nacre.values import deep_recall
 
-_WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
+if TYPE_CHECKING:
+    from nacre.home import location
+    from nacre.retrieval.deep import recall as deep
+    from nacre.values.deep_recall import DeepResult
+    from nacre.values.recall import Filter, RecallResult
+else:
+    deep = Module("nacre.retrieval.deep.recall")
+    location = Module("nacre.home.location")
+
+
+_WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 
 
 @command(
@@ -43,32 +53,32 @@ _WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER:
         'nacre recall --deep "how do we roll back a release of the web shop?"',
     ],
 )
-@click.argument("question", nargs=-1, type=TEXT)
-@limit_option(None, "Memories")
+@argument("recall", "text", metavar="[QUESTION]...", nargs=-1, required=False)
+@limit_option("recall", default=None, show_default=False)
 @with_memory_filter
-@option(RecallQuery, "around")
-@option(RecallQuery, "radius_days", "--around-radius")
-@click.option("--mode", type=MODE, help="The lanes to use.")
+@option("recall", "around")
+@option("recall", "radius_days", "--around-radius")
+@LANES
 @click.option(
     "--deep",
     is_flag=True,
     help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
 )
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
-@options(RecallQuery, "expand", "rerank")
+@options("recall", "expand", "rerank")
 @TRACE_PROMPTS
-@option(RecallQuery, "budget_tokens", "--budget")
-@option(RecallQuery, "turns", default=None, show_default=False)
+@option("recall", "budget_tokens", "--budget")
+@option("recall", "turns", default=None, show_default=False)
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
-@option(RecallQuery, "update", help="Do not count this as a use of the memories.")
-@option(RecallQuery, "session")
-@option(RecallQuery, "boost", help="Rank by relevance alone, not by age, use and importance.")
+@option("recall", "update", help="Do not count this as a use of the memories.")
+@option("recall", "session")
+@option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
 @NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
-    run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
+    run: Run, text: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
     radius_days: float, mode: str | None, deep: bool, browse: bool, expand: bool,
     rerank: bool, budget_tokens: int | None, turns: int | None,
-    explain: bool, update: bool, boost: bool, session: str | None, no_daemon: bool,
+    explain: bool, update: bool, boost: bool, session: str | None, **_: Any,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     if deep:
@@ -76,35 +86,24 @@ def recall(  # noqa: PLR0913 - one parameter an option
             {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget_tokens, "--turns": turns,
              "--limit": limit, "--no-boost": not boost, "--expand": expand, "--rerank": rerank}
         )  # fmt: skip
-        _recall_deep(run, " ".join(question), wanted, explain=explain, update=update, session=session)
+        _recall_deep(run, " ".join(text), wanted, explain=explain, update=update, session=session)
         return
     settings = run.settings
-    query = RecallQuery(
-        text=" ".join(question), filter=wanted, limit=limit or settings["recall.limit"], around=around,
-        mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=radius_days,
+    asks_model = expand or settings["recall.expand"], rerank or settings["recall.reranker"] == "model"
+    result: RecallResult = (perform if any(asks_model) else ask)(  # a model takes its time, and is shown as it goes
+        run, "recall",
+        text=" ".join(text), filter=wanted, limit=limit or settings["recall.limit"], around=around,
+        mode="browse" if browse else mode or settings["recall.mode"], radius_days=radius_days,
         budget_tokens=settings["recall.budget_tokens"] if budget_tokens is None else budget_tokens,
         turns=settings["recall.turns"] if turns is None else turns, boost=boost, update=update,
-        session=session, expand=expand or settings["recall.expand"],
-        rerank=rerank or settings["recall.reranker"] == "model",
+        session=session, expand=asks_model[0], rerank=asks_model[1],
     )  # fmt: skip
-    result = _answered(run, query, by_itself=no_daemon)
     message = None
     if not result.hits:
         message = EMPTY if is_empty(run) else NOTHING
     run.answer(
         recall_record(result, message), lambda paper: _render_recall(paper, result, message=message, explain=explain)
     )
-
-
-def _answered(run: Run, query: RecallQuery, *, by_itself: bool) -> RecallResult:
-    """The daemon's answer, but where a model is asked, which takes its time and is shown as it goes."""
-    if not (by_itself or query.expand or query.rerank):
-        found = ask_daemon(run, "recall", query, RecallResult)
-        if found:
-            return found
-    from nacre.retrieval import recall as recalling  # 150 ms that the daemon spares
-
-    return recalling.recall(run.home, query)
 
 
 def _refuse_with_deep(given: dict[str, object]) -> None:
@@ -114,17 +113,13 @@ def _refuse_with_deep(given: dict[str, object]) -> None:
 
 
 def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None) -> None:
-    # as above: recall by the daemon goes without
-    from nacre.home.location import project_of_folder
-    from nacre.retrieval.deep.recall import deep_recall, recent_of
-
-    context = run.home
-    recent = recent_of(context, session) if session else ()
+    recent = deep.recent_of(run.home, session) if session else ()
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-        here = project_of_folder(context, Path.cwd())
-    query = DeepQuery(text=question, filter=wanted, recent=recent, here=here, update=update, session=session)
-    result = deep_recall(context, query)
+        here = location.project_of_folder(run.home, Path.cwd())
+    result: DeepResult = perform(
+        run, "deep-recall", text=question, filter=wanted, recent=recent, here=here, update=update, session=session
+    )
     run.answer(_deep_record(result, _message_of(result)), lambda paper: _render_deep(paper, result, explain=explain))
 
 
@@ -199,7 +194,7 @@ def _message_of(result: DeepResult) -> str | None:
     """Why there are no hits, where there are none."""
     if result.hits or result.clarify:
         return None
-    if result.route is Route.NONE:
+    if result.route is deep_recall.Route.NONE:
         return "That needs no memory."
     return "Nothing beside what is known of you." if result.context else NOTHING
 
@@ -212,7 +207,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
             paper.line(f"--project {slug}", indent=2)
     elif not result.hits:
         paper.line(bold(_message_of(result) or NOTHING))
-        if result.route is not Route.NONE:
+        if result.route is not deep_recall.Route.NONE:
             paper.line(dim("What draws on text from outside is never told here; nacre recall may show more."), indent=2)
     elif result.project:
         paper.line(dim("of the project "), bold(result.project))

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, short_id, stamp
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.memories import retire as retiring
-from nacre.memories.requests import ReferencesRequest, RetireRequest
-from nacre.memories.retire import BroughtBack, Chosen
-from nacre.values.forgetting import Match, StandingRetirement
-from nacre.values.memory import Memory
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.memories import retire as retiring
+    from nacre.memories.retire import BroughtBack, Chosen
+    from nacre.values.forgetting import StandingRetirement
+    from nacre.values.memory import Memory
+else:
+    retiring = Module("nacre.memories.retire")
 
 _HOW = {
-    Match.EXACT: "memories about {!r}",
-    Match.CONTAINS: "memories whose subject contains {!r}",
-    Match.PATTERN: "memories whose subject is like {!r}",
+    "exact": "memories about {!r}",
+    "contains": "memories whose subject contains {!r}",
+    "pattern": "memories whose subject is like {!r}",
 }
 
 
@@ -33,9 +39,9 @@ _HOW = {
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
-@argument(RetireRequest, "references", metavar="[ID|SUBJECT|PATTERN]...")
-@option(RetireRequest, "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
-@options(RetireRequest, "reason", "persist")
+@argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option("retire", "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@options("retire", "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
@@ -55,7 +61,7 @@ def retire(
         return
     if not references and not contains:
         raise click.UsageError("say which memories: ids, subjects, patterns or --contains", click.get_current_context())
-    chosen = retiring.choose(run.home, references, contains, persist=persist)
+    chosen: Chosen = perform(run, "retire-plan", references=references, contains=contains, persist=persist)
     if dry_run:
         record = {"retired": [], "standing": [], "would_retire": [memory_record(one) for one in chosen.memories]}
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
@@ -71,7 +77,7 @@ def retire(
 
 
 @command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
-@argument(ReferencesRequest, "references", metavar="ID...")
+@argument("unretire", "references", metavar="ID...")
 @click.pass_obj
 def unretire(run: Run, references: tuple[str, ...]) -> None:
     """Bring back memories that were retired or superseded.
@@ -79,7 +85,7 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
     A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
     retire --list) ends that.
     """
-    back = retiring.unretire(run.home, references)
+    back: BroughtBack = perform(run, "unretire", references=references)
     record = {
         "unretired": [memory_record(memory) for memory in back.memories],
         "ended": [_standing_record(rule) for rule in back.rules],
@@ -89,7 +95,8 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
 
 
 def _list(run: Run) -> None:
-    found, rules = retiring.list_retired(run.home), retiring.list_standing(run.home)
+    found: list[Memory] = perform(run, "retired")
+    rules: list[StandingRetirement] = perform(run, "retired-standing")
     reasons = [one.retired.reason if one.retired else None for one in found]
     record = {
         "retired": [memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)],

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, DefaultGroup
-from nacre.cli.daemon import ask
+from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.request import Nothing
-from nacre.text.passages import normalise, shorten
-from nacre.values.memory import Memory
-from nacre.values.review import Reason
+from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import review as values_review
 
 if TYPE_CHECKING:
+    from nacre.memories import store
+    from nacre.values.memory import Memory
     from nacre.views import Review
+else:
+    store = Module("nacre.memories.store")
+
 
 _CONTENT_CHARACTERS = 240
 
@@ -45,7 +50,7 @@ def review(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    waiting = ask(run, "waiting", Nothing()).reviews
+    waiting = ask(run, "waiting").reviews
     run.answer({"reviews": [_review_record(item) for item in waiting]}, lambda paper: _render_reviews(paper, waiting))
 
 
@@ -57,16 +62,14 @@ def list_reviews(run: Run) -> None:
 
 
 @review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d"])
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@argument("review-dismiss", "references", metavar="ID...")
 @click.pass_obj
 def dismiss(run: Run, references: tuple[str, ...]) -> None:
     """Keep memories that wait.
 
     Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
     """
-    from nacre.review import queue  # what writes: 150 ms that listing through the daemon goes without
-
-    kept = queue.dismiss(run.home, references)
+    kept: list[Memory] = perform(run, "review-dismiss", references=references)
     run.answer(
         {"dismissed": [memory_record(memory) for memory in kept]},
         lambda paper: render_outcomes(paper, "Kept", kept),
@@ -75,16 +78,14 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
 
 
 @review.command("replace", examples=["nacre review replace 5f0c2a4d"])
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@argument("review-replace", "references", metavar="ID...")
 @click.pass_obj
 def replace(run: Run, references: tuple[str, ...]) -> None:
     """Let the newer memory take the place of one that it outdated.
 
     The older one is found for its own time only; nacre unretire brings it back.
     """
-    from nacre.review import queue
-
-    replaced = queue.replace_outdated(run.home, references)
+    replaced: list[Memory] = perform(run, "review-replace", references=references)
     run.answer(
         {"replaced": [memory_record(memory) for memory in replaced]},
         lambda paper: render_outcomes(paper, "Replaced", replaced),
@@ -95,8 +96,8 @@ def replace(run: Run, references: tuple[str, ...]) -> None:
 @review.command(
     "retire", examples=["nacre review retire 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so' --yes"]
 )
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
-@click.option("--reason", type=TEXT, help="Why; that of the review where it is left out.")
+@argument("review-retire", "references", metavar="ID...")
+@option("review-retire", "reason")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
@@ -104,17 +105,15 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
 
     On a terminal it asks first.
     """
-    from nacre.review import queue
-
-    _confirm_and_retire(run, references, lambda: queue.retire(run.home, references, reason), yes=yes)
+    _confirm_and_retire(
+        run, references, lambda: perform(run, "review-retire", references=references, reason=reason), yes=yes
+    )
 
 
 def _confirm_and_retire(
     run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool
 ) -> None:
     """Retire after a look at what goes, on a terminal; answer with what went."""
-    from nacre.memories import store
-
     if run.is_interactive and not yes:
         memories = [store.get(run.home, reference) for reference in references]
         run.show(lambda paper: render_table(paper, memories))
@@ -148,13 +147,13 @@ def _render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
     for review in waiting:
         memory = review.memory
         paper.line(kind_span(memory.kind), "  ", bold(memory.subject), hang=2)
-        if normalise(memory.content) != normalise(memory.subject):
-            paper.line(shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
+        if passages.normalise(memory.content) != passages.normalise(memory.subject):
+            paper.line(passages.shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
         why = joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
         paper.line(Span(why, "yellow"), indent=2)
         facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
         paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
         paper.blank()
-    if any(review.entry.reason is Reason.CONTRADICTED for review in waiting):
+    if any(review.entry.reason is values_review.Reason.CONTRADICTED for review in waiting):
         paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
     paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))

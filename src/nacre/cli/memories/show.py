@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import command
 from nacre.cli.formats import (
     Record,
     count,
@@ -23,18 +22,19 @@ from nacre.cli.formats import (
     when,
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, memory_record, origin_of
-from nacre.cli.options import SESSION
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.memories.requests import GetRequest, ReferenceRequest
-from nacre.text.passages import shorten
+from nacre.text import passages
+from nacre.values import memory as values_memory
+from nacre.values import review
+from nacre.values import session as values_session
 from nacre.values.codec import plain_fields
-from nacre.values.memory import Confirmation, Expiry, Memory, Scope
-from nacre.values.recall import Evidence
-from nacre.values.review import NEUTRAL_QUALITY
-from nacre.values.session import Trust
 
 if TYPE_CHECKING:
+    from nacre.values.memory import Confirmation, Memory
+    from nacre.values.recall import Evidence
     from nacre.views import CompanionView, LinkView, MemoryView, Step
 
 _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
@@ -44,12 +44,12 @@ _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edi
     "show",
     examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --history"],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
-@SESSION
-@click.option("--no-update", is_flag=True, help="Do not count this as a use of the memory.")
+@argument("look", "reference", metavar="ID")
+@option("look", "session")
+@option("look", "update", help="Do not count this as a use of the memory.")
 @click.option("--history", "with_history", is_flag=True, help="What it superseded, what superseded it, when and why.")
 @click.pass_obj
-def show(run: Run, reference: str, session: str | None, no_update: bool, with_history: bool) -> None:
+def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
     """Show one memory with its evidence and links.
 
     ID is the memory's id, its beginning or end (four characters or more), or its subject.
@@ -58,13 +58,13 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
         _show_history(run, reference)
         return
 
-    view = ask(run, "look", GetRequest(reference=reference, update=not no_update, session=session))
+    view = ask(run, "look", reference=reference, update=update, session=session)
     vault = run.settings.vault
     run.answer(_view_record(view, str(vault)), lambda paper: _render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
-    steps = ask(run, "history", ReferenceRequest(reference=reference))
+    steps = ask(run, "history", reference=reference)
     run.answer({"history": [_step_record(step) for step in steps]}, lambda paper: _render_history(paper, steps))
 
 
@@ -126,7 +126,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         memory = step.memory
         until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
         mark = bold("▸ ") if step.is_asked else "  "
-        paper.line(mark, dim(f"{step.since} to {until}  "), shorten(memory.content, HIT_CHARACTERS), hang=4)
+        paper.line(mark, dim(f"{step.since} to {until}  "), passages.shorten(memory.content, HIT_CHARACTERS), hang=4)
         paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
         if step.superseded_by:
             reason = f": {step.reason}" if step.reason else ""
@@ -144,7 +144,7 @@ def _render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
-    if memory.trust is Trust.UNTRUSTED:
+    if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
     else:
         paper.line(bold(memory.subject))
@@ -181,8 +181,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("importance", str(memory.importance)),
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
-        ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
-        ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
+        ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
+        ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
         ("updated", minute(updated)),
         ("valid", f"{valid[0] or '…'} to {valid[1] or '…'}" if any(valid) else ""),
@@ -195,7 +195,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
         ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
-        ("quality", f"{view.usage.quality:.2f}" if view.usage.quality != NEUTRAL_QUALITY else ""),
+        ("quality", f"{view.usage.quality:.2f}" if view.usage.quality != review.NEUTRAL_QUALITY else ""),
         ("file", str(vault / view.path) if view.path else ""),
     ]
 

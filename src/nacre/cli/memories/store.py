@@ -7,24 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.catalogue import CATALOGUE
 from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
+from nacre.cli.operations import perform
 from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import MemoryInvalid
-from nacre.home.projects import known_or_named, project_of_work
-from nacre.memories import store as remembering
-from nacre.memories.requests import EditRequest, StoreRequest
-from nacre.text.passages import shorten
-from nacre.values.memory import Expiry, Kind, Memory, Scope
-from nacre.values.reports import StoreOutcome
+from nacre.platform.lazy import Module
+from nacre.text import passages
 
 if TYPE_CHECKING:
+    from nacre.home import projects
     from nacre.home.home import Home
+    from nacre.memories import store as remembering
+    from nacre.memories import views
+    from nacre.memories.store import Rehearsal
+    from nacre.values.memory import Memory
+    from nacre.values.reports import StoreOutcome
+else:
+    projects = Module("nacre.home.projects")
+    remembering = Module("nacre.memories.store")
+    views = Module("nacre.memories.views")
+
 
 _STORED = {
     "stored": ("Stored", "Would be stored"),
@@ -43,14 +50,14 @@ _STORED = {
         'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
     ],
 )
-@argument(StoreRequest, "content")
-@options(StoreRequest, "subject", "kind", "importance", "expiry", "scope")
-@option(StoreRequest, "project", help="The project it belongs to; . is the one of this folder.")
-@option(StoreRequest, "tags", help="A tag.")
-@option(StoreRequest, "canonical_key", "--key")
-@options(StoreRequest, "force", "online_dedup")
-@option(StoreRequest, "aggressive", "--aggressive", is_flag=True)
-@option(StoreRequest, "dedup_threshold")
+@argument("store", "content")
+@options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "tags", help="A tag.")
+@option("store", "canonical_key", "--key")
+@options("store", "force", "online_dedup")
+@option("store", "aggressive", "--aggressive", is_flag=True)
+@option("store", "dedup_threshold")
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
@@ -63,12 +70,11 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    new: StoreRequest = CATALOGUE["store"].make(values)
     if dry_run:
-        told = remembering.rehearse(run.home, new)
-        outcome, memory = told.outcome, told.memory
+        rehearsal: Rehearsal = perform(run, "store-rehearse", **values)
+        outcome, memory = rehearsal.outcome, rehearsal.memory
     else:
-        outcome = remembering.store(run.home, new)
+        outcome = perform(run, "store", **values)
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
@@ -83,7 +89,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
-    project_slug(home, project, known_or_named)  # a folder that is no project's is refused
+    project_slug(home, project, projects.known_or_named)  # a folder that is no project's is refused
     return None, str(Path.cwd())
 
 
@@ -95,33 +101,31 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
         'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
     ],
 )
-@argument(EditRequest, "reference", metavar="ID")
-@option(EditRequest, "subject", help="A new title.")
-@option(EditRequest, "content", help="New content; - reads it from standard input.")
-@option(EditRequest, "kind", help="Another kind.")
-@options(EditRequest, "importance", "expiry", "scope")
-@option(EditRequest, "project", help='The project it belongs to; "" for none: it holds everywhere.')
-@option(EditRequest, "tags")
-@option(EditRequest, "add_tags", help="A tag beside those it has.")
+@argument("edit", "reference", metavar="ID")
+@option("edit", "subject", help="A new title.")
+@option("edit", "content", help="New content; - reads it from standard input.")
+@option("edit", "kind", help="Another kind.")
+@options("edit", "importance", "expiry", "scope")
+@option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option("edit", "tags")
+@option("edit", "add_tags", help="A tag beside those it has.")
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
-    memory = remembering.edit(run.home, reference, **changes) if changes else _edit_file(run, reference)
+    edited = perform(run, "edit", reference=reference, **changes) if changes else _edit_file(run, reference)
+    memory: Memory = edited
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
     run.embed_afterwards()
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
-    for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
-        if name in changes:
-            changes[name] = kind(changes[name])
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
         named = changes["project"].strip()
-        changes["project"] = project_slug(run.home, named, project_of_work) if named else None
+        changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
     if options["tags"]:
         changes["tags"] = tuple(tag for tag in options["tags"] if tag)
     if options["add_tags"]:
@@ -131,16 +135,14 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 def _edit_file(run: Run, reference: str) -> Memory:
     """Open the memory's file in the person's editor, then read what became of it."""
-    from nacre.memories.views import look_at  # with all of recall; only the editor needs it
-
-    view = look_at(run.home, reference)
+    view = views.look_at(run.home, reference)
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "say what to change: there is no terminal to open an editor in", click.get_current_context()
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
-    after = look_at(run.home, view.memory.id)
+    after = views.look_at(run.home, view.memory.id)
     broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
         run.home.problems.clear()
@@ -171,7 +173,7 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
     """What became of a memory that was to be stored, or would become, and which others it concerns."""
     render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
-        paper.line(shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
+        paper.line(passages.shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
     if outcome.action == "accepted":
         paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
     if outcome.reason:
@@ -190,4 +192,4 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
 
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
-    paper.line(f"{how}: ", shorten(memory.content, LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)
+    paper.line(f"{how}: ", passages.shorten(memory.content, LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, DefaultGroup
-from nacre.cli.daemon import ask
+from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import short_id
 from nacre.cli.memories.memory import memory_record, render_list
-from nacre.cli.options import IMPORTANCE, OFFSET, limit_option, project_slug, with_memory_filter
+from nacre.cli.operations import ask, perform
+from nacre.cli.options import OFFSET, limit_option, project_slug, with_memory_filter
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.memories.requests import ListRequest, StoreRequest
-from nacre.values.memory import Kind
-from nacre.values.recall import Filter
+from nacre.platform.lazy import Module
+from nacre.values import memory as values_memory
+from nacre.values import recall
+
+if TYPE_CHECKING:
+    from nacre.memories import store
+    from nacre.values.memory import Memory
+    from nacre.values.recall import Filter
+    from nacre.values.reports import StoreOutcome
+else:
+    store = Module("nacre.memories.store")
 
 
 @click.group(
@@ -27,11 +37,11 @@ from nacre.values.recall import Filter
 def todo(context: click.Context) -> None:
     """List, add and finish todos."""
     if context.invoked_subcommand is None:
-        context.invoke(_list, run=context.obj, wanted=Filter(), limit=50, offset=0)
+        context.invoke(_list, run=context.obj, wanted=recall.Filter(), limit=50, offset=0)
 
 
 def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
-    found = ask(run, "list", ListRequest(filter=replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset))
+    found = ask(run, "list", filter=replace(wanted, kinds=(values_memory.Kind.TODO,)), limit=limit, offset=offset)
     memories, total = found.memories, found.total
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 
@@ -45,7 +55,7 @@ def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 
 
 @todo.command("list", examples=["nacre todo list", "nacre todo list --project . --min-importance 7"])
-@limit_option(50, "Todos")
+@limit_option("list", help="Todos at most.")
 @OFFSET
 @with_memory_filter
 def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
@@ -56,20 +66,17 @@ def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 @todo.command(
     "add", examples=['nacre todo add "Rotate the staging keys"', "nacre todo add Upgrade PostgreSQL --project acme"]
 )
-@click.argument("text", nargs=-1, required=True, type=TEXT)
-@click.option("--importance", type=IMPORTANCE, default=6, show_default=True, help="1 to 10.")
-@click.option("--project", type=TEXT, help="The project it belongs to; . is the one of this folder.")
-@click.option("--tag", "tags", type=TEXT, multiple=True, help="A tag.")
+@argument("store", "content", metavar="TEXT...", nargs=-1)
+@option("store", "importance", default=6)
+@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "tags", help="A tag.")
 @click.pass_obj
-def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]) -> None:
+def add(run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]) -> None:
     """Add a todo."""
-    from nacre.memories import store  # what writes: 150 ms that listing through the daemon goes without
-
-    new = StoreRequest(
-        content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
-        project=project_slug(run.home, project) if project else None,
-    )  # fmt: skip
-    outcome = store.store(run.home, new)
+    slug = project_slug(run.home, project) if project else None
+    outcome: StoreOutcome = perform(
+        run, "store", content=" ".join(content), kind="todo", importance=importance, tags=tags, project=slug
+    )
     memory = store.get(run.home, outcome.memory_id)
     record = {
         "action": outcome.action,
@@ -82,13 +89,11 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
 
 
 @todo.command("done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"'])
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@argument("todo-done", "references", metavar="ID...")
 @click.pass_obj
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
-    from nacre.memories import store
-
-    finished = [store.finish_todo(run.home, reference) for reference in references]
+    finished: list[Memory] = perform(run, "todo-done", references=references)
 
     def render(paper: Paper) -> None:
         for memory in finished:

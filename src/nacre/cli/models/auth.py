@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import Group
 from nacre.cli.formats import Record, stamp, when
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Part, Span, bold, dim
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.llm.credentials.keys import credential_for, mask
-from nacre.settings import load_settings
-from nacre.setup import credentials
-from nacre.setup.credentials import SigningIn, Way
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre import settings
+    from nacre.llm.credentials import keys
+    from nacre.setup import credentials
+    from nacre.setup.credentials import SigningIn, Way
+else:
+    credentials = Module("nacre.setup.credentials")
+    keys = Module("nacre.llm.credentials.keys")
+    settings = Module("nacre.settings")
+
 
 MOST_KEY_CHARACTERS = 20_000
 _MARKS = {
@@ -35,12 +46,12 @@ def status(run: Run) -> None:
 
     Keys are shown by their last four characters. Nothing is changed, and nothing is asked of the network.
     """
-    found = credentials.status(run.settings)
+    found: SigningIn = perform(run, "auth")
     run.answer(_status_record(found), lambda paper: _render_status(paper, found))
 
 
 @auth.command("set", examples=["nacre auth set openai", "pass show openai | nacre auth set openai"])
-@click.argument("provider", type=TEXT)
+@argument("auth-set", "provider")
 @click.pass_obj
 def set_key(run: Run, provider: str) -> None:
     """Keep another key of a provider: typed without being shown, or from standard input.
@@ -51,16 +62,16 @@ def set_key(run: Run, provider: str) -> None:
         secret = str(click.prompt(f"Key of {provider} (not shown)", hide_input=True, err=True)).strip()
     else:
         secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
-    kept = credentials.replace_key(run.settings, provider, checked_key(secret, "standard input"))
-    taken = credential_for(load_settings(run.settings.home, run.settings.environ), provider)
+    kept: str = perform(run, "auth-set", provider=provider, secret=checked_key(secret, "standard input"))
+    taken = keys.credential_for(settings.load_settings(run.settings.home, run.settings.environ), provider)
     if taken and taken.secret != secret:
         run.warnings.append(f"{taken.origin} holds another key, and goes before the one that was kept")
-    record = {"provider": provider, "kept": kept, "masked": mask(secret)}
-    run.answer(record, lambda paper: paper.line(f"Kept: the key {mask(secret)} of {provider}, in {kept}."))
+    record = {"provider": provider, "kept": kept, "masked": keys.mask(secret)}
+    run.answer(record, lambda paper: paper.line(f"Kept: the key {keys.mask(secret)} of {provider}, in {kept}."))
 
 
 @auth.command("remove", examples=["nacre auth remove anthropic", "nacre auth remove openai --yes"])
-@click.argument("provider", type=TEXT)
+@argument("auth-remove", "provider")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(run: Run, provider: str, yes: bool) -> None:
@@ -70,7 +81,7 @@ def remove(run: Run, provider: str, yes: bool) -> None:
     """
     if run.is_interactive and not yes:
         run.confirm(f"Delete the key of {provider}?")
-    removed = credentials.remove(run.settings, provider)
+    removed: list[str] = perform(run, "auth-remove", provider=provider)
     left = credentials.left(run.settings, provider)
 
     def render(paper: Paper) -> None:

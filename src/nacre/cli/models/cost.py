@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import command
-from nacre.cli.daemon import ask
 from nacre.cli.formats import Record, amount, count, duration, minute, seconds, stamp, tokens_record
+from nacre.cli.operations import ask
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.spending.budget import Sum, added_up, summed
-from nacre.spending.requests import CostRequest
-from nacre.values.spending import DOLLAR, Refusal, dollars
+from nacre.platform.lazy import Module
+from nacre.values import spending
 
 if TYPE_CHECKING:
+    from nacre.spending import budget as spending_budget
+    from nacre.spending.budget import Sum
+    from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
+else:
+    spending_budget = Module("nacre.spending.budget")
+
 
 _BAR = 20
 _SHARE = 10
@@ -32,7 +38,7 @@ _WHY = {
 
 
 @command("cost", examples=["nacre cost", "nacre cost --days 7 --by model", "nacre cost --by day --json"])
-@click.option("--days", type=click.IntRange(1, 400), default=30, show_default=True, help="Days, today counted.")
+@option("cost", "days")
 @click.option(
     "--by", type=click.Choice(["task", "model", "day"], case_sensitive=False), default="task", show_default=True,
     help="What calls are added up by.",
@@ -43,7 +49,7 @@ def cost(run: Run, days: int, by: str) -> None:
 
     Budgets hold what models do in the background; what you ask for yourself is counted beside it.
     """
-    report = ask(run, "cost", CostRequest(days=days))
+    report = ask(run, "cost", days=days)
     run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
 
 
@@ -55,19 +61,20 @@ def _cost_record(report: CostReport, by: str) -> Record:
         "resets": stamp(report.resets),
         "background": report.is_background_on,
         "budgets": [
-            {"task": one.task, "most_usd": one.most / DOLLAR, "spent_usd": one.spent / DOLLAR} for one in report.budgets
+            {"task": one.task, "most_usd": one.most / spending.DOLLAR, "spent_usd": one.spent / spending.DOLLAR}
+            for one in report.budgets
         ],
         "by": by,
         "spent": [
             {
                 "name": one.name, "calls": one.calls, "failed": one.failed, "background_calls": one.background,
-                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR,
-                "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
+                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / spending.DOLLAR,
+                "estimated_usd": one.estimated / spending.DOLLAR, "unpriced": one.unpriced,
                 "seconds": round(one.seconds, 3),
             }
-            for one in added_up(report.spent, by)
+            for one in spending_budget.added_up(report.spent, by)
         ],
-        "cost_usd": sum(one.cost for one in report.spent) / DOLLAR,
+        "cost_usd": sum(one.cost for one in report.spent) / spending.DOLLAR,
         "refused": [
             {"day": one.day.isoformat(), "task": one.task, "model": one.model, "reason": one.reason, "times": one.times}
             for one in report.refused
@@ -90,9 +97,9 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     else:
         paper.line(dim("no language model works in the background: models.background is off"))
     if report.spent:
-        whole = summed("in all", report.spent)
+        whole = spending_budget.summed("in all", report.spent)
         paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole)}")
-        _table(paper, added_up(report.spent, by), whole, by)
+        _table(paper, spending_budget.added_up(report.spent, by), whole, by)
     else:
         paper.blank()
         paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")
@@ -105,8 +112,8 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
 
 
 def _sum(budget: Budget) -> str:
-    left = f"{dollars(max(0, budget.most - budget.spent))} left" if budget.most else "nothing is allowed"
-    return f"{dollars(budget.spent)} of {dollars(budget.most)}, {left}"
+    left = f"{spending.dollars(max(0, budget.most - budget.spent))} left" if budget.most else "nothing is allowed"
+    return f"{spending.dollars(budget.spent)} of {spending.dollars(budget.most)}, {left}"
 
 
 def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
@@ -122,7 +129,7 @@ def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
 
 def _in_all(whole: Sum) -> str:
     more = f", and {count(whole.unpriced, 'call')} of unknown price" if whole.unpriced else ""
-    return f"{dollars(whole.cost)}{more}"
+    return f"{spending.dollars(whole.cost)}{more}"
 
 
 def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
@@ -143,7 +150,9 @@ def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
             table.append([*padded[:8], Span(padded[8], "cyan"), padded[9]])
     paper.table(table, drop=(4, 6, 8, 5), least=_REMARKS)
     if whole.estimated:
-        paper.line(dim(f"{dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full"))
+        paper.line(
+            dim(f"{spending.dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full")
+        )
 
 
 def _row(one: Sum, share: int) -> tuple[str, ...]:
@@ -153,7 +162,7 @@ def _row(one: Sum, share: int) -> tuple[str, ...]:
     return (
         one.name, f"{one.calls:,}", f"{one.failed:,}" if one.failed else "", amount(read),
         amount(tokens.cached) if tokens.cached else "", amount(tokens.output), took,
-        "not known" if one.unpriced and not one.cost else dollars(one.cost), "▇" * share, _remarks(one),
+        "not known" if one.unpriced and not one.cost else spending.dollars(one.cost), "▇" * share, _remarks(one),
     )  # fmt: skip
 
 

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, float_or_none, size
+from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.indexing import model_switch
-from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
-from nacre.values.spending import DOLLAR, dollars
+from nacre.platform.lazy import Module
+from nacre.values import spending
 
 if TYPE_CHECKING:
+    from nacre.indexing import model_switch
+    from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
     from nacre.indexing.vectors import Embedded
     from nacre.spending.embedding_consent import Place
+else:
+    model_switch = Module("nacre.indexing.model_switch")
+
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
 
@@ -42,7 +48,7 @@ def embed(ctx: click.Context) -> None:
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell which model made which vectors, how many texts wait, and where texts go."""
-    found = model_switch.status(run.home)
+    found: Standing = perform(run, "embed")
     run.answer(_standing_record(found), lambda paper: _render_standing(paper, found))
 
 
@@ -54,10 +60,13 @@ def status(run: Run) -> None:
         "nacre embed switch --back",
     ],
 )
-@click.argument("name", type=TEXT, default="", metavar="[MODEL]")
+@argument("embed-switch", "name", default="", required=False, metavar="[MODEL]")
 @click.option("--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing.")
 @click.option("--back", is_flag=True, help="Go back to the model of before; at once, as its vectors are kept.")
-@click.option("--forget-old", is_flag=True, help="Drop the vectors that are kept; after the switch, with MODEL.")
+@option(
+    "embed-switch", "forget_old",
+    help="Drop the vectors that are kept; after the switch, with MODEL.",
+)  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool, yes: bool) -> None:
@@ -77,19 +86,19 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
         with progress.shown(run) as notify:
-            setting, made = model_switch.back(run.home, notify or (lambda _: None))
-        _answer(run, setting, made)
+            made: Embedded = perform(run, "embed-back", notify)
+        _answer(run, planned.setting, made)
     elif name:
-        planned = model_switch.plan(run.home, name)
+        planned = perform(run, "embed-plan", name=name)
         if estimate:
             _answer_plan(run, planned)
             return
-        trial = model_switch.try_one(run.home, name)
+        trial: Trial = perform(run, "embed-try", name=name)
         if planned.texts or planned.wants_yes:
             _ask(run, planned, trial, yes=yes)
         with progress.shown(run) as notify:
-            made = model_switch.switch(run.home, name, notify or (lambda _: None), forgets_old=forget_old)
-        _answer(run, planned.setting, made)
+            switched: Embedded = perform(run, "embed-switch", notify, name=name, forget_old=forget_old)
+        _answer(run, planned.setting, switched)
     else:
         _forget(run)
 
@@ -105,14 +114,14 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
     holds it: you ask for it.
     """
     if run.settings["embedding.model"] != "none":
-        planned = model_switch.plan(run.home, run.settings["embedding.model"])
+        planned: Plan = perform(run, "embed-plan", name=run.settings["embedding.model"])
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
     with progress.shown(run) as notify:
-        made = model_switch.resume(run.home, notify or (lambda _: None))
+        made: Embedded = perform(run, "embed-resume", notify)
     _answer(run, run.settings["embedding.model"], made)
 
 
@@ -138,7 +147,7 @@ def _answer(run: Run, setting: str, made: Embedded) -> None:
 
 
 def _forget(run: Run) -> None:
-    freed = model_switch.forget_old(run.home)
+    freed: int = perform(run, "embed-forget-old")
     run.answer(
         {"dropped_bytes": freed},
         lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),
@@ -172,7 +181,7 @@ def _plan_record(plan: Plan) -> Record:
         "setting": plan.setting, "model": plan.model, "from": plan.used, "host": plan.place.host or None,
         "local": plan.place.is_here, "texts": plan.texts, "tokens": plan.tokens,
         "cost_usd": float_or_none(plan.cost), "asks": plan.wants_yes,
-        "left_usd": plan.left / DOLLAR,
+        "left_usd": plan.left / spending.DOLLAR,
     }  # fmt: skip
 
 
@@ -253,7 +262,8 @@ def _later(plan: Plan) -> str:
         return "new texts wait for nacre embed resume until models.capabilities says the price"
     if not plan.place.price:
         return "new texts, and each question, go there too"
-    return f"new texts, and each question, go there within the budget of a day; {dollars(plan.left)} of today's is left"
+    left = spending.dollars(plan.left)
+    return f"new texts, and each question, go there within the budget of a day; {left} of today's is left"
 
 
 def _cost(cost: Decimal | None) -> str:

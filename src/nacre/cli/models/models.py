@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import Record, count, float_or_none, tokens_record
+from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.settings import Settings
-from nacre.setup import offers as offering
-from nacre.setup.offers import Offer, Trial
-from nacre.values.model_calls import Capabilities, Price, Task
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.settings import Settings
+    from nacre.setup import offers as offering
+    from nacre.setup.offers import Offer, Trial
+    from nacre.values.model_calls import Capabilities, Price, Task
+else:
+    offering = Module("nacre.setup.offers")
+
 
 _ANSWERS = {
     "schema": "its provider holds it to a schema",
@@ -36,13 +45,13 @@ def models(ctx: click.Context) -> None:
         return
 
     run: Run = ctx.obj
-    uses, offers = offering.uses(run.home), offering.offers(run.home)
+    uses, offers = offering.uses(run.home), perform(run, "models")
     settings = run.settings
     run.answer(_models_record(settings, uses, offers), lambda paper: _render_models(paper, settings, uses, offers))
 
 
 @models.command("test", examples=["nacre models test", "nacre models test anthropic:claude-haiku-5-5 --json"])
-@click.argument("name", type=TEXT, default="", metavar="[PROVIDER:MODEL]")
+@argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
 @click.pass_obj
 def test(run: Run, name: str) -> None:
     """Ask a model one short question, and tell its time, tokens and cost.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +18,14 @@ from nacre.cli.models.setup_choices import SetupOptions, settle
 from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import ModelRefused
-from nacre.setup.models import REFUSED, SKIPPED, Done, Tried, Wish, apply, changes, try_model
-from nacre.setup.visible_settings import hidden
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.setup import models, visible_settings
+    from nacre.setup.models import Done, Tried, Wish
+else:
+    models = Module("nacre.setup.models")
+    visible_settings = Module("nacre.setup.visible_settings")
 
 METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
 _OUTCOMES = {
@@ -67,12 +74,12 @@ def setup(  # noqa: PLR0913 - one a question
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
         raise click.UsageError("--none goes without a provider, a key and a model", click.get_current_context())
     if goes_without:
-        wish = Wish("none", embedding=embedding, daily_budget=daily_budget)
+        wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
     else:
         secret = _given_key(run, key_env, key_stdin=key_stdin)
         asked = SetupOptions(provider, auth, model, base_url, embedding, background, daily_budget, secret, yes)
         wish = _wish(run, asked, may_ask=run.is_interactive and not yes and not key_stdin)
-    changes(run.settings, wish)  # what cannot be set is told before anything is asked of the network
+    models.changes(run.settings, wish)  # what cannot be set is told before anything is asked of the network
     tried = _try(run, wish, tests=tests, may_ask=run.is_interactive and not yes)
     _finish(run, wish, tried)
 
@@ -108,10 +115,10 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
     """Ask the model, where one is to be set. Raises ModelRefused where it says no, and nobody wants it all the same."""
     if not tests or not wish.provider:
-        return Tried(SKIPPED, message="nobody asked for a test" if wish.provider else "")
+        return models.Tried(models.SKIPPED, message="nobody asked for a test" if wish.provider else "")
     with progress.waiting(run, f"Asking {wish.model}") as hear:
-        tried = try_model(run.home, wish, hear)
-    if tried.outcome != REFUSED:
+        tried = models.try_model(run.home, wish, hear)
+    if tried.outcome != models.REFUSED:
         return tried
     if may_ask:
         click.echo(f"{tried.message}\n{tried.hint}".strip(), err=True)
@@ -123,7 +130,7 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
 def _finish(run: Run, wish: Wish, tried: Tried) -> None:
     if not wish.provider and wish.secret:
         wish = replace(wish, secret=None)
-    done = apply(run.settings, wish)
+    done = models.apply(run.settings, wish)
     run.warnings += done.notes
     run.answer(_setup_record(done, tried), lambda paper: _render_setup(paper, done, tried))
 
@@ -137,7 +144,9 @@ def _setup_record(done: Done, tried: Tried) -> Record:
         "embedding": settings["embedding.model"],
         "background": settings["models.background"],
         "daily_budget_usd": settings["models.daily_budget_usd"],
-        "changed": [{"key": key, "value": hidden(settings, value)} for key, value in done.changed.items()],
+        "changed": [
+            {"key": key, "value": visible_settings.hidden(settings, value)} for key, value in done.changed.items()
+        ],
         "config": str(settings.config),
         "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
         "test": {

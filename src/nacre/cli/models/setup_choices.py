@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from nacre.llm.credentials.methods import methods
-from nacre.llm.proposals import proposed
-from nacre.llm.providers import provider_of
-from nacre.settings import Settings
-from nacre.setup import models
-from nacre.setup.credentials import programs
-from nacre.setup.models import Wish
-from nacre.spending.models import NONE
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.llm import proposals, providers
+    from nacre.llm.credentials import methods
+    from nacre.settings import Settings
+    from nacre.setup import credentials, models
+    from nacre.setup.models import Wish
+    from nacre.spending import models as spending_models
+else:
+    credentials = Module("nacre.setup.credentials")
+    methods = Module("nacre.llm.credentials.methods")
+    models = Module("nacre.setup.models")
+    proposals = Module("nacre.llm.proposals")
+    providers = Module("nacre.llm.providers")
+    spending_models = Module("nacre.spending.models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +65,16 @@ def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wi
 
     Raises UsageError where nobody can be asked, naming the options that are missing.
     """
-    rest = Wish(embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget)
+    rest = models.Wish(embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget)
     if not asked.names_model:
         return rest
     provider = _provider(settings, asked)
-    if provider == NONE:
-        return Wish(NONE, embedding=asked.embedding, daily_budget=asked.daily_budget)
+    if provider == spending_models.NONE:
+        return models.Wish(spending_models.NONE, embedding=asked.embedding, daily_budget=asked.daily_budget)
     if asked.base_url is None:
-        provider_of(settings, provider)  # raises where there is none
+        providers.provider_of(settings, provider)  # raises where there is none
     method = models.method_for(provider, asked.auth, asked.secret)
-    wish = Wish(
+    wish = models.Wish(
         f"{provider}:", method.name if method else asked.auth, asked.secret, asked.base_url, asked.embedding,
         asked.background, asked.daily_budget,
     )  # fmt: skip
@@ -99,15 +107,15 @@ def _provider(settings: Settings, asked: SetupOptions) -> str:
     if asked.auth:
         return through(settings, asked.auth)
     present: str = settings["models.default"].partition(":")[0]
-    if present == NONE:
+    if present == spending_models.NONE:
         raise click.UsageError("say whose model it is: add --provider", click.get_current_context())
     return present
 
 
 def through(settings: Settings, auth: str) -> str:
     """The provider that a way to sign in leads to: the tool's own command, where it is installed, uses its login."""
-    method = methods()[auth]
-    installed = {one.provider for one in programs(settings) if one.path}
+    method = methods.methods()[auth]
+    installed = {one.provider for one in credentials.programs(settings) if one.path}
     return method.through if method.through in installed else method.provider
 
 
@@ -120,7 +128,7 @@ def _model(settings: Settings, asked: SetupOptions, provider: str, somebody: Ask
         return present, []
     if somebody:
         return somebody.model(settings, provider, asked.base_url), []
-    names = [] if asked.base_url else proposed(provider_of(settings, provider))
+    names = [] if asked.base_url else proposals.proposed(providers.provider_of(settings, provider))
     if asked.takes_proposals and names:
         return names[0], []
     return "", [f"--model NAME{f' (or --yes for {names[0]})' if names else ''}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,15 +13,30 @@ from nacre.cli.models.setup_choices import through, with_key
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import NacreError
-from nacre.llm.capabilities import capabilities_of
-from nacre.llm.credentials.keys import credential_for
-from nacre.llm.credentials.methods import BEARER, methods
-from nacre.llm.proposals import listed_here, proposed
-from nacre.llm.providers import Provider, is_built_in, provider_of, providers
-from nacre.settings import Settings
-from nacre.setup import credentials, models
-from nacre.setup.models import Wish
-from nacre.spending.models import NONE
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.llm import capabilities, proposals, providers
+    from nacre.llm import providers as llm_providers
+    from nacre.llm.credentials import keys, methods
+    from nacre.llm.credentials import methods as credentials_methods
+    from nacre.llm.providers import Provider
+    from nacre.settings import Settings
+    from nacre.setup import credentials, models
+    from nacre.setup.models import Wish
+    from nacre.spending import models as spending_models
+else:
+    capabilities = Module("nacre.llm.capabilities")
+    credentials = Module("nacre.setup.credentials")
+    credentials_methods = Module("nacre.llm.credentials.methods")
+    keys = Module("nacre.llm.credentials.keys")
+    llm_providers = Module("nacre.llm.providers")
+    methods = Module("nacre.llm.credentials.methods")
+    models = Module("nacre.setup.models")
+    proposals = Module("nacre.llm.proposals")
+    providers = Module("nacre.llm.providers")
+    spending_models = Module("nacre.spending.models")
+
 
 _OTHER = "other"
 
@@ -42,9 +58,9 @@ def walk(run: Run) -> Wish:
     local = {name: names for name, names in _local(run.settings).items() if names is not None}
     dialog.show_found(found, local)
     option = dialog.choose(_options(run.settings, found, local))
-    if option.provider == NONE:
-        return Wish(NONE)
-    wish = Wish(f"{option.provider}:", option.auth or None)
+    if option.provider == spending_models.NONE:
+        return models.Wish(spending_models.NONE)
+    wish = models.Wish(f"{option.provider}:", option.auth or None)
     if option.provider == _OTHER:
         wish = dialog.other()
     if models.needs_key(run.settings, wish) or dialog.wants_another(wish):
@@ -85,38 +101,44 @@ class Dialog:
 
     def other(self) -> Wish:
         """A provider that is not in the list: one that nacre knows, or an address."""
-        known = [name for name, one in providers(self._settings).items() if one.api == "chat"]
+        known = [name for name, one in providers.providers(self._settings).items() if one.api == "chat"]
         paper = self._paper()
         paper.line(f"Known: {', '.join(known)}. For another server that speaks as OpenAI does, give it a name.")
         self._show(paper)
         name = str(click.prompt("Provider", err=True)).strip().lower()
-        if is_built_in(name) or name in self._settings["models.providers"]:
-            return Wish(f"{name}:")
+        if llm_providers.is_built_in(name) or name in self._settings["models.providers"]:
+            return models.Wish(f"{name}:")
         url = str(click.prompt("Its address (https://…/v1)", err=True)).strip()
-        wish = Wish(f"{name}:", base_url=url)
+        wish = models.Wish(f"{name}:", base_url=url)
         secret = self._hidden("Its key, if it wants one (not shown; empty for none)", may_be_empty=True)
         return replace(wish, secret=secret or None)
 
     def wants_another(self, wish: Wish) -> bool:
         """Whether the key that is there is to be replaced."""
-        method = methods().get(wish.auth or "")
-        if wish.secret or (method and method.kind == BEARER and method.login):
+        method = methods.methods().get(wish.auth or "")
+        if wish.secret or (method and method.kind == credentials_methods.BEARER and method.login):
             return False
         after = models.wished(self._settings, wish)
-        if not provider_of(after, wish.provider).needs_key:
+        if not llm_providers.provider_of(after, wish.provider).needs_key:
             return False
-        taken = credential_for(after, wish.provider)
+        taken = keys.credential_for(after, wish.provider)
         if taken is None:
             return True
         return not click.confirm(f"Use the key {taken.masked} from {taken.origin}?", default=True, err=True)
 
     def key(self, settings: Settings, wish: Wish) -> str:
         """A key, typed without being shown."""
-        method = methods().get(wish.auth or "")
-        what = "Token (claude setup-token makes one" if method and method.kind == BEARER else "API key ("
-        label = what + ("; not shown)" if method and method.kind == BEARER else "not shown)")
+        method = methods.methods().get(wish.auth or "")
+        what = (
+            "Token (claude setup-token makes one"
+            if method and method.kind == credentials_methods.BEARER
+            else "API key ("
+        )
+        label = what + ("; not shown)" if method and method.kind == credentials_methods.BEARER else "not shown)")
         while True:
-            secret = self._hidden(f"{label} for {provider_of(models.wished(settings, wish), wish.provider).label}")
+            secret = self._hidden(
+                f"{label} for {llm_providers.provider_of(models.wished(settings, wish), wish.provider).label}"
+            )
             try:
                 with_key(wish, secret)
             except NacreError as error:
@@ -126,9 +148,9 @@ class Dialog:
 
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
         """A model's name: one that is proposed, by its number, or any other."""
-        wish = Wish(f"{provider}:", base_url=base_url)
-        able = provider_of(models.wished(settings, wish), provider)
-        names = proposed(able)
+        wish = models.Wish(f"{provider}:", base_url=base_url)
+        able = llm_providers.provider_of(models.wished(settings, wish), provider)
+        names = proposals.proposed(able)
         present = settings["models.default"]
         if present.partition(":")[0] == provider:
             names = list(dict.fromkeys([present.partition(":")[2], *names]))
@@ -200,7 +222,7 @@ class Dialog:
 
 def _local(settings: Settings) -> dict[str, list[str] | None]:
     """The models of each server on this machine, ``None`` where it does not answer."""
-    return {name: listed_here(one) for name, one in providers(settings).items() if _is_local(one)}
+    return {name: proposals.listed_here(one) for name, one in providers.providers(settings).items() if _is_local(one)}
 
 
 def _is_local(provider: Provider) -> bool:
@@ -210,7 +232,7 @@ def _is_local(provider: Provider) -> bool:
 def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, list[str]]) -> list[Option]:
     states = {way.method: way.state for way in found.ways if way.method}
     options = []
-    for name, method in methods().items():
+    for name, method in methods.methods().items():
         provider = through(settings, name)
         by = f", by its command {provider.removesuffix('-cli')}" if provider != method.provider else ""
         note = "" if states[name] == "missing" else states[name]
@@ -218,9 +240,9 @@ def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, 
     servers = list(dict.fromkeys(["ollama", *local]))
     for name in servers:
         note = _server("", local[name]).strip(": ") if name in local else "does not answer now"
-        options.append(Option(name, f"{provider_of(settings, name).label}, on this machine", note=note))
+        options.append(Option(name, f"{llm_providers.provider_of(settings, name).label}, on this machine", note=note))
     options.append(Option(_OTHER, "Another provider", note="OpenRouter, Gemini, Groq, your own server …"))
-    options.append(Option(NONE, "None", note="nacre works without a model"))
+    options.append(Option(spending_models.NONE, "None", note="nacre works without a model"))
     return options
 
 
@@ -229,7 +251,7 @@ def _first(settings: Settings, options: Sequence[Option]) -> int:
     present, auth = settings["models.default"].partition(":")[0], settings["models.auth"]
     same = [at for at, one in enumerate(options) if one.provider == present and one.auth in ("", auth)]
     there = [at for at, one in enumerate(options) if one.note == "found" or (one.note and _models_of(one))]
-    if present == NONE:
+    if present == spending_models.NONE:
         return next(iter([*there, len(options) - 1]))
     return next(iter([*same, *there, len(options) - 2]))
 
@@ -240,7 +262,7 @@ def _models_of(option: Option) -> bool:
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
     """What a model costs, in words; empty where that is not known."""
-    price = capabilities_of(settings, provider, model).price
+    price = capabilities.capabilities_of(settings, provider, model).price
     if price is None:
         return ""
     if not (price.input or price.output):

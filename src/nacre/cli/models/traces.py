@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, DefaultGroup
-from nacre.cli.daemon import ask
+from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import SHORT_ID, Record, amount, count, float_or_none, minute, seconds, stamp, tokens_record
-from nacre.cli.options import MOMENT, limit_option
+from nacre.cli.operations import ask
+from nacre.cli.options import limit_option
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.health.requests import TraceRequest, TracesRequest
-from nacre.text.passages import shorten
-from nacre.values.spending import DOLLAR, dollars
-from nacre.values.trace import Step, Trace, TraceKind
+from nacre.text import passages
+from nacre.values import spending
 
 if TYPE_CHECKING:
+    from nacre.values.trace import Step, Trace
     from nacre.views import TraceView
+
 
 _OUTCOME_CHARACTERS = 48
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–", "dim")}
@@ -42,7 +43,7 @@ def traces(context: click.Context) -> None:
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    found = ask(run, "traces", TracesRequest(kind=TraceKind(kind) if kind else None, since=since, limit=limit))
+    found = ask(run, "traces", kind=kind, since=since, limit=limit)
     run.answer(
         {"traces": [_trace_record(trace) for trace in found], "limit": limit},
         lambda paper: _render_traces(paper, found),
@@ -50,12 +51,9 @@ def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> Non
 
 
 @traces.command("list", examples=["nacre traces list --kind case --since 2d", "nacre traces list --json"])
-@click.option(
-    "--kind", type=click.Choice([kind.value for kind in TraceKind], case_sensitive=False),
-    help="Only these; a case is a question that was answered.",
-)  # fmt: skip
-@click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
-@limit_option(20, "Traces")
+@option("traces", "kind", help="Only these; a case is a question that was answered.")
+@option("traces", "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@limit_option("traces", default=20)
 @click.pass_obj
 def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
     """List traces, the latest first."""
@@ -63,12 +61,12 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 
 
 @traces.command("show", examples=["nacre traces show 5f0c2a4d", "nacre traces show 5f0c2a4d --prompts"])
-@click.argument("reference", metavar="ID", type=TEXT)
+@argument("trace", "reference", metavar="ID")
 @click.option("--prompts", is_flag=True, help="Also whole prompts and answers, where they were kept: --trace-prompts.")
 @click.pass_obj
 def show(run: Run, reference: str, prompts: bool) -> None:
     """Tell a trace step by step."""
-    view = ask(run, "trace", TraceRequest(reference=reference))
+    view = ask(run, "trace", reference=reference)
     run.answer(trace_record(view, prompts=prompts), lambda paper: _render_trace(paper, view, prompts=prompts))
 
 
@@ -127,7 +125,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     rows = [
         (
             dim(trace.id[-SHORT_ID:]), minute(trace.began), Span(trace.kind.value, "cyan"), _took(trace),
-            _cost(trace), shorten(trace.outcome, _OUTCOME_CHARACTERS), trace.subject,
+            _cost(trace), passages.shorten(trace.outcome, _OUTCOME_CHARACTERS), trace.subject,
         )
         for trace in traces
     ]  # fmt: skip
@@ -192,7 +190,7 @@ def _model(step: Step) -> tuple[str, ...]:
         return ()
     read = step.tokens.input + step.tokens.cached + step.tokens.written
     cached = f", {amount(step.tokens.cached)} from a cache" if step.tokens.cached else ""
-    cost = "price unknown" if step.cost is None else dollars(int(step.cost * DOLLAR))
+    cost = "price unknown" if step.cost is None else spending.dollars(int(step.cost * spending.DOLLAR))
     if step.status == "failed":
         return (step.model, *((f"about {amount(read)} read", f"{cost} by estimate") if read else ()))
     return step.model, f"{amount(read)} read{cached}, {amount(step.tokens.output)} written", cost
@@ -217,4 +215,4 @@ def _cost(trace: Trace) -> str:
     cost = sum((step.cost for step in calls if step.cost), Decimal(0))
     if not cost and any(step.status == "done" and step.cost is None for step in calls):
         return f"{count(len(calls), 'call')}, price not known"
-    return f"{count(len(calls), 'call')}, {dollars(int(cost * DOLLAR))}"
+    return f"{count(len(calls), 'call')}, {spending.dollars(int(cost * spending.DOLLAR))}"

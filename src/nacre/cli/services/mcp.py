@@ -5,17 +5,29 @@ from __future__ import annotations
 import contextlib
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import command
 from nacre.cli.run import Run
-from nacre.link.start import start_process
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.mcp.stdio import Wire, serve
-from nacre.settings import Settings, load_settings
-from nacre.watching.log import Log
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre import settings as nacre_settings
+    from nacre.link import start as link_start
+    from nacre.mcp import calling, stdio
+    from nacre.mcp import face as mcp_face
+    from nacre.mcp.face import Face
+    from nacre.settings import Settings
+    from nacre.watching import log
+else:
+    calling = Module("nacre.mcp.calling")
+    link_start = Module("nacre.link.start")
+    log = Module("nacre.watching.log")
+    mcp_face = Module("nacre.mcp.face")
+    stdio = Module("nacre.mcp.stdio")
+    nacre_settings = Module("nacre.settings")
 
 
 @command("mcp", examples=["nacre mcp", "nacre mcp --tools all"])
@@ -36,17 +48,17 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo("Waiting for an agent's tool, whose settings name this command. Ctrl-D ends this.", err=True)
-    serve(face, Wire.taken())
+    stdio.serve(face, stdio.Wire.taken())
 
 
 def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
-    settings = load_settings(home)
+    settings = nacre_settings.load_settings(home)
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
     start = partial(_start_daemon, settings) if settings["daemon.enabled"] else None
-    return Face(
-        HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
+    return mcp_face.Face(
+        calling.HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
         structured=structured, folder=folder, session=settings.session,
         note=partial(_note, settings.home),
     )  # fmt: skip
@@ -54,11 +66,11 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
 
 def _start_daemon(settings: Settings) -> None:
     # By a process that ends at once: the daemon is no child of the server, which tools end with all its children.
-    start_process(str(settings.home), settings.environ, "serve", "--on-demand")
+    link_start.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 
 
 def _note(home: Path, line: str) -> None:
     """Add a line to the log of a home that is there, if the disk takes it."""
     if home.is_dir():
         with contextlib.suppress(OSError):
-            Log(home, "mcp").write(line)
+            log.Log(home, "mcp").write(line)

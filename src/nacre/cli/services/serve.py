@@ -12,24 +12,34 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, DefaultGroup
-from nacre.cli.installed import installed_version
 from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line
 from nacre.cli.services.signals import stopped_by_signals
-from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.errors import Unavailable
-from nacre.link.address import LOCK
-from nacre.link.start import start_daemon
-from nacre.platform.environment import of_the_owner
-from nacre.platform.ids import utc_now
-from nacre.platform.locks import is_held
-from nacre.settings import load_settings
-from nacre.watching.log import Log, last_lines, log_file
+from nacre.platform import environment, ids, locks
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre import settings as nacre_settings
+    from nacre.cli import crash, installed
+    from nacre.daemon import greeting, running
+    from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
+    from nacre.home import home
+    from nacre.link import address, start
+    from nacre.watching import log as watching_log
     from nacre.watching.watcher import WatchEvent
+else:
+    address = Module("nacre.link.address")
+    greeting = Module("nacre.daemon.greeting")
+    start = Module("nacre.link.start")
+    watching_log = Module("nacre.watching.log")
+    crash = Module("nacre.cli.crash")
+    home = Module("nacre.home.home")
+    installed = Module("nacre.cli.installed")
+    nacre_settings = Module("nacre.settings")
+    running = Module("nacre.daemon.running")
 
 
 @click.group(
@@ -59,50 +69,49 @@ def serve(
     if on_demand:
         options = ["--http", http] if http is not None else []
         options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
-        start_daemon(str(run.settings.home), run.settings.environ, *options)
+        start.start_daemon(str(run.settings.home), run.settings.environ, *options)
         return
     _serve(run, http=http, asks_token=not no_token, watches=not no_watch, to_log=log, idle=idle)
 
 
 def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
-    from nacre.daemon.running import Daemon, DaemonOptions, End
-    from nacre.home.home import open_home  # with the daemon: what only talks to it goes without
-
     settings = run.settings
-    options = DaemonOptions(
+    options = running.DaemonOptions(
         idle, settings["daemon.idle_minutes"], watches and settings["daemon.watch"],
-        settings["daemon.http"] if http is None else http, asks_token, installed_version(),
+        settings["daemon.http"] if http is None else http, asks_token, installed.installed_version(),
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False
-    environ = of_the_owner(settings.environ)
-    daemon = Daemon(settings, lambda: open_home(load_settings(settings.home, environ)), options, _voice(run, to_log))
+    environ = environment.of_the_owner(settings.environ)
+    daemon = running.Daemon(
+        settings,
+        lambda: home.open_home(nacre_settings.load_settings(settings.home, environ)),
+        options,
+        _voice(run, to_log),
+    )
     why = daemon.run(stop)
-    if why is End.UPGRADED and not idle:
+    if why is running.End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
     if daemon.is_at_work:  # threads that do not end in time would keep the process
         sys.stdout.flush()
         os._exit(0)
-    run.exit_code = 1 if why in (End.OUTDATED, End.GONE) else 0
+    run.exit_code = 1 if why in (running.End.OUTDATED, running.End.GONE) else 0
 
 
 def _voice(run: Run, to_log: bool) -> Voice:
-    from nacre.cli.crash import redactor_of  # with all rules of redaction
-    from nacre.daemon.running import Voice
-
-    own: Callable[[str], None] = Log(run.settings.home, "daemon").write if to_log else click.echo
-    watchers: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
+    own: Callable[[str], None] = watching_log.Log(run.settings.home, "daemon").write if to_log else click.echo
+    watchers: Callable[[str], None] = watching_log.Log(run.settings.home).write if to_log else click.echo
     form = "%Y-%m-%d %H:%M:%S" if to_log else "%H:%M:%S"
 
     def tell(line: str) -> None:
         with suppress(OSError):  # what cannot be told must not stop who answers
-            own(printable(f"{utc_now():{form}}  {redactor_of(run).clean(line)}"))
+            own(printable(f"{ids.utc_now():{form}}  {crash.redactor_of(run).clean(line)}"))
 
     def watched(event: WatchEvent) -> None:
         with suppress(OSError):
             watchers(printable(event_line(event, with_day=to_log)))
 
-    return Voice(tell, watched)
+    return running.Voice(tell, watched)
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
@@ -112,15 +121,15 @@ def status(run: Run) -> None:
 
     Exits with 1 where none does.
     """
-    told = greet(run.settings.home)
+    told = greeting.greet(run.settings.home)
     run.exit_code = 0 if told else 1
-    is_silent = told is None and is_held(run.settings.home / LOCK)
+    is_silent = told is None and locks.is_held(run.settings.home / address.LOCK)
     run.answer(_record(told, "running" if told else "silent" if is_silent else "none"), lambda paper: _show(
         paper, told, is_silent=is_silent))  # fmt: skip
 
 
 def _record(told: Greeting | None, state: str) -> dict[str, object]:
-    names = [field.name for field in fields(Greeting)]
+    names = [field.name for field in fields(greeting.Greeting)]
     return {"state": state, **(asdict(told) if told else dict.fromkeys(names))}
 
 
@@ -159,8 +168,8 @@ def stop(run: Run) -> None:
     An installed one starts again with the next login, hooks start one when they need it; nacre config set
     daemon.enabled false keeps them from it.
     """
-    was_there = is_held(run.settings.home / LOCK)
-    if was_there and not ask_to_stop(run.settings.home):
+    was_there = locks.is_held(run.settings.home / address.LOCK)
+    if was_there and not greeting.ask_to_stop(run.settings.home):
         raise Unavailable("the daemon does not end", hint="nacre serve status names its process: end it by kill")
     told = "The daemon ended." if was_there else "No daemon serves this home."
     run.answer({"ended": was_there}, lambda paper: paper.line(told))
@@ -171,8 +180,8 @@ def stop(run: Run) -> None:
 @click.pass_obj
 def logs(run: Run, lines: int) -> None:
     """Show what the daemon in the background wrote."""
-    found = last_lines(run.settings.home, lines, "daemon")
-    path = log_file(run.settings.home, "daemon")
+    found = watching_log.last_lines(run.settings.home, lines, "daemon")
+    path = watching_log.log_file(run.settings.home, "daemon")
 
     def render(paper: Paper) -> None:
         for line in found:

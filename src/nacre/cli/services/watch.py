@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,18 +18,30 @@ from nacre.cli.command import command
 from nacre.cli.formats import Record, count, size
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.home.problems import problem_records
-from nacre.cli.installed import installed_version
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim, printable, unsteered
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line, event_record
 from nacre.cli.services.signals import stopped_by_signals
-from nacre.home.home import open_home
-from nacre.settings import load_settings
-from nacre.watching.log import Log
-from nacre.watching.requests import RoundRequest
-from nacre.watching.rounds import go_round
-from nacre.watching.survey import Survey, survey
-from nacre.watching.watcher import Watcher, WatchEvent, WatchOptions
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre import settings
+    from nacre.cli import installed
+    from nacre.home import home
+    from nacre.values.reports import IngestReport
+    from nacre.watching import log as watching_log
+    from nacre.watching import watcher
+    from nacre.watching.survey import Survey
+    from nacre.watching.watcher import WatchEvent
+else:
+    home = Module("nacre.home.home")
+    watcher = Module("nacre.watching.watcher")
+    watching_log = Module("nacre.watching.log")
+    installed = Module("nacre.cli.installed")
+    settings = Module("nacre.settings")
+
 
 _BACKGROUND_NICENESS = 10
 
@@ -41,20 +54,20 @@ _BACKGROUND_NICENESS = 10
         "nacre watcher install        # have the system do it",
     ],
 )
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@argument("watch-once", "paths")
 @click.option("--once", is_flag=True, help="Read what is new, learn, make vectors, and end.")
 @click.option("--interval", type=click.FloatRange(1, 86_400), help="Seconds between two looks at all transcripts.")
 @click.option("--polling", is_flag=True, help="Look again and again instead of being told: for network drives.")
-@click.option("--no-learn", is_flag=True, help="Make sessions searchable; write no memories, make no vectors.")
+@option("watch-once", "learns", "--no-learn", help="Make sessions searchable; write no memories, make no vectors.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be followed, and what waits to be read.")
 @click.option("--log", is_flag=True, help="Write into the home's logs/watcher.log instead of here.")
 @click.option("--background", is_flag=True, hidden=True, help="With --once: give way to everything else.")
-@click.option("--no-read", is_flag=True, hidden=True, help="With --once: only learn, and make vectors.")
-@click.option("--seconds", type=float, hidden=True, help="With --once: make vectors no longer than this.")
+@option("watch-once", "reads", "--no-read", hidden=True, help="With --once: only learn, and make vectors.")
+@option("watch-once", "seconds", hidden=True, help="With --once: make vectors no longer than this.")
 @click.pass_obj
 def watch(  # noqa: PLR0913 - its options
-    run: Run, paths: tuple[Path, ...], once: bool, interval: float | None, polling: bool, no_learn: bool,
-    dry_run: bool, log: bool, background: bool, no_read: bool, seconds: float | None,
+    run: Run, paths: tuple[Path, ...], once: bool, interval: float | None, polling: bool, learns: bool,
+    dry_run: bool, log: bool, background: bool, reads: bool, seconds: float | None,
 ) -> None:  # fmt: skip
     """Follow your agents' sessions as they happen.
 
@@ -65,13 +78,13 @@ def watch(  # noqa: PLR0913 - its options
     if dry_run:
         _survey(run, paths)
     elif once:
-        _go_round(run, paths, background=background, reads=not no_read, learns=not no_learn, seconds=seconds)
+        _go_round(run, paths, background=background, reads=reads, learns=learns, seconds=seconds)
     else:
-        _follow(run, paths, interval, polling=polling, learns=not no_learn, to_log=log)
+        _follow(run, paths, interval, polling=polling, learns=learns, to_log=log)
 
 
 def _survey(run: Run, paths: tuple[Path, ...]) -> None:
-    found = survey(run.home, paths)
+    found: Survey = perform(run, "watch-survey", paths=paths)
     run.answer(_survey_record(found), lambda paper: _render_survey(paper, found))
 
 
@@ -80,8 +93,9 @@ def _go_round(
 ) -> None:
     if background:
         _give_way()
+    wanted: dict[str, Any] = {"paths": paths, "reads": reads, "seconds": seconds, "learns": learns}
     with progress.shown(run) as notify:
-        report = go_round(run.home, RoundRequest(paths=paths, reads=reads, seconds=seconds, learns=learns), notify)
+        report: IngestReport = perform(run, "watch-once", notify, **wanted)
     if report.problems and not background:
         run.exit_code = 1
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
@@ -101,8 +115,8 @@ def _give_way() -> None:
 def _follow(
     run: Run, paths: tuple[Path, ...], interval: float | None, *, polling: bool, learns: bool, to_log: bool
 ) -> None:
-    options = WatchOptions(paths, interval, polling, learns)
-    write: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
+    options = watcher.WatchOptions(paths, interval, polling, learns)
+    write: Callable[[str], None] = watching_log.Log(run.settings.home).write if to_log else click.echo
     stop = stopped_by_signals()
 
     def tell(event: WatchEvent) -> None:
@@ -110,7 +124,9 @@ def _follow(
             write(_line(run, event, with_day=to_log))
 
     run.keeps_history = False
-    Watcher(lambda: open_home(load_settings()), options, tell, installed_version()).run(stop)
+    watcher.Watcher(lambda: home.open_home(settings.load_settings()), options, tell, installed.installed_version()).run(
+        stop
+    )
 
 
 def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask, is_empty
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count, short_session, speaker_name, stamp, when
 from nacre.cli.memories.hits import memory_hit_record, render_beginning, render_hit, render_turn_hits, turn_hit_record
-from nacre.cli.options import MOMENT, OFFSET, find_project, limit_option, read_content
+from nacre.cli.operations import ask, is_empty
+from nacre.cli.options import OFFSET, find_project, limit_option, read_content
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import call_record
-from nacre.sessions.requests import DidQuery, FixQuery
-from nacre.text.passages import one_line, shorten
-from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+from nacre.text import passages
+from nacre.values import session as values_session
 from nacre.values.filters import DeedFilter
-from nacre.values.session import Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
+    from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+    from nacre.values.session import Session, ToolCall, Turn
     from nacre.views import FixResult
+
 
 _INDENT = 4
 _WORDS = 280
@@ -38,15 +40,15 @@ _PATHS_SHOWN = 6
         "nacre did Makefile --reads --commands --json",
     ],
 )
-@click.argument("path", type=TEXT)
-@limit_option(10, "Changes")
+@argument("did", "path")
+@limit_option("did")
 @OFFSET
-@click.option("--reads", is_flag=True, help="Also when it was only read.")
-@click.option("--commands", is_flag=True, help="Also commands that name it.")
-@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
-@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
-@click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
-@click.option("--until", type=MOMENT, help="Before then.")
+@option("did", "reads", help="Also when it was only read.")
+@option("did", "commands", help="Also commands that name it.")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "until")
 @click.pass_obj
 def did(  # noqa: PLR0913 - one parameter an option
     run: Run, path: str, limit: int, offset: int, reads: bool, commands: bool, tool: str | None, project: str | None,
@@ -56,10 +58,9 @@ def did(  # noqa: PLR0913 - one parameter an option
 
     PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
     """
-    slug = find_project(run, project)
-    wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
-    history = ask(
-        run, "did", DidQuery(path=path, wanted=wanted, reads=reads, commands=commands, limit=limit, offset=offset)
+    wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
+    history: FileHistory = ask(
+        run, "did", path=path, wanted=wanted, reads=reads, commands=commands, limit=limit, offset=offset
     )
     empty = not history.changes and is_empty(run)
     run.answer(
@@ -75,11 +76,11 @@ def did(  # noqa: PLR0913 - one parameter an option
         'nacre fix "connection refused" --project . --since 2w',
     ],
 )
-@click.argument("error", nargs=-1, type=TEXT)
-@limit_option(3, "Errors")
-@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
-@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
-@click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@argument("fix", "error", nargs=-1, required=False)
+@limit_option("fix")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
 @click.pass_obj
 def fix(
     run: Run, error: tuple[str, ...], limit: int, tool: str | None, project: str | None, since: datetime | None
@@ -88,11 +89,8 @@ def fix(
 
     ERROR is one line or a whole trace; - reads it from standard input.
     """
-    slug = find_project(run, project)
-    query = FixQuery(
-        error=read_content(" ".join(error)), wanted=DeedFilter(project=slug, tool=tool, since=since), limit=limit
-    )
-    result = ask(run, "fix", query)
+    wanted = {"project": find_project(run, project), "tool": tool, "since": since}
+    result: FixResult = ask(run, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit)
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))
 
@@ -276,21 +274,25 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
 def _render_said(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
     if turn is None or not turn.text:
         return
-    who = "the other agent" if verb == "asked" and turn.speaker is Speaker.AGENT else speaker_name(turn.speaker)
-    text = shorten(one_line(turn.text), _WORDS)
-    if turn.trust is Trust.UNTRUSTED:
+    who = (
+        "the other agent"
+        if verb == "asked" and turn.speaker is values_session.Speaker.AGENT
+        else speaker_name(turn.speaker)
+    )
+    text = passages.shorten(passages.one_line(turn.text), _WORDS)
+    if turn.trust is values_session.Trust.UNTRUSTED:
         paper.framed(text, f"{who} in {session.tool} {short_session(session.native_id)}", indent=_INDENT)
     else:
         paper.line(Span(f"{who}:", "bold"), " ", text, indent=_INDENT)
 
 
 def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
-    outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.line(dim(f"{call.name}: {shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2)
+    outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.line(dim(f"{call.name}: {passages.shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2)
 
 
 def _describe_place(session: Session, project: str | None, time: str) -> str:
-    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
     name = f"{session.tool} {short_session(session.native_id)}"
     return joined((name, kind, project, session.branch, session.model, time))
 

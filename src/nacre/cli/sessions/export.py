@@ -14,10 +14,14 @@ from nacre.cli.paper import unsteered
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import REFERENCE, ask_session, session_facts_record, session_view_record, turn_record
 from nacre.platform import private_files
-from nacre.portability.readable_export import session_lines
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.portability import readable_export
     from nacre.views import SessionView
+else:
+    readable_export = Module("nacre.portability.readable_export")
+
 
 _STDOUT = "-"
 _FORMS = ("markdown", "jsonl", "json")
@@ -73,7 +77,7 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
 
 def _lines(view: SessionView, form: str) -> Iterable[str]:
     if form == "markdown":
-        return session_lines(view.session, [item.turn for item in view.turns], title=view.opening)
+        return readable_export.session_lines(view.session, [item.turn for item in view.turns], title=view.opening)
     if form == "json":
         return [unsteered(json.dumps(session_view_record(view, 0), ensure_ascii=False, default=str))]
     records = [session_facts_record(view), *(turn_record(item) for item in view.turns)]

@@ -13,18 +13,25 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count, kind_span, tokens_record
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, bold, dim, joined, printable
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.extraction.propose import Proposal, propose
-from nacre.extraction.requests import ProposalRequest, Way
-from nacre.values.memory import Expiry
-from nacre.values.session import SessionKind
+from nacre.platform.lazy import Module
+from nacre.values import memory
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
+    from nacre.extraction import propose, requests
+    from nacre.extraction.propose import Proposal
+    from nacre.extraction.requests import ProposalRequest
     from nacre.values.candidate import Candidate
+else:
+    propose = Module("nacre.extraction.propose")
+    requests = Module("nacre.extraction.requests")
+
 
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -38,20 +45,20 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
         "cat meeting.txt | nacre extract - --markdown --output meeting.md",
     ],
 )
-@click.argument("path", required=False, type=_FILE)
-@click.option("--session", type=TEXT, help="One session: of PATH, or without PATH of those that were read already.")
-@click.option("--model", type=TEXT, help="The language model, as provider:model; none extracts by rules.")
+@argument("extract-propose", "path", type=_FILE)
+@option("extract-propose", "session", help="One session: of PATH, or without PATH of those that were read already.")
+@option("extract-propose", "model", help="The language model, as provider:model; none extracts by rules.")
 @click.option("--whole", is_flag=True, help="Show the model each session as a whole, however long it is.")
 @click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
-@click.option("--user-only", is_flag=True, help="Show the model what you said, and nothing of the agent's.")
-@click.option("--no-related", is_flag=True, help="Do not show the model what is known of the topic.")
+@option("extract-propose", "user_only", help="Show the model what you said, and nothing of the agent's.")
+@option("extract-propose", "related", help="Do not show the model what is known of the topic.")
 @click.option("--markdown", is_flag=True, help="Answer in Markdown.")
 @TRACE_PROMPTS
 @click.option("--output", type=_NEW_FILE, help="Write the answer there: Markdown, or JSON with --json.")
 @click.pass_obj
 def extract(  # noqa: PLR0913 - one parameter an option
     run: Run, path: Path | None, session: str | None, model: str | None, whole: bool, in_chunks: bool,
-    user_only: bool, no_related: bool, markdown: bool, output: Path | None,
+    user_only: bool, related: bool, markdown: bool, output: Path | None,
 ) -> None:  # fmt: skip
     """Show what would be learned from a transcript, and store nothing.
 
@@ -66,12 +73,12 @@ def extract(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("say what to extract from: a transcript, - for standard input, or --session")
     if output and output.exists():
         raise click.UsageError(f"{output} exists already: name another file, or remove it")
-    way = Way.WHOLE if whole else Way.CHUNKS if in_chunks else Way.FITTING
+    way = requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     with _readable(path) as file, progress.shown(run) as notify:
-        wanted = ProposalRequest(
-            path=file, session=session, model=model, way=way, user_only=user_only, related=not no_related
+        wanted = requests.ProposalRequest(
+            path=file, session=session, model=model, way=way, user_only=user_only, related=related
         )
-        found = propose(run.home, wanted, notify or (lambda _: None))
+        found = propose.propose(run.home, wanted, notify or (lambda _: None))
     run.warnings += _warnings(found)
     _answer(run, found, wanted, output, markdown=markdown)
 
@@ -177,14 +184,14 @@ def _as_markdown(found: Sequence[Proposal]) -> str:
 
 def _facts(one: Candidate) -> tuple[str | None, ...]:
     return (
-        f"importance {one.importance}", one.expiry.value if one.expiry is not Expiry.PERMANENT else None,
+        f"importance {one.importance}", one.expiry.value if one.expiry is not memory.Expiry.PERMANENT else None,
         f"said by the {one.speaker.value}", ", ".join(one.tags) or None,
     )  # fmt: skip
 
 
 def _how(found: Proposal) -> str:
     """How many memories, and what was done for them."""
-    if found.session.kind is not SessionKind.MAIN:
+    if found.session.kind is not values_session.SessionKind.MAIN:
         return f"no memories: a session of kind {found.session.kind.value} yields none"
     told = count(len(found.candidates), "memory", "memories") if found.candidates else "no memories"
     asked = found.asked

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import Record, size
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -20,17 +22,18 @@ if TYPE_CHECKING:
     "restore",
     examples=["nacre sessions restore 7f3a1c2d", "nacre sessions restore claude-code:7f3a1c2d --to ~/old-sessions"],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
-@click.option("--to", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write it into this folder.")
+@argument("session-restore", "reference", metavar="ID")
+@option(
+    "session-restore", "folder", "--to", type=click.Path(path_type=Path, file_okay=False),
+    help="Write it into this folder.",
+)  # fmt: skip
 @click.pass_obj
 def restore(run: Run, reference: str, folder: Path | None) -> None:
     """Write a session's transcript again, from the archive.
 
     Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
     """
-    from nacre.archive import operations  # with the whole archive; the help of nacre sessions goes without
-
-    restored = operations.restore(run.home, reference, folder)
+    restored: Restored = perform(run, "session-restore", reference=reference, folder=folder)
     run.answer(_restored_record(restored), lambda paper: _render_restored(paper, restored))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask, is_empty
 from nacre.cli.formats import Record
 from nacre.cli.memories.hits import (
     EMPTY,
@@ -20,15 +19,15 @@ from nacre.cli.memories.hits import (
     render_turn_hits,
     turn_hit_record,
 )
-from nacre.cli.options import ASPECT, JSON_LINES, MODE, MOMENT, OFFSET, ROLE, limit_option, with_turn_filter
+from nacre.cli.operations import ask, is_empty, perform
+from nacre.cli.options import JSON_LINES, LANES, OFFSET, limit_option, with_turn_filter
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.retrieval.aspects import admission
-from nacre.retrieval.requests import TurnQuery
-from nacre.values.recall import Filter, Mode, RecallResult
 
 if TYPE_CHECKING:
     from nacre.sessions.pattern_search import Matches
+    from nacre.values.recall import Filter, RecallResult
 
 
 @command(
@@ -40,17 +39,15 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("question", nargs=-1, type=TEXT)
-@limit_option(10, "Turns")
+@limit_option("match-sessions")
 @OFFSET
 @with_turn_filter
-@click.option(
-    "--scope", "aspect", type=ASPECT, default="all", show_default=True, help="Only turns that are about this."
-)
-@click.option("--role", type=ROLE, default="all", show_default=True, help="Only what you, or what agents said.")
+@option("search-sessions", "aspect", "--scope", help="Only turns about this.")
+@option("search-sessions", "role", help="Only what you, or what agents said.")
 @click.option("--regex", is_flag=True, help="Look through all turns for a regular expression, the latest first.")
 @click.option("--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector.")
-@click.option("--around", type=MOMENT, help="Prefer turns from about then.")
-@click.option("--mode", type=MODE, help="The lanes to use.")
+@option("search-sessions", "around", help="Prefer turns from about then.")
+@LANES
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
 @JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
@@ -63,11 +60,11 @@ def search(  # noqa: PLR0913 - one parameter an option
     if regex:
         _match(run, words, wanted, limit=limit, offset=offset, aspect=aspect, role=role, as_lines=as_lines)
         return
-    chosen = Mode.VECTOR if semantic else Mode(mode or run.settings["recall.mode"])
-    query = TurnQuery(
-        words, wanted, mode=chosen, limit=limit, around=around, offset=offset, aspect=aspect, role=role
+    chosen = "vector" if semantic else mode or run.settings["recall.mode"]
+    result: RecallResult = ask(
+        run, "search-sessions", text=words, filter=wanted, mode=chosen, limit=limit, around=around, offset=offset,
+        aspect=aspect, role=role,
     )  # fmt: skip
-    result: RecallResult = ask(run, "search-sessions", query)
     message = None if result.turns else _nothing(run)
     record = _search_record(result, message) | {"offset": offset}
     if as_lines:
@@ -84,10 +81,16 @@ def _match(
     run: Run, expression: str, wanted: Filter, *, limit: int, offset: int, aspect: str, role: str, as_lines: bool
 ) -> None:
     """Match in this process: many seconds of one processor, which the daemon's other callers would wait for."""
-    from nacre.sessions.pattern_search import match_turns  # a search through the daemon goes without
-
-    admits = admission(aspect, role)
-    found = match_turns(run.home, expression, wanted, limit=limit, offset=offset, admits=admits)
+    found: Matches = perform(
+        run,
+        "match-sessions",
+        expression=expression,
+        filter=wanted,
+        limit=limit,
+        offset=offset,
+        aspect=aspect,
+        role=role,
+    )
     message = None if found.turns else _nothing(run)
     if found.unread:
         run.warnings.append("not all turns were looked at in the time there is: narrow it with --since or --project")

@@ -11,22 +11,28 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
 from nacre.cli.formats import Record, count, duration, minute, short_session, speaker_name, stamp, tokens_told
 from nacre.cli.memories.memory import memory_record, render_table
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.sessions.requests import SessionRequest
-from nacre.text.passages import one_line, shorten
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust
+from nacre.platform.lazy import Module
+from nacre.text import passages
+from nacre.values import session as values_session
 
 if TYPE_CHECKING:
+    from nacre.sessions import follow as sessions_follow
     from nacre.storage.sessions import StoredSession, StoredTurn
+    from nacre.values.session import Session, Tokens, ToolCall
     from nacre.views import SessionLine, SessionView
+else:
+    sessions_follow = Module("nacre.sessions.follow")
+
 
 _TURNS_SHOWN = 40
 REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
-_TINTS = {Speaker.OWNER: "bold green", Speaker.AGENT: "bold cyan", Speaker.TOOL: "dim", Speaker.SYSTEM: "dim"}
+_TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
 _SENT_SHOWN = 12
@@ -40,14 +46,12 @@ _SENT_SHOWN = 12
         "nacre sessions show 7f3a1c2d --full --limit 0",
     ],
 )
-@click.argument("reference", metavar="[ID]", type=TEXT, required=False)
-@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to show, counted from 0.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(0),
+@REFERENCE
+@option("session", "first", "--from", show_default=False, help="The first turn to show, counted from 0.")
+@option(
+    "session", "limit", "--limit", "-n", default=None, show_default=False,
     help=f"Turns at most; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
-)
+)  # fmt: skip
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
 def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
@@ -64,11 +68,8 @@ def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
-    view: SessionView = ask(
-        run,
-        "session",
-        SessionRequest(reference=reference, first=first, limit=limit, at_end=at_end, folder=str(Path.cwd())),
-    )
+    here = str(Path.cwd())
+    view: SessionView = ask(run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here)
     return view
 
 
@@ -77,7 +78,7 @@ def ask_session(
     examples=["nacre sessions tail", "nacre sessions tail 7f3a1c2d -n 3", "nacre sessions tail --follow"],
 )
 @REFERENCE
-@click.option("--limit", "-n", type=click.IntRange(1), default=6, show_default=True, help="Turns at most.")
+@option("session", "limit", "--limit", "-n", type=click.IntRange(1), default=6, help="Turns at most.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as the session does, until Ctrl-C.")
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
@@ -103,10 +104,8 @@ def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) 
 
 
 def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
-    from nacre.sessions.follow import follow_session  # with all of ingestion; a look through the daemon goes without
-
     try:
-        for turns in follow_session(run.home, reference, limit=limit):
+        for turns in sessions_follow.follow_session(run.home, reference, limit=limit):
             paper = run.paper()
             _render_turns(paper, turns, full=full)
             click.echo(f"\n{paper.text()}", nl=False)
@@ -206,7 +205,7 @@ def call_record(call: ToolCall) -> Record:
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
     """A session's kind, and its title or its first request."""
     session = line.session.session
-    kind = dim(f"{session.kind.value}: ") if session.kind is not SessionKind.MAIN else ""
+    kind = dim(f"{session.kind.value}: ") if session.kind is not values_session.SessionKind.MAIN else ""
     return kind, session.title or dim(line.opening or "nothing was said")
 
 
@@ -214,7 +213,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     """A session's title and what is known of it."""
     stored = view.session
     session = stored.session
-    paper.line(bold(one_line(session.title or view.opening or session.id)))
+    paper.line(bold(passages.one_line(session.title or view.opening or session.id)))
     paper.blank()
     paper.facts(
         (
@@ -222,7 +221,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("project", stored.project or ""),
             ("folder", session.cwd or ""),
             ("branch", session.branch or ""),
-            ("kind", session.kind.value if session.kind is not SessionKind.MAIN else ""),
+            ("kind", session.kind.value if session.kind is not values_session.SessionKind.MAIN else ""),
             ("sent by", _reference(view.parent) if view.parent else session.parent or ""),
             ("model", _model(session)),
             ("time", _time(view)),
@@ -294,20 +293,22 @@ def _time(view: SessionView) -> str:
 
 def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     turn = item.turn
-    notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
+    notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not values_session.Flag.COMMAND]
     told = ", ".join([text for text in (minute(turn.time), *notes) if text])
     paper.blank()
     paper.line(Span(speaker_name(turn.speaker, turn.author), _TINTS[turn.speaker]), "  ", dim(told))
     if turn.text:
         is_long = not full and len(turn.text) > _TURN_CHARACTERS
         text = turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text
-        if turn.trust is Trust.UNTRUSTED:
+        if turn.trust is values_session.Trust.UNTRUSTED:
             paper.framed(text, f"from {speaker_name(turn.speaker, turn.author)}", indent=2)
         else:
             paper.body(text, indent=2)
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
-        paper.line(dim(f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}"), indent=2, hang=2)
+        paper.line(
+            dim(f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}"), indent=2, hang=2
+        )
     if len(calls) < len(turn.tool_calls):
         paper.line(dim(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}"), indent=2)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, Group
-from nacre.cli.daemon import ask, is_empty
+from nacre.cli.command import Group
 from nacre.cli.formats import amount, day, duration, short_session
 from nacre.cli.memories.hits import render_beginning
-from nacre.cli.options import EVERYTHING, JSON_LINES, MOMENT, OFFSET, find_project, limit_option, pages
+from nacre.cli.operations import ask, is_empty
+from nacre.cli.options import EVERYTHING, JSON_LINES, OFFSET, find_project, limit_option, pages
 from nacre.cli.paper import Cell, Paper, dim
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import session_line_record, session_title
-from nacre.sessions.requests import SessionsRequest
-from nacre.text.passages import shorten
+from nacre.text import passages
 from nacre.values.filters import SessionFilter
-from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
     from nacre.views import SessionLine, SessionPage
 
-_KIND = click.Choice([kind.value for kind in SessionKind], case_sensitive=False)
+
 _COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
 _LEAST_TITLE = 44
 _BRANCH = 20
@@ -63,39 +61,33 @@ def sessions() -> None:
         "nacre sessions list --project . --branch main retries",
     ],
 )
-@click.argument("words", nargs=-1, type=TEXT)
-@limit_option(20, "Sessions")
+@argument(SessionFilter, "words", nargs=-1)
+@limit_option("sessions")
 @OFFSET
-@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
-@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
-@click.option("--since", type=MOMENT, help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
-@click.option("--until", type=MOMENT, help="That began before then.")
-@click.option("--branch", type=TEXT, help="Only sessions that began on this branch.")
-@click.option("--model", type=TEXT, help="Only sessions with a model whose name holds this, e.g. opus.")
-@click.option("--kind", type=_KIND, help="Only sessions of this kind.")
-@click.option("--subagents", is_flag=True, help="Sessions of sub-agents and schedulers as well.")
+@option(SessionFilter, "tool")
+@option(SessionFilter, "project", help="Only this project; . is the one of this folder.")
+@option(SessionFilter, "since", help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(SessionFilter, "until", help="That began before then.")
+@option(SessionFilter, "branch", help="Only sessions that began on this branch.")
+@option(SessionFilter, "model", help="Only sessions with a model whose name holds this, e.g. opus.")
+@options(SessionFilter, "kind", "subagents")
 @EVERYTHING
 @JSON_LINES
 @click.pass_obj
-def list_sessions(  # noqa: PLR0913 - one parameter an option
-    run: Run, words: tuple[str, ...], limit: int, offset: int, tool: str | None, project: str | None,
-    since: datetime | None, until: datetime | None, branch: str | None, model: str | None, kind: str | None,
-    subagents: bool, everything: bool, as_lines: bool,
+def list_sessions(
+    run: Run, /, words: tuple[str, ...], limit: int, offset: int, project: str | None, everything: bool, as_lines: bool,
+    **wanted: Any,
 ) -> None:  # fmt: skip
     """List sessions, the newest first.
 
     With WORDS only those that have them in the title, or, without a title, in what you said first.
     """
-    wanted = SessionFilter(
-        tool=tool, project=find_project(run, project), since=since, until=until, subagents=subagents, branch=branch,
-        model=model,
-        kind=SessionKind(kind) if kind else None, words=" ".join(words) or None,
-    )  # fmt: skip
+    wanted |= {"project": find_project(run, project), "words": " ".join(words) or None}
     has_more, most = False, None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal has_more
-        answer: SessionPage = ask(run, "sessions", SessionsRequest(filter=wanted, limit=size, offset=at))
+        answer: SessionPage = ask(run, "sessions", filter=wanted, limit=size, offset=at)
         has_more = answer.more
         return answer.lines, has_more
 
@@ -136,7 +128,8 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
     stored, session = line.session, line.session.session
     return (
         dim(short_session(session.native_id)), dim(day(stored.ended or session.started)), session.tool,
-        stored.project or "", dim(shorten(session.branch or "", _BRANCH)), dim(shorten(session.model or "", _MODEL)),
+        stored.project or "", dim(passages.shorten(session.branch or "", _BRANCH)),
+        dim(passages.shorten(session.model or "", _MODEL)),
         f"{duration(line.active):>9}" if line.active else "", f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "", session_title(line),
     )  # fmt: skip

@@ -8,28 +8,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.command import TEXT, command
-from nacre.cli.daemon import ask
+from nacre.cli.command import command
 from nacre.cli.formats import Record, count, speaker_name
 from nacre.cli.memories.memory import memory_record
+from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
-from nacre.sessions.requests import SessionRequest
-from nacre.values.session import Speaker, Trust
-from nacre.values.summary import Ending, ErrorMet, Loose, Outcome, Summary
+from nacre.values import session
 
 if TYPE_CHECKING:
+    from nacre.values.summary import ErrorMet, Outcome, Summary
     from nacre.views import SessionReport
+
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3
 _TOOLS_SHOWN = 8
 _COMMANDS_SHOWN = 10
-_TINTS = {Ending.DONE: "bold green", Ending.FAILED: "bold red", Ending.STOPPED: "bold yellow", Ending.UNKNOWN: "dim"}
+_TINTS = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow", "unknown": "dim"}
 _LOOSE = {
-    Loose.REQUEST: "unfinished", Loose.QUESTION: "asked", Loose.TODO: "to do", Loose.NEXT_STEP: "left",
-    Loose.FAILING: "fails",
+    "request": "unfinished", "question": "asked", "todo": "to do", "next step": "left",
+    "failing": "fails",
 }  # fmt: skip
 
 
@@ -41,16 +42,16 @@ _LOOSE = {
         "nacre sessions summary claude-code:7f3a1c2d --json",
     ],
 )
-@click.argument("references", metavar="[ID]...", type=TEXT, nargs=-1)
+@argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
 @click.pass_obj
-def summary(run: Run, references: tuple[str, ...]) -> None:
+def summary(run: Run, reference: tuple[str, ...]) -> None:
     """Sum up sessions: what was asked, how it ended, what was left, what was done.
 
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
-    here, named = str(Path.cwd()), dict.fromkeys(references or (None,))
-    reports = [ask(run, "session-summary", SessionRequest(reference=one, folder=here)) for one in named]
+    here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
+    reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
@@ -89,7 +90,7 @@ def _summary_record(report: SessionReport) -> Record:
         "pull_requests": list(summary.pull_requests),
         "errors": [
             {
-                "error": error.text, "trust": Trust.UNTRUSTED.value, "call": error.call, "times": error.times,
+                "error": error.text, "trust": session.Trust.UNTRUSTED.value, "call": error.call, "times": error.times,
                 "mended": error.mended,
             }
             for error in summary.errors
@@ -114,7 +115,7 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     if summary.topics:
         paper.heading("Asked for")
         for topic in summary.topics:
-            who = "" if topic.speaker is Speaker.OWNER else f"{speaker_name(topic.speaker)}: "
+            who = "" if topic.speaker is session.Speaker.OWNER else f"{speaker_name(topic.speaker)}: "
             paper.line("· ", dim(who), topic.text, indent=2, hang=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
