@@ -232,3 +232,19 @@ def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(nacre: Nacre, tm
     shown = nacre("recall", "gate code").out
     assert "said by agent in claude-code 7f3a1c2d" in shown
     assert "“Remember" not in shown
+
+
+def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> None:
+    stored = nacre("store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json").json
+    assert "expires on  2100-01-02" in nacre("show", stored["id"]).out
+    assert nacre("recall", "spare cluster", "--json").json["hits"]
+    nacre("edit", stored["id"], "--expires-on", "2020-01-02")
+    assert not nacre("recall", "spare cluster", "--json").json["hits"]
+    assert "expired 2020-01-02: Staging runs" in nacre("list").out
+    nacre("edit", stored["id"], "--expires-on", "")
+    assert nacre("recall", "spare cluster", "--json").json["hits"]
+    assert nacre("list", "--json").json["memories"][0]["expires_on"] is None
+
+
+def test_a_day_that_is_none_is_refused_with_an_example(nacre: Nacre) -> None:
+    assert "write 2026-12-31" in nacre("store", "x", "--expires-on", "soon", code=2).err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import click
@@ -26,4 +26,19 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
             raise QueryInvalid(f"{value!r} is out of the calendar", hint="write 2026-11-20, 3d, 2w or march") from error
 
 
+class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A day to come, as 2026-12-31; ``""`` stands for none."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date | str:
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value)) if value else ""
+        except ValueError:
+            self.fail(f"{value!r} is no day; write 2026-12-31", param, ctx)
+
+
 MOMENT = Moment()
+DAY = Day()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
+from nacre.platform import ids
 from nacre.text import passages
 from nacre.values import session
 from nacre.values.codec import keys_of, plain, plain_fields
@@ -65,6 +66,8 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
     """Subject and content, for one line of a table."""
+    if memory.expires_on and memory.expires_on <= ids.utc_now().date():
+        return Span(f"expired {memory.expires_on}: ", "yellow"), passages.shorten(full_text(memory), LINE_CHARACTERS)
     if memory.trust is session.Trust.UNTRUSTED:
         return Span("untrusted: ", "yellow"), passages.shorten(full_text(memory), LINE_CHARACTERS)
     if passages.normalise(memory.content).startswith(passages.normalise(memory.subject)):

@@ -182,6 +182,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
+        ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
         ("updated", minute(updated)),

@@ -10,6 +10,7 @@ import click
 from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
+from nacre.cli.moment import DAY
 from nacre.cli.operations import perform
 from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
@@ -52,6 +53,7 @@ _STORED = {
 )
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "expires_on", type=DAY)
 @option("store", "project", help="The project it belongs to; . is the one of this folder.")
 @option("store", "tags", help="A tag.")
 @option("store", "canonical_key", "--key")
@@ -99,6 +101,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
         "nacre edit 5f0c2a4d                    # opens the file in your editor",
         "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
         'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
+        "nacre edit 5f0c2a4d --expires-on 2026-12-31",
     ],
 )
 @argument("edit", "reference", metavar="ID")
@@ -106,6 +109,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "content", help="New content; - reads it from standard input.")
 @option("edit", "kind", help="Another kind.")
 @options("edit", "importance", "expiry", "scope")
+@option("edit", "expires_on", type=DAY, help='From this day on recall and context leave it out; "" for never.')
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
@@ -121,6 +125,8 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
+    if "expires_on" in changes:
+        changes["expires_on"] = changes["expires_on"] or None
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
