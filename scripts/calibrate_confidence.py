@@ -50,7 +50,7 @@ from nacre.values.recall import Filter  # noqa: E402
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
 BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
-NAMES = ("meaning", "words", "unknown", "stranger", "bias")
+NAMES = ("meaning", "words", "unknown", "unknown_name", "bias")
 WEIGHTS = {"real": 1.0, "absent": 3.0, "other": 1.0}
 """Near-topic questions without an answer are the ones to learn from: another home's are easy."""
 
@@ -175,7 +175,7 @@ def row(signals: Signals, *, unknown: bool) -> Vector:
     """A hit as the model sees it."""
     meaning = calibration_of(MODEL_NAME).meaning(signals.cosine) if signals.cosine is not None else 0.0
     missing = signals.unknown if unknown else 0.0
-    return np.array([meaning, signals.coverage, missing, float(signals.stranger), 1.0])
+    return np.array([meaning, signals.coverage, missing, float(signals.unknown_name), 1.0])
 
 
 def fit(asked: Sequence[Asked], *, unknown: bool) -> Vector:

@@ -38,14 +38,14 @@ class Signals:
 
     ``coverage`` is the share of the telling words' weight that the hit holds, a turn together with those right before
     and after it. ``cosine`` is ``None`` when no vector was compared. ``unknown`` is the share of that weight that
-    nothing in the whole home holds; ``stranger`` says that a name is part of it. ``empty`` is a question without
+    nothing in the whole home holds; ``unknown_name`` says that a name is part of it. ``empty`` is a question without
     anything to be recognised by ("ok, go on").
     """
 
     coverage: float
     cosine: float | None
     unknown: float = 0.0
-    stranger: bool = False
+    unknown_name: bool = False
     empty: bool = False
 
 
@@ -57,7 +57,7 @@ class Weights:
     meaning: float
     words: float
     unknown: float
-    stranger: float
+    unknown_name: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Sureness:
             + weights.meaning * meaning
             + weights.words * signals.coverage
             + weights.unknown * signals.unknown
-            + weights.stranger * signals.stranger
+            + weights.unknown_name * signals.unknown_name
         )
         return 1 / (1 + math.exp(-total))
 

@@ -13,12 +13,9 @@ from typing import TypeVar
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.confidence import Signals
-from nacre.retrieval.question.question import Question
+from nacre.retrieval.question.question import COMMON_TERM_SHARE, Question
 from nacre.storage.search.full_text import Corpus, Held, Match, Term
 from nacre.text.passages import is_unspaced, words
-
-WORKADAY_SHARE = 0.3
-"""Of its weight, what a word of everyday work counts of those that a prompt is recognised by."""
 
 MAX_TERMS = 24
 """Terms that a question is searched by: the rarest that the index knows."""
@@ -113,7 +110,7 @@ def in_context(
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class QueryCoverage:
     """What the telling words of a question weigh among its terms (0 for the others), the share of their weight that
     the index does not know at all, whether a name is part of that, and the share of identifiers in it: those may be
     part of longer ones. ``by_share``: a row may hold a word by what stands for it, which counts in part."""
@@ -121,7 +118,7 @@ class Telling:
     weights: tuple[float, ...] = ()
     total: float = 0.0
     unknown: float = 0.0
-    stranger: bool = False
+    unknown_name: bool = False
     identifiers: float = 0.0
     by_share: bool = False
 
@@ -135,7 +132,7 @@ class Telling:
         held = sum(weight * self._holds(at, rows) for at, weight in enumerate(self.weights))
         if in_part:
             return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
-        return Signals(held / self.total, cosine, self.unknown, self.stranger)
+        return Signals(held / self.total, cosine, self.unknown, self.unknown_name)
 
     def _holds(self, at: int, rows: Sequence[Held]) -> float:
         if self.by_share:
@@ -145,7 +142,7 @@ class Telling:
 
 def choose(
     question: Question, terms: Sequence[Term], corpus: Corpus, *, bm25: Bm25 = Bm25(), postings: int | None = None
-) -> tuple[tuple[Term, ...], Weights, Telling]:
+) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
     """The terms to search by, the rarest known ones in their order, what they weigh, and the telling ones.
 
     ``postings`` bounds the rows that the terms touch together; the rarest term is kept whatever it touches.
@@ -163,10 +160,10 @@ def choose(
     idf = tuple(every.idf[at] for at in kept)
     asked = sum(weight for term, weight in zip(terms, every.idf, strict=True) if term.word not in idle)
     weights = replace(every, idf=idf, elsewhere=max(0.0, asked - sum(idf)) if len(terms) <= MAX_TERMS else 0.0)
-    return tuple(terms[at] for at in kept), weights, _telling(question, terms, corpus, kept)
+    return tuple(terms[at] for at in kept), weights, _coverage(question, terms, corpus, kept)
 
 
-def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]) -> Telling:
+def _coverage(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]) -> QueryCoverage:
     """What of the question an answer must hold.
 
     An excerpt is judged mostly by what the index knows of it: the rest is of another day. Of the pairs of characters
@@ -175,11 +172,13 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     """
     known = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     idle = _other_spellings(question, known)
-    wanted = {at for at, term in enumerate(terms) if term.word not in idle and _tells(term.word, question, known)}
+    wanted = {
+        at for at, term in enumerate(terms) if term.word not in idle and _is_distinctive(term.word, question, known)
+    }
     if not wanted:
-        unheard = Telling(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
-        return unheard if question.telling or question.is_prompt else Telling()
-    idf = _tellings(question, terms, corpus)
+        unknown_words = QueryCoverage(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
+        return unknown_words if question.telling or question.is_prompt else QueryCoverage()
+    idf = _distinctive_weights(question, terms, corpus)
     unknown = {at for at in wanted if not corpus.frequencies[at]}
     pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
@@ -191,26 +190,28 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     if question.is_prompt and not question.is_pasted:  # of a long one the sentences speak, each for itself
         total = math.sqrt(total * rarest)
     coded = {word for name in question.names for word in words(name)}
-    return Telling(
+    return QueryCoverage(
         weights=weights,
         total=total,
         unknown=missing / total,
-        stranger=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
+        unknown_name=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
         identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
         by_share=question.is_prompt,
     )
 
 
-def _tellings(question: Question, terms: Sequence[Term], corpus: Corpus) -> tuple[float, ...]:
+def _distinctive_weights(question: Question, terms: Sequence[Term], corpus: Corpus) -> tuple[float, ...]:
     """What each term weighs among those that an answer is recognised by.
 
     Words of everyday work weigh less; not where people ask what they have done: then what of them is known counts.
     """
     weights = weigh(corpus).idf
-    if not question.workaday:
+    if not question.common_terms:
         return weights
     return tuple(
-        weight * WORKADAY_SHARE if term.word in question.workaday and not (question.is_about_us and count) else weight
+        weight * COMMON_TERM_SHARE
+        if term.word in question.common_terms and not (question.is_about_us and count)
+        else weight
         for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)
     )
 
@@ -234,7 +235,7 @@ def _other_spellings(question: Question, known: Mapping[str, int]) -> set[str]:
     return idle
 
 
-def _tells(word: str, question: Question, known: Mapping[str, int]) -> bool:
+def _is_distinctive(word: str, question: Question, known: Mapping[str, int]) -> bool:
     """A number that nobody ever said is one that changes from message to message."""
     if word not in question.telling:
         return False

@@ -13,7 +13,7 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.confidence import Signals, Sureness, sureness_of
 from nacre.retrieval.fusion import blend, min_max
 from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.lexical import Telling, Weights, choose, saturate
+from nacre.retrieval.lexical import QueryCoverage, Weights, choose, saturate
 from nacre.retrieval.question.question import Question
 from nacre.retrieval.scoring import ADDED_FACTORS, factors, product
 from nacre.storage.filters import FORMER, Clause, memory_clause
@@ -82,7 +82,7 @@ class _Found:
     """What the lanes found, by row: term counts, cosines, and the ids a memory was reached from by links."""
 
     matches: Mapping[int, Match] = field(default_factory=dict)
-    telling: Telling = Telling()
+    coverage: QueryCoverage = QueryCoverage()
     empty: bool = False
     sureness: Sureness = field(default_factory=lambda: sureness_of("memories", None))
     cosines: Mapping[int, float] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Found:
         return self.is_prompt and not self.sureness.scale.reads_unspaced and is_unspaced(memory.content)
 
 
-class _Kin(NamedTuple):
+class _Synonyms(NamedTuple):
     """What stands for a term of a question: a word or phrase, with its share and the rows that may hold it."""
 
     at: int
@@ -128,7 +128,9 @@ class MemoryRecall:
         where = memory_clause(wanted, ranking.today)
         admitted = admitted_memories(database, wanted, today=ranking.today)
         former = {} if wanted.as_of else {old: row for old, row in self._memories.former().items() if row in admitted}
-        matches, weights, telling = self._lexical(question, where, former) if lexical else ({}, Weights(), Telling())
+        matches, weights, coverage = (
+            self._lexical(question, where, former) if lexical else ({}, Weights(), QueryCoverage())
+        )
         named = self._named(question, where) if lexical else set()
         cosines = self._cosines(vector, admitted, former)
         words = {row: saturate(match.held, match.length, weights) for row, match in matches.items()}
@@ -148,7 +150,7 @@ class MemoryRecall:
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
         lanes = _Found(
-            matches, telling, question.says_nothing, sureness, cosines, linked, question.leans, question.is_prompt
+            matches, coverage, question.says_nothing, sureness, cosines, linked, question.leans, question.is_prompt
         )
         return self._scored(parts, found, lanes, ranking)
 
@@ -164,41 +166,45 @@ class MemoryRecall:
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
-    ) -> tuple[dict[int, Match], Weights, Telling]:
+    ) -> tuple[dict[int, Match], Weights, QueryCoverage]:
         terms = self._search.terms(question.words)
         if not terms:
-            return {}, Weights(), Telling()
+            return {}, Weights(), QueryCoverage()
         corpus = self._search.corpus(terms)
-        kin = self._kin(question, terms)
-        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=_with_kin(corpus.frequencies, kin))
-        terms, weights, telling = choose(question, terms, corpus)
+        synonyms = self._synonyms(question, terms)
+        corpus = replace(
+            corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=_with_synonyms(corpus.frequencies, synonyms)
+        )
+        terms, weights, coverage = choose(question, terms, corpus)
         matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
         for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
             if old.row in former:
                 row = former[old.row]
                 matches[row] = _with_former(matches.get(row), old._replace(row=row))
-        self._match_kin(kin, {term: at for at, term in enumerate(terms)}, where, matches)
-        return matches, weights, telling
+        self._match_synonyms(synonyms, {term: at for at, term in enumerate(terms)}, where, matches)
+        return matches, weights, coverage
 
-    def _kin(self, question: Question, terms: Sequence[Term]) -> list[_Kin]:
+    def _synonyms(self, question: Question, terms: Sequence[Term]) -> list[_Synonyms]:
         """What stands for the words of a prompt, as far as any memory holds it."""
-        if not question.kin:
+        if not question.synonyms:
             return []
         by_stem = {term.stem: at for at, term in enumerate(terms)}
-        phrases = dict.fromkeys(phrase for forms in question.kin.values() for phrase in forms)
+        phrases = dict.fromkeys(phrase for forms in question.synonyms.values() for phrase in forms)
         rows = self._search.rows_with(list(phrases))
         found = []
-        for word, forms in question.kin.items():
+        for word, forms in question.synonyms.items():
             at = next((by_stem[term.stem] for term in self._search.terms([word]) if term.stem in by_stem), None)
             if at is not None:
-                found += [_Kin(at, terms[at], form, share, rows[form]) for form, share in forms.items() if form in rows]
+                found += [
+                    _Synonyms(at, terms[at], form, share, rows[form]) for form, share in forms.items() if form in rows
+                ]
         return found
 
-    def _match_kin(
-        self, kin: Sequence[_Kin], places: Mapping[Term, int], where: Clause, matches: dict[int, Match]
+    def _match_synonyms(
+        self, synonyms: Sequence[_Synonyms], places: Mapping[Term, int], where: Clause, matches: dict[int, Match]
     ) -> None:
         """Add to what rows hold of the terms what stands for them."""
-        wanted = [one for one in kin if one.term in places]
+        wanted = [one for one in synonyms if one.term in places]
         for match in self._search.match([Term(one.form, "") for one in wanted], where, CANDIDATES):
             held = dict(matches[match.row].held) if match.row in matches else {}
             for at in match.held:
@@ -249,7 +255,7 @@ class MemoryRecall:
             match = found.matches.get(row)
             in_part = "name" in parts[row]
             cosine = None if found.passes_over(memory) else found.cosines.get(row)
-            signals = found.telling.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
+            signals = found.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
             signals = replace(signals, empty=found.empty)
             if memory.kind in found.leans:
                 signals = replace(signals, coverage=signals.coverage + _LEANING)
@@ -283,10 +289,10 @@ def _score(
     return score, components
 
 
-def _with_kin(frequencies: Sequence[int], kin: Sequence[_Kin]) -> tuple[int, ...]:
+def _with_synonyms(frequencies: Sequence[int], synonyms: Sequence[_Synonyms]) -> tuple[int, ...]:
     """How common words are, where one that no row holds is as common as what stands for it."""
     found = list(frequencies)
-    for one in kin:
+    for one in synonyms:
         if not frequencies[one.at]:
             found[one.at] += one.rows
     return tuple(found)

@@ -16,7 +16,7 @@ from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
 from nacre.retrieval.merge import most_of
 from nacre.retrieval.outdated import fold
-from nacre.retrieval.question.prompts import as_prompt, is_workaday, parts_of
+from nacre.retrieval.question.prompts import as_prompt, is_common_name, parts_of
 from nacre.retrieval.question.question import Question, read_question
 from nacre.storage.search.full_text import browse_memories, memory_search, names_known
 from nacre.values.memory import Memory
@@ -70,7 +70,7 @@ def read_plainly(home: Home, text: str) -> Question:
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
     """The known projects that a prompt names; not those whose names are words of everyday work ("repo", "demo")."""
-    return tuple(name for name in read_plainly(home, prompt).projects if not is_workaday(name))
+    return tuple(name for name in read_plainly(home, prompt).projects if not is_common_name(name))
 
 
 def ranking_of(home: Home, query: RecallQuery) -> Ranking:

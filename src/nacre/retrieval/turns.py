@@ -12,7 +12,7 @@ from heapq import nlargest
 from nacre.retrieval.confidence import BORDER, Signals, sureness_of
 from nacre.retrieval.fusion import blend
 from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.lexical import Telling, Weights, choose, in_context, normalise, saturate_ordinary
+from nacre.retrieval.lexical import QueryCoverage, Weights, choose, in_context, normalise, saturate_ordinary
 from nacre.retrieval.question.question import Question
 from nacre.retrieval.question.question_words import only_asks
 from nacre.retrieval.recipe import DEFAULT, Recipe
@@ -52,7 +52,7 @@ class _Lexical:
     matches: dict[Place, Match] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     weights: Weights = Weights()
-    telling: Telling = Telling()
+    coverage: QueryCoverage = QueryCoverage()
     named: tuple[Place, ...] = ()
     around: dict[Place, Match] = field(default_factory=dict)
 
@@ -135,10 +135,10 @@ class TurnRecall:
         window, postings = (
             (recipe.quick_window, recipe.quick_postings) if corpus.quick else (recipe.window, recipe.postings)
         )
-        terms, weights, telling = choose(question, terms, corpus, bm25=recipe.bm25, postings=postings)
+        terms, weights, coverage = choose(question, terms, corpus, bm25=recipe.bm25, postings=postings)
         found = self._search.match(terms, wanted, window, idf=weights.idf, average_length=weights.average_length)
         matches = {(match.session, match.seq): match for match in found}
-        return _Lexical(matches, terms, weights, telling, tuple(self._in_part(question, wanted, terms, matches)))
+        return _Lexical(matches, terms, weights, coverage, tuple(self._in_part(question, wanted, terms, matches)))
 
     def _in_part(
         self, question: Question, wanted: Filter, terms: Sequence[Term], matches: Mapping[Place, Match]
@@ -288,7 +288,7 @@ def _signals(
     session, seq = place
     near = (known.get((session, seq + step)) for step in (-1, 0, 1))
     held = [match.held for match in near if match]
-    found = words.telling.signals(*held, cosine=cosine, in_part=place in words.named)
+    found = words.coverage.signals(*held, cosine=cosine, in_part=place in words.named)
     return replace(found, empty=question.says_nothing)
 
 

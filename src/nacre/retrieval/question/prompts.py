@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from nacre.retrieval.lexical import WORKADAY_SHARE
-from nacre.retrieval.question.question import Question
+from nacre.retrieval.question.question import COMMON_TERM_SHARE, Question
 from nacre.retrieval.question.question_words import without_particles
-from nacre.retrieval.question.synonyms import Reading, kin_of, reading
+from nacre.retrieval.question.synonyms import Reading, reading, synonyms_of
 from nacre.text.passages import identifiers, is_unspaced, words
 from nacre.text.stems import stem
 from nacre.values.memory import Kind
@@ -45,25 +44,27 @@ def as_prompt(question: Question) -> Question:
     other = reading(text)
     if other:
         question = _in_english(question, other)
-    kin = kin_of(text, foreign=bool(other))
+    synonyms = synonyms_of(text, foreign=bool(other))
     english = other.english_of if other else {}
-    plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
-    idle = kin.within | {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
+    plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _common_terms())
+    idle = synonyms.within | {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
     rest = _beside_what_is_left(text)
     leans = () if rest is None else (Kind.TODO,)
     if leans and not question.is_open and not {*question.telling}.intersection(rest or ()) - plain:
         question = replace(question, lists=leans)
-    workaday = plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))}
+    common_terms = plain - {
+        word for word, names in synonyms.terms.items() if _common_terms().isdisjoint(map(stem, names))
+    }
     return replace(
         question,
         is_prompt=True,
         telling=tuple(word for word in question.telling if word not in idle),
-        kin={
-            word: kin.forms[word] if word in workaday else _sober(kin.forms[word])
+        synonyms={
+            word: synonyms.forms[word] if word in common_terms else _sober(synonyms.forms[word])
             for word in question.telling
-            if word in kin.forms
+            if word in synonyms.forms
         },
-        workaday=workaday,
+        common_terms=common_terms,
         is_about_us=_asks_about_us(text),
         is_foreign=other is not None,
         leans=leans,
@@ -73,7 +74,7 @@ def as_prompt(question: Question) -> Question:
 
 def _sober(forms: Mapping[str, float]) -> dict[str, float]:
     """What stands for a word that tells something: a word of everyday work does so less."""
-    return {form: share * (WORKADAY_SHARE if stem(form) in _workaday() else 1) for form, share in forms.items()}
+    return {form: share * (COMMON_TERM_SHARE if stem(form) in _common_terms() else 1) for form, share in forms.items()}
 
 
 def _in_english(question: Question, read: Reading) -> Question:
@@ -104,9 +105,9 @@ def _to_be_made(text: str) -> set[str]:
     return {word for name in (*identifiers(text), *shouted) for word in words(name)}
 
 
-def is_workaday(name: str) -> bool:
+def is_common_name(name: str) -> bool:
     """Whether a name is made of nothing but words of everyday work."""
-    return all(stem(word) in _workaday() for word in words(name))
+    return all(stem(word) in _common_terms() for word in words(name))
 
 
 def _asks_about_us(text: str) -> bool:
@@ -142,6 +143,6 @@ def _ways() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[st
 
 
 @cache
-def _workaday() -> frozenset[str]:
+def _common_terms() -> frozenset[str]:
     tables = tomllib.loads(Path(__file__).with_name("common_terms.toml").read_text(encoding="utf-8"))
     return frozenset(stem(word) for words in tables.values() for word in words.split())

@@ -10,7 +10,7 @@ from datetime import datetime
 from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.question.listing import kinds_listed
 from nacre.retrieval.question.question_words import asks, without_particles
-from nacre.retrieval.question.synonyms import Kin
+from nacre.retrieval.question.synonyms import SynonymShares
 from nacre.text.passages import STOP_WORDS, identifiers, words
 from nacre.text.time_expressions import Window, find_window
 from nacre.values.memory import Kind
@@ -19,6 +19,10 @@ MAX_WORDS = 120
 """A pasted stack trace is a question too. Of so many distinct words the search takes the rarest that it knows."""
 
 MAX_NAMES = 12
+
+COMMON_TERM_SHARE = 0.3
+"""Of its weight, what a word of everyday work counts of those that a prompt is recognised by."""
+
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
 """A word with a capital that begins no sentence."""
@@ -40,8 +44,8 @@ class Question:
     ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
     ``is_prompt`` says that it was typed to an agent, not to nacre; :mod:`nacre.retrieval.question.prompts` then adds
     the rest.
-    ``workaday`` are the telling words that tell little, ``kin`` is what stands for telling words, each with its share,
-    ``leans`` are the kinds that it sounds like; ``is_about_us``: it asks what only those who ask can know;
+    ``common_terms`` are the telling words that tell little, ``synonyms`` is what stands for telling words, each with
+    its share, ``leans`` are the kinds that it sounds like; ``is_about_us``: it asks what only those who ask can know;
     ``is_foreign``: it is read from another language, word by word.
     """
 
@@ -57,8 +61,8 @@ class Question:
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
     lists: tuple[Kind, ...] = ()
     is_prompt: bool = False
-    workaday: frozenset[str] = frozenset()
-    kin: Kin = field(default_factory=dict)
+    common_terms: frozenset[str] = frozenset()
+    synonyms: SynonymShares = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
     is_about_us: bool = False
     is_foreign: bool = False

@@ -1,7 +1,7 @@
 """Words that stand for each other: a prompt names what it is about otherwise than the memory does.
 
 In other words ("PR", "pull request"), by a tool of the same kind ("SQLAlchemy", where the memory says "no ORM"), or in
-another language. The table is ``kindred.toml``. A prompt in a language that the model does not read well is read as
+another language. The table is ``synonyms.toml``. A prompt in a language that the model does not read well is read as
 English, word by word.
 """
 
@@ -29,15 +29,15 @@ _KEY = 3
 _LEAST_FILLERS = 2
 _RUN = re.compile(r"[^\W_]+")
 
-Kin = Mapping[str, Mapping[str, float]]
+SynonymShares = Mapping[str, Mapping[str, float]]
 """For words of a prompt what stands for them, words or phrases, each with its share."""
 
 
-class Kindred(NamedTuple):
+class Synonyms(NamedTuple):
     """What stands for the words of a prompt; for the words that are part of a longer term ("pull request") what else
     that is called; and the pairs of characters that say no more than the one before, as they are of one word."""
 
-    forms: Kin
+    forms: SynonymShares
     terms: Mapping[str, Sequence[str]]
     within: frozenset[str]
 
@@ -87,7 +87,7 @@ def reading(text: str) -> Reading | None:
     return Reading(fillers, " ".join(told), english_of)
 
 
-def kin_of(text: str, *, foreign: bool = False) -> Kindred:
+def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
     """What stands for the words of a prompt; ``foreign`` looks them up in other languages, too."""
     said = words(text)
     stems = tuple(map(stem, said))
@@ -104,7 +104,7 @@ def kin_of(text: str, *, foreign: bool = False) -> Kindred:
         first, *others = words(form)
         _add(found, first, place)
         within.update(others)
-    return Kindred(found, terms, frozenset(within))
+    return Synonyms(found, terms, frozenset(within))
 
 
 def _add(found: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()) -> None:

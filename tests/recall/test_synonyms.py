@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from nacre.retrieval.question.synonyms import KIND_SHARE, SAME_SHARE, kin_of, reading
+from nacre.retrieval.question.synonyms import KIND_SHARE, SAME_SHARE, reading, synonyms_of
 from nacre.text.passages import words
 
 
@@ -23,15 +23,15 @@ def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_
         assert len(set(line.split())) == len(line.split()) > 1, line
 
 
-def test_a_word_has_kin_that_mean_the_same_and_kin_of_its_kind() -> None:
-    forms = kin_of("open a PR with SQLAlchemy models").forms
+def test_a_word_has_kin_that_mean_the_same_and_synonyms_of_its_kind() -> None:
+    forms = synonyms_of("open a PR with SQLAlchemy models").forms
     assert forms["pr"]["pull request"] == SAME_SHARE
     assert forms["sqlalchemy"]["orm"] == KIND_SHARE
     assert "sqlalchemy" not in forms["sqlalchemy"]
 
 
 def test_the_words_of_a_term_are_known() -> None:
-    assert kin_of("two pull requests, and a request").terms.keys() == {"pull", "requests"}
+    assert synonyms_of("two pull requests, and a request").terms.keys() == {"pull", "requests"}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_a_prompt_in_another_language_is_read_word_by_word(prompt: str, english:
 
 
 def test_terms_that_begin_with_a_word_of_two_letters_are_found_as_others_are() -> None:
-    assert "deploy" in kin_of("when do we go live?").forms["go"]
+    assert "deploy" in synonyms_of("when do we go live?").forms["go"]
     assert reading("was ist noch zu tun bis morgen?") is not None
-    assert "todo" in kin_of("was ist noch zu tun bis morgen?", foreign=True).forms["zu"]
+    assert "todo" in synonyms_of("was ist noch zu tun bis morgen?", foreign=True).forms["zu"]
