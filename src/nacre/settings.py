@@ -13,13 +13,19 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.errors import SettingsInvalid
 from nacre.platform import private_files
 from nacre.platform.environment import AGENTS, environment, home_folder, session_in, user_home
+from nacre.platform.lazy import Module
 from nacre.values.session import Speaker
 from nacre.values.tasks import Task
+
+if TYPE_CHECKING:
+    import tomlkit
+else:
+    tomlkit = Module("tomlkit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +320,6 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
     A table is added to: what it does not name stays as it is in the file. An empty one empties it.
     """
-    import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
     before = _read_file(config).get(key)  # it refuses what cannot be read

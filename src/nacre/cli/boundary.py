@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.cli.paper import printable
 from nacre.cli.run import Run
 from nacre.errors import Conflict, InvalidInput, NacreError, NotFound, StoreUnusable, TranscriptUnreadable, Unavailable
 from nacre.platform.lazy import Module
@@ -131,8 +132,6 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
 
 
 def _one_line(text: str) -> str:
-    from nacre.cli.paper import printable
-
     return " ".join(printable(text).split())
 
 

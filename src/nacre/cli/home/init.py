@@ -19,6 +19,7 @@ from nacre.errors import InvalidInput
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.cli.home import first_reading
     from nacre.platform import ids, private_files
     from nacre.redact import redactor
     from nacre.values import wiring
@@ -38,6 +39,7 @@ else:
     private_files = Module("nacre.platform.private_files")
     redactor = Module("nacre.redact.redactor")
     wiring = Module("nacre.values.wiring")
+    first_reading = Module("nacre.cli.home.first_reading")
 
 
 @command(
@@ -114,10 +116,9 @@ def init(  # noqa: PLR0913 - one a question
         )
     if goes_on:
         # with all of ingestion, which only this needs
-        from nacre.cli.home.first_reading import offer_first_reading, offer_to_forget_examples
 
-        offer_to_forget_examples(run)
-        offer_first_reading(run)
+        first_reading.offer_to_forget_examples(run)
+        first_reading.offer_first_reading(run)
         if run.exit_code == 0 and (started := start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
 
