@@ -239,7 +239,7 @@ class Settings:
         """The same for whoever would answer alike: a hash of the values, and of where the database is."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         told = repr((values, os.path.realpath(self.database)))
-        from hashlib import sha256  # 3 ms that a hook need not pay
+        from hashlib import sha256  # noqa: PLC0415 - 3 ms that a hook need not pay
 
         return sha256(told.encode("utf-8", "replace")).hexdigest()
 
@@ -308,7 +308,7 @@ def check(key: str, value: Any) -> Any:
 
 def _converted(setting: Setting, value: Any) -> Any:
     """Raises ValueError, RecursionError."""
-    import msgspec  # 7 ms that a hook pays only for a setting that needs it
+    import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
 
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value}".encode())["value"]

@@ -119,7 +119,7 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
     message, hint = _one_line(message), _one_line(hint) if hint else None
     with contextlib.suppress(OSError):
         if run.as_json:
-            import json
+            import json  # noqa: PLC0415 - few commands fail
 
             click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=True))
         else:
