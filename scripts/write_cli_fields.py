@@ -22,7 +22,7 @@ from nacre.catalogue import CATALOGUE
 from nacre.platform.bounds import bounds_of
 
 MODULE = Path(__file__).parents[1] / "src" / "nacre" / "cli" / "request_fields.py"
-HEAD = '''"""Fields of requests, as options show them. Written by scripts/write_cli_fields.py; do not edit it by hand."""
+HEAD = '''"""Fields of requests, as options show them. Written by scripts/write_cli_fields.py; do not edit it."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ name of the command that people know it by, its words joined by ``-``. Listing t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nacre.operation import Face, Needs, Operation
@@ -287,14 +288,17 @@ _CARE = (
     Operation("db-backup", "health.answers:back_up_database", "health.requests:TargetRequest", "Path"),
     Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED),
     Operation(
-        "config", "setup.answers:list_settings", _NOTHING, "list[setup.answers:SettingView]", needs=_SETTINGS
-    ),
-    Operation(
-        "config-get", "setup.answers:get_setting", "setup.requests:SettingRequest", "setup.answers:SettingView",
+        "config", "setup.visible_settings:list_settings", _NOTHING, "list[setup.visible_settings:SettingView]",
         needs=_SETTINGS,
     ),
     Operation(
-        "config-set", "setup.answers:set_setting", "setup.requests:SetRequest", "setup.answers:SettingView",
+        "config-get", "setup.visible_settings:get_setting", "setup.requests:SettingRequest",
+        "setup.visible_settings:SettingView",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "config-set", "setup.visible_settings:set_setting", "setup.requests:SetRequest",
+        "setup.visible_settings:SettingView",
         writes=True, needs=_SETTINGS,
     ),
     Operation(
@@ -325,8 +329,62 @@ _CARE = (
               needs=_SETTINGS, not_by=_WATCHER),
 )  # fmt: skip
 
+_NOT_BY: Mapping[Face, Mapping[str, str]] = {
+    Face.COMMAND_LINE: {
+        "nacre show looks at a memory with all that is known of it": "get",
+        "a list of memories by their links is for agents": "connections",
+        "agents read it as nacre://project": "page",
+        "nacre extract shows what it proposes instead": "extract",
+        "hooks are a program of their own": "hook context-given",
+        "hooks leave it to nacre chores": "flush",
+        "nacre health and nacre db stats tell it": "overview",
+    },
+    Face.MCP: {
+        "memory_get looks at memories with all that is known of them": "get history",
+        "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
+        "an agent stores what changed": "edit todo-done",
+        "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
+        "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
+        "the person judges": "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled",
+        "it takes minutes, or money": (
+            "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart"
+        ),
+        "expressions take seconds; memory_sessions searches by words": "match-sessions",
+        "pages are the person's own words": "page-own page-write",
+        "what leaves the machine or comes to it is the person's": (
+            "sync export import-plan import backup-create backup-verify backup-restore commit"
+        ),
+        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub",
+        "the archive is the person's": (
+            "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
+        ),
+        "models, keys and what they cost are the person's": (
+            "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
+            "embed-back embed-forget-old cost traces trace"
+        ),
+        "memory_admin tells how nacre is": "health doctor doctor-deep doctor-hosts db-stats watcher",
+        "the installation is the person's": (
+            "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
+            "watcher-stop watcher-install watcher-uninstall"
+        ),
+        "saved queries are the person's": "eval eval-list eval-add eval-remove",
+    },
+}
+"""Operations that a face does not offer, by the reason."""
+
+
+def _with_reasons(operation: Operation) -> Operation:
+    reasons = {
+        face: reason
+        for face, named in _NOT_BY.items()
+        for reason, names in named.items()
+        if operation.name in names.split()
+    }
+    return replace(operation, not_by={**operation.not_by, **reasons})
+
+
 CATALOGUE: Mapping[str, Operation] = {
-    one.name: one
+    one.name: _with_reasons(one)
     for part in (_MEMORIES, _SESSIONS, _AGENTS, _REVIEW, _HISTORY, _FORGETTING, _OWN, _MODELS, _CARE)
     for one in part
 }
@@ -334,9 +392,9 @@ CATALOGUE: Mapping[str, Operation] = {
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """The operations that a face may offer, by name; the daemon has its home open."""
+    """The operations that a face offers, by name; the daemon and agents find the home open."""
     return {
         name: one
         for name, one in CATALOGUE.items()
-        if face not in one.not_by and not (face is Face.DAEMON and one.needs is Needs.CLOSED)
+        if face not in one.not_by and not (face in (Face.DAEMON, Face.MCP) and one.needs is Needs.CLOSED)
     }

@@ -33,10 +33,12 @@ class Needs(StrEnum):
 
 
 class Face(StrEnum):
-    """Through what an operation is reached. MCP and the command line say themselves which operations they use."""
+    """Through what an operation is reached; ``mcp`` are the tools of agents."""
 
     PYTHON = "python"
     DAEMON = "daemon"
+    MCP = "mcp"
+    COMMAND_LINE = "command line"
 
 
 @cache
@@ -61,7 +63,7 @@ class Operation:
     ``place`` is its function, which takes what it ``needs``, its request unless that is :class:`Nothing`, and
     ``on_progress`` if it ``reports_progress``. ``writes`` says that it changes more than usage and traces,
     ``takes_long`` that it may take minutes: few of those run side by side, so that others are answered meanwhile.
-    ``not_by`` are faces that must not offer it, each with the reason.
+    ``not_by`` are faces that do not offer it, each with the reason.
     """
 
     name: str

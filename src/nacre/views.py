@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.claims import Judged
 from nacre.storage.reviews import QueuedReview
 from nacre.storage.sessions import StoredSession, StoredTurn

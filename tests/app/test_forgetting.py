@@ -657,7 +657,7 @@ with open_memory() as memory:
     plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
     real, calls = Database.transaction, [0]
     def transaction(self):
-        calls[0] += 1
+        calls[0] += not self.is_in_transaction
         if calls[0] == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self)
@@ -667,9 +667,9 @@ with open_memory() as memory:
 """
 
 
-@pytest.mark.parametrize("at", range(4, 17, 3))
+@pytest.mark.parametrize("at", range(2, 12, 2))
 def test_what_a_kill_between_two_transactions_cut_short_is_completed(talk: World, at: int) -> None:
-    """From the fourth on: the first three are one, which makes it durable."""
+    """From the second on: the first one makes it durable."""
     with talk.open() as memory:
         memory.ingest()
     environ = {**os.environ, "HOME": str(talk.user_home), "NACRE_HOME": str(talk.home), "PYTHONPATH": "src"}

@@ -38,6 +38,23 @@ OWN = {
 }  # fmt: skip
 """Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
 
+BY_CALL = {
+    "ingest": "discover force from_archive in_chunks puts_off reads remember_paths vector_seconds",
+    "store": "author folder source speaker trust",
+    "recall": "co_recall diversify is_prompt",
+    "deep_recall": "here",
+    "context": "alone",
+    "handoff": "session store words",
+    "hand_over": "store",
+    "search_sessions": (
+        "aspect boost budget_tokens co_recall diversify expand is_prompt offset radius_days rerank role session turns "
+        "update"
+    ),
+    "log": "offset",
+    "sync": "accept_rewritten patience_seconds",
+}
+"""Fields of a request that a method does not offer: ``memory.call`` takes them."""
+
 
 def test_every_method_is_an_operation_or_says_why_it_is_none() -> None:
     public = {name for name in vars(MemoryHome) if not name.startswith("_")}
@@ -54,6 +71,13 @@ def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operat
         assert one.name in fields, one.name
         if one.kind is not Parameter.VAR_POSITIONAL and one.default is not None:
             assert one.default == fields[one.name], one.name
+
+
+@pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
+def test_a_method_offers_every_field_of_its_request_but_those_left_to_call(method: str, operation: str) -> None:
+    offered = signature(getattr(MemoryHome, method)).parameters.keys()
+    if method != "edit":  # its fields are held by the test below
+        assert set(defaults(CATALOGUE[operation].request)) - offered == set(BY_CALL.get(method, "").split())
 
 
 def test_the_fields_that_an_edit_may_change_are_those_of_its_request() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre.catalogue import CATALOGUE
+from nacre.catalogue import CATALOGUE, offered_by
 from nacre.extraction.requests import ExtractRequest
 from nacre.mcp import arguments
 from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
+from nacre.mcp.face import Face as Tools
 from nacre.mcp.offers import by_name
 from nacre.memories.requests import RetireRequest, StoreRequest
+from nacre.operation import Face
 from nacre.platform import json_values
 from nacre.platform.bounds import bounds_of
 from tests.mcp.conftest import FOLDER, Server
@@ -70,13 +71,22 @@ class Heard:
 def test_every_tool_is_called_and_names_operations_that_there_are() -> None:
     offers = by_name(everything=True)
     assert CALLS.keys() == offers.keys()
-    assert {name for offer in offers.values() for name in offer.operations} <= CATALOGUE.keys()
+    named = {name for offer in offers.values() for name in offer.operations}
+    assert named | {"page"} == offered_by(Face.MCP).keys()  # a page is read by its address
+
+
+async def test_the_page_of_a_project_is_read_by_its_address(home: Path) -> None:
+    server, heard = Server(home, folder=FOLDER), Heard(home)
+    async with server.client(Tools(heard, everything=True, folder=FOLDER)) as client:
+        assert (await client.read_resource("nacre://project")).contents
+    heard.close()
+    assert "page" in heard.names
 
 
 @pytest.mark.parametrize("tool", CALLS)
 async def test_a_tool_calls_the_operations_that_it_names(tool: str, home: Path, known: Callable[[Any], Any]) -> None:
     server, heard = Server(home, folder=FOLDER), Heard(home)
-    async with server.client(Face(heard, everything=True, folder=FOLDER)) as client:
+    async with server.client(Tools(heard, everything=True, folder=FOLDER)) as client:
         for given in CALLS[tool]:
             answer = await client.call_tool(tool, known(given))
             assert not answer.is_error, answer

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
 from nacre.cli.run import Run
 from nacre.link.client import Away, Refused, ask_whole
+from nacre.operation import Operation
 from nacre.platform import json_values
 
 _SECONDS = 5.0
-
-Result = TypeVar("Result")
 
 
 class _Notes(msgspec.Struct, frozen=True):
@@ -20,8 +19,8 @@ class _Notes(msgspec.Struct, frozen=True):
     problems: list[str] = []
 
 
-def ask_daemon(run: Run, operation: str, request: object, result: type[Result]) -> Result | None:
-    """What the daemon answers to an operation of the catalogue; ``None`` where this process has to do it itself.
+def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
+    """What the daemon answers to an operation; ``None`` where this process has to do it itself.
 
     So it is where no daemon runs, where it does not answer in time, where it goes by other settings, and where it
     fails: then whoever asks meets the error, if there is one, in full.
@@ -31,10 +30,10 @@ def ask_daemon(run: Run, operation: str, request: object, result: type[Result]) 
     settings = run.settings
     try:
         answer = ask_whole(
-            str(settings.home), operation, json_values.to_plain(request), seconds=_SECONDS, settings=settings.mark,
-            notes=True,
+            str(settings.home), operation.name, json_values.to_plain(request), seconds=_SECONDS,
+            settings=settings.mark, notes=True,
         )  # fmt: skip
-        found: Result = json_values.from_plain(answer.get("result"), result)
+        found = json_values.from_plain(answer.get("result"), operation.result)
         notes = msgspec.convert(answer.get("notes", {}), _Notes)
     except (Away, Refused, msgspec.ValidationError):
         return None

@@ -28,7 +28,7 @@ def ask(run: Run, operation: str, /, **fields: Any) -> Any:
     """
     entry = operation_called(operation)
     request = entry.make(fields)
-    found = load("nacre.cli.daemon:ask_daemon")(run, operation, request, entry.result)
+    found = load("nacre.cli.daemon:ask_daemon")(run, entry, request)
     return entry.run(run.home, request) if found is None else found
 
 

@@ -1,4 +1,4 @@
-"""Fields of requests, as options show them. Written by scripts/write_cli_fields.py; do not edit it by hand."""
+"""Fields of requests, as options show them. Written by scripts/write_cli_fields.py; do not edit it."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from nacre.dedup.judge import Relation, Verdict, closes, judge
 from nacre.embed.calibration import Calibration, Seen, calibration_of
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Confidence, Kind, Memory
 from nacre.values.session import Speaker, Trust
 

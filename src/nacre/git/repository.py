@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from nacre.errors import RepositoryUnusable
 from nacre.git.program import GitFailed, GitProgram
+from nacre.platform.fast_dataclass import dataclass
 
 MAIN = "main"
 NEXT = "refs/nacre/next"

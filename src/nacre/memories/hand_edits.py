@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 
 from nacre.dedup.placement import await_models
@@ -12,6 +12,7 @@ from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.redaction import redacted, without_secrets
+from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.memory import Memory, Retirement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nacre.dedup.retirement_rules import SUPPRESSED, fits
 from nacre.errors import Conflict, NotFound, QueryInvalid
@@ -12,6 +11,7 @@ from nacre.home.home import Home
 from nacre.memories.lineage import bring_back
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get, retire
+from nacre.platform.fast_dataclass import dataclass
 from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory

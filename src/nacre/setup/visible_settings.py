@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from nacre.llm.credentials.keys import mask
+from nacre.platform.fast_dataclass import dataclass
 from nacre.redact.redactor import Redactor
-from nacre.settings import Settings
+from nacre.settings import SETTINGS, Settings, load_settings, write_setting
+from nacre.setup.requests import SetRequest, SettingRequest
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -32,3 +34,32 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
         return mask(value)
     clean = redactor.clean(value)
     return mask(value) if _MARKER.fullmatch(clean) else clean
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """A setting's value, as ``sk-…abcd`` where it is a key, and where the value comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def list_settings(settings: Settings) -> list[SettingView]:
+    """Every setting, its value, and where the value comes from."""
+    return [_view(settings, setting.key) for setting in SETTINGS]
+
+
+def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
+    """One setting. Raises SettingsInvalid."""
+    return _view(settings, request.key)
+
+
+def set_setting(settings: Settings, request: SetRequest) -> SettingView:
+    """Write one setting to the config file. Raises SettingsInvalid."""
+    write_setting(settings.config, request.key, request.value)
+    return _view(load_settings(settings.home, settings.environ), request.key)
+
+
+def _view(settings: Settings, key: str) -> SettingView:
+    return SettingView(key, hidden(settings, settings[key]), settings.values[key].origin)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.sqlite.database import Database, in_transaction
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.sessions import stored_calls
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.queries import about_other

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.sqlite.database import Database
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import segment

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.file_history import DeedIndex, Deeds
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.times import from_ms, to_ms

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Confidence, Expiry, Kind
 from nacre.values.session import Speaker, Trust
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.tasks import Task as Task
 
 MILLION = Decimal(1_000_000)

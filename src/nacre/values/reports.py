@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Tokens
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.model_calls import Tokens
 
 DOLLAR = 1_000_000

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from nacre.platform.fast_dataclass import dataclass
 from nacre.values.model_calls import Tokens
 
 

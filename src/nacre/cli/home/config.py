@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.command import Group
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
@@ -17,6 +19,7 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
     from nacre.setup import visible_settings
+    from nacre.setup.visible_settings import SettingView
     from nacre.spending import embedding_consent
 else:
     visible_settings = Module("nacre.setup.visible_settings")
@@ -80,8 +83,8 @@ def show(run: Run) -> None:
 @click.pass_obj
 def get(run: Run, key: str) -> None:
     """Print one setting's value; of a key its last four characters."""
-    value, origin = visible_settings.hidden(run.settings, run.settings[key]), run.settings.values[key].origin
-    run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
+    found: SettingView = perform(run, "config-get", key=key)
+    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
 
 
 @config.command(

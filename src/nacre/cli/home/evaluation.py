@@ -13,6 +13,7 @@ from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import SHORT_ID, count, day, kind_span, short_id
 from nacre.cli.memories.hits import lane_records, render_beginning
 from nacre.cli.memories.memory import memory_record, subject_and_content
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
@@ -21,13 +22,11 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.cli import installed
     from nacre.evaluation import evaluate as evaluating
-    from nacre.evaluation import evaluate as evaluation_evaluate
     from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery
     from nacre.home import baseline as home_baseline
     from nacre.home import lookup
 else:
     evaluating = Module("nacre.evaluation.evaluate")
-    evaluation_evaluate = Module("nacre.evaluation.evaluate")
     home_baseline = Module("nacre.home.baseline")
     lookup = Module("nacre.home.lookup")
     installed = Module("nacre.cli.installed")
@@ -84,7 +83,7 @@ def evaluate(
 def list_queries(run: Run, queries: Path | None) -> None:
     """List the saved queries."""
     file = _file(run, queries)
-    saved = evaluating.load_queries(file)
+    saved: list[SavedQuery] = perform(run, "eval-list", queries=queries)
 
     def render(paper: Paper) -> None:
         paper.table([(bold(query.id), query.query, dim(_expecting(query))) for query in saved])
@@ -110,7 +109,8 @@ def add(
     run: Run, question: tuple[str, ...], query_id: str | None, expects: tuple[str, ...], queries: Path | None
 ) -> None:
     """Save a query."""
-    added = evaluating.add_query(run.home, _file(run, queries), " ".join(question), query_id=query_id, expects=expects)
+    words = " ".join(question)
+    added: SavedQuery = perform(run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects)
     run.answer(
         {"added": _query_record(added)},
         lambda paper: paper.line("Saved: ", bold(added.id), "  ", added.query, "  ", dim(_expecting(added))),
@@ -123,7 +123,7 @@ def add(
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Forget a saved query."""
-    removed = evaluating.remove_query(_file(run, queries), query_id)
+    removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
     run.answer(
         {"removed": _query_record(removed)},
         lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
@@ -131,7 +131,7 @@ def remove(run: Run, query_id: str, queries: Path | None) -> None:
 
 
 def _file(run: Run, queries: Path | None) -> Path:
-    return queries or evaluation_evaluate.queries_file(run.home)
+    return queries or evaluating.queries_file(run.home)
 
 
 def _query_record(query: SavedQuery) -> dict[str, object]:

@@ -11,15 +11,16 @@ import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
-from nacre.cli.home.init_daemon import DaemonMet, end_other_version, end_unneeded, start_for_hosts
-from nacre.cli.home.wiring import Shown, diff_of, render_done, render_plan
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.cli.home import first_reading
+    from nacre.cli.home import first_reading, init_daemon
+    from nacre.cli.home import wiring as home_wiring
+    from nacre.cli.home.init_daemon import DaemonMet
+    from nacre.cli.home.wiring import Shown
     from nacre.platform import ids, private_files
     from nacre.redact import redactor
     from nacre.values import wiring
@@ -40,6 +41,8 @@ else:
     redactor = Module("nacre.redact.redactor")
     wiring = Module("nacre.values.wiring")
     first_reading = Module("nacre.cli.home.first_reading")
+    home_wiring = Module("nacre.cli.home.wiring")
+    init_daemon = Module("nacre.cli.home.init_daemon")
 
 
 @command(
@@ -99,7 +102,7 @@ def init(  # noqa: PLR0913 - one a question
         return
     if asks and not wanted.is_nothing:
         paper = run.paper(stderr=True)
-        render_plan(paper, wanted, _shown(run))
+        home_wiring.render_plan(paper, wanted, _shown(run))
         click.echo(f"\n{paper.text()}", err=True)
         run.confirm("Take it out?" if uninstall else "Write this?")
     if not uninstall:
@@ -116,16 +119,15 @@ def init(  # noqa: PLR0913 - one a question
         )
     if goes_on:
         # with all of ingestion, which only this needs
-
         first_reading.offer_to_forget_examples(run)
         first_reading.offer_first_reading(run)
-        if run.exit_code == 0 and (started := start_for_hosts(run.settings)):
+        if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
 
 
 def _shown(run: Run) -> Shown:
     """How paths are told."""
-    return Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
+    return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
 
 
 def _clean(run: Run) -> Callable[[str], str]:
@@ -170,8 +172,8 @@ def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPl
 
 
 def _show(run: Run, wanted: WiringPlan) -> None:
-    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
-    run.answer(_plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, _shown(run)))
+    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
+    run.answer(_plan_record(wanted, diffs), lambda paper: home_wiring.render_plan(paper, wanted, _shown(run)))
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
@@ -181,9 +183,11 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
     if trust:
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
-    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
-    run.answer(_done_record(done, diffs, daemon), lambda paper: render_done(paper, done, _shown(run), daemon))
+    run.answer(
+        _done_record(done, diffs, daemon), lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon)
+    )
     if not run.as_json:
         run.flush()
 
@@ -192,10 +196,10 @@ def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | N
     """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
     home, is_wired = run.settings.home, bool(record.load(run.settings.home).wishes)
     if is_removal:
-        return None if is_wired else end_unneeded(home)
-    other = end_other_version(home)
+        return None if is_wired else init_daemon.end_unneeded(home)
+    other = init_daemon.end_other_version(home)
     may_start = starts and is_wired and (other is None or other.state == "ended")
-    started = start_for_hosts(run.settings) if may_start else None
+    started = init_daemon.start_for_hosts(run.settings) if may_start else None
     return other or started
 
 

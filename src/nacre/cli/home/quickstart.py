@@ -10,17 +10,22 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count, kind_span, seconds, short_id, size
-from nacre.cli.home.ingest_report import ingest_record
 from nacre.cli.home.problems import render_problems
-from nacre.cli.memories.hits import render_hit, render_turn_hits
 from nacre.cli.memories.memory import memory_record
-from nacre.cli.memories.recall import recall_record
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.cli.home import ingest_report
+    from nacre.cli.memories import hits, recall
     from nacre.setup.quickstart import QuickstartResult, SampleAnswer
+else:
+    hits = Module("nacre.cli.memories.hits")
+    ingest_report = Module("nacre.cli.home.ingest_report")
+    recall = Module("nacre.cli.memories.recall")
+
 
 _HITS_SHOWN = 1
 
@@ -43,9 +48,11 @@ def _quickstart_record(result: QuickstartResult) -> Record:
     return {
         "source": result.source,
         "tools": result.tools,
-        "report": ingest_record(result.report),
+        "report": ingest_report.ingest_record(result.report),
         "best": [memory_record(memory) for memory in result.best],
-        "answers": [{"question": answer.question, **recall_record(answer.result, None)} for answer in result.answers],
+        "answers": [
+            {"question": answer.question, **recall.recall_record(answer.result, None)} for answer in result.answers
+        ],
     }
 
 
@@ -100,9 +107,9 @@ def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
     paper.line(dim("$"), f' nacre recall "{answer.question}"', indent=2)
     with paper.indented(2):
         for rank, hit in enumerate(answer.result.hits[:_HITS_SHOWN], start=1):
-            render_hit(paper, rank, hit, explain=False)
+            hits.render_hit(paper, rank, hit, explain=False)
         if not answer.result.hits:
-            render_turn_hits(paper, answer.result.turns[:_HITS_SHOWN], explain=False)
+            hits.render_turn_hits(paper, answer.result.turns[:_HITS_SHOWN], explain=False)
     paper.blank()
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, minute, short_session, stamp
 from nacre.cli.memories.memory import memory_record, render_table
-from nacre.cli.operations import operation_called
+from nacre.cli.operations import perform
 from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
@@ -19,7 +19,6 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.forgetting import forget as forgetting
-    from nacre.forgetting.requests import ForgetRequest
     from nacre.setup import examples as example_sessions
     from nacre.values import forgetting as values_forgetting
     from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
@@ -50,11 +49,12 @@ _SHOWN = 12
 @click.option("--examples", is_flag=True, help="The sessions that nacre quickstart brought along.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what was forgotten.")
-@click.option("--allow-again", type=TEXT, metavar="ID", help="Let what was forgotten be read again.")
+@option("forget-allow-again", "reference", "--allow-again", metavar="ID", required=False,
+        help="Let what was forgotten be read again.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(
-    run: Run, /, shows_list: bool, allow_again: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
+    run: Run, /, shows_list: bool, reference: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
 ) -> None:
     """Delete for good: memories, the turns that show them, and all that was made of them.
 
@@ -64,14 +64,14 @@ def forget(
     if shows_list:
         _list(run)
         return
-    if allow_again:
-        _allow(run, allow_again)
+    if reference:
+        _allow(run, reference)
         return
     if examples and any(wanted.values()):
         raise click.UsageError("--examples goes alone", click.get_current_context())
     planned = (
         example_sessions.plan_to_forget(run.home) if examples
-        else forgetting.plan(run.home, _request(run, **wanted))
+        else perform(run, "forget-plan", **_wanted(run, **wanted))
     )  # fmt: skip
     if dry_run or planned.is_empty:
         _answer(run, planned, None)
@@ -80,10 +80,8 @@ def forget(
     _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
 
 
-def _request(run: Run, *, project: str | None, **wanted: Any) -> ForgetRequest:
-    slug = project_slug(run.home, project) if project else None
-    request: ForgetRequest = operation_called("forget-plan").make(wanted | {"project": slug})
-    return request
+def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
+    return wanted | {"project": project_slug(run.home, project) if project else None}
 
 
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
@@ -107,14 +105,14 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 
 def _list(run: Run) -> None:
-    found = forgetting.forgotten(run.home)
+    found: list[Forgotten] = perform(run, "forgotten")
     run.answer(
         {"forgotten": [_forgotten_record(one) for one in found]}, lambda paper: _render_forgotten_list(paper, found)
     )
 
 
 def _allow(run: Run, reference: str) -> None:
-    allowed = forgetting.allow_again(run.home, reference)
+    allowed: Forgotten = perform(run, "forget-allow-again", reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from nacre.history import commit as committing
     from nacre.history.commit import Committed
     from nacre.history.undo import Step, Undoing
-    from nacre.memories import scan
     from nacre.values.operation import Operation
     from nacre.views import Difference, FieldChange, Listed
 else:
     committing = Module("nacre.history.commit")
-    scan = Module("nacre.memories.scan")
 
 
 _TINTS = {
@@ -124,8 +122,7 @@ def commit(run: Run, quiet: bool) -> None:
     if quiet:
         committing.commit_quietly(run.home)
         return
-    scan.scan(run.home)
-    done = committing.commit_operations(run.home)
+    done: Committed = perform(run, "commit")
     run.answer(_committed_record(done), lambda paper: _render_committed(paper, done))
 
 

@@ -61,7 +61,7 @@ def retire(
         return
     if not references and not contains:
         raise click.UsageError("say which memories: ids, subjects, patterns or --contains", click.get_current_context())
-    chosen = retiring.choose(run.home, references, contains, persist=persist)
+    chosen: Chosen = perform(run, "retire-plan", references=references, contains=contains, persist=persist)
     if dry_run:
         record = {"retired": [], "standing": [], "would_retire": [memory_record(one) for one in chosen.memories]}
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
@@ -95,7 +95,8 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
 
 
 def _list(run: Run) -> None:
-    found, rules = retiring.list_retired(run.home), retiring.list_standing(run.home)
+    found: list[Memory] = perform(run, "retired")
+    rules: list[StandingRetirement] = perform(run, "retired-standing")
     reasons = [one.retired.reason if one.retired else None for one in found]
     record = {
         "retired": [memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)],

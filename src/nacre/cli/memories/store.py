@@ -10,6 +10,7 @@ import click
 from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
+from nacre.cli.operations import perform
 from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
 from nacre.cli.request_options import argument, option, options
@@ -18,22 +19,18 @@ from nacre.errors import MemoryInvalid
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre import catalogue
     from nacre.home import projects
     from nacre.home.home import Home
     from nacre.memories import store as remembering
     from nacre.memories import views
-    from nacre.memories.requests import StoreRequest
+    from nacre.memories.store import Rehearsal
     from nacre.text import passages
-    from nacre.values import memory as values_memory
     from nacre.values.memory import Memory
     from nacre.values.reports import StoreOutcome
 else:
-    catalogue = Module("nacre.catalogue")
     projects = Module("nacre.home.projects")
     remembering = Module("nacre.memories.store")
     passages = Module("nacre.text.passages")
-    values_memory = Module("nacre.values.memory")
     views = Module("nacre.memories.views")
 
 
@@ -74,12 +71,11 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    new: StoreRequest = catalogue.CATALOGUE["store"].make(values)
     if dry_run:
-        told = remembering.rehearse(run.home, new)
-        outcome, memory = told.outcome, told.memory
+        rehearsal: Rehearsal = perform(run, "store-rehearse", **values)
+        outcome, memory = rehearsal.outcome, rehearsal.memory
     else:
-        outcome = remembering.store(run.home, new)
+        outcome = perform(run, "store", **values)
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
@@ -118,16 +114,14 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
-    memory = remembering.edit(run.home, reference, **changes) if changes else _edit_file(run, reference)
+    edited = perform(run, "edit", reference=reference, **changes) if changes else _edit_file(run, reference)
+    memory: Memory = edited
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
     run.embed_afterwards()
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
-    for name, kind in (("kind", values_memory.Kind), ("expiry", values_memory.Expiry), ("scope", values_memory.Scope)):
-        if name in changes:
-            changes[name] = kind(changes[name])
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:

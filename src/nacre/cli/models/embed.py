@@ -87,14 +87,14 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
         with progress.shown(run) as notify:
-            setting, made = model_switch.back(run.home, notify or (lambda _: None))
-        _answer(run, setting, made)
+            made: Embedded = perform(run, "embed-back", notify)
+        _answer(run, planned.setting, made)
     elif name:
-        planned = model_switch.plan(run.home, name)
+        planned = perform(run, "embed-plan", name=name)
         if estimate:
             _answer_plan(run, planned)
             return
-        trial = model_switch.try_one(run.home, name)
+        trial: Trial = perform(run, "embed-try", name=name)
         if planned.texts or planned.wants_yes:
             _ask(run, planned, trial, yes=yes)
         with progress.shown(run) as notify:
@@ -115,14 +115,14 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
     holds it: you ask for it.
     """
     if run.settings["embedding.model"] != "none":
-        planned = model_switch.plan(run.home, run.settings["embedding.model"])
+        planned: Plan = perform(run, "embed-plan", name=run.settings["embedding.model"])
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
     with progress.shown(run) as notify:
-        made = model_switch.resume(run.home, notify or (lambda _: None))
+        made: Embedded = perform(run, "embed-resume", notify)
     _answer(run, run.settings["embedding.model"], made)
 
 
@@ -148,7 +148,7 @@ def _answer(run: Run, setting: str, made: Embedded) -> None:
 
 
 def _forget(run: Run) -> None:
-    freed = model_switch.forget_old(run.home)
+    freed: int = perform(run, "embed-forget-old")
     run.answer(
         {"dropped_bytes": freed},
         lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),

@@ -11,6 +11,7 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import Record, count, float_or_none, tokens_record
+from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
@@ -44,7 +45,7 @@ def models(ctx: click.Context) -> None:
         return
 
     run: Run = ctx.obj
-    uses, offers = offering.uses(run.home), offering.offers(run.home)
+    uses, offers = offering.uses(run.home), perform(run, "models")
     settings = run.settings
     run.answer(_models_record(settings, uses, offers), lambda paper: _render_models(paper, settings, uses, offers))
 

@@ -10,24 +10,19 @@ import click
 
 from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, stamp
+from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.platform import ids
     from nacre.watching import install as installing
-    from nacre.watching import install as watching_install
     from nacre.watching import log
-    from nacre.watching import status as watching_status
     from nacre.watching.install import Installation
     from nacre.watching.status import Standing
 else:
     installing = Module("nacre.watching.install")
     log = Module("nacre.watching.log")
-    watching_install = Module("nacre.watching.install")
-    watching_status = Module("nacre.watching.status")
-    ids = Module("nacre.platform.ids")
 
 
 _FOLLOW_SECONDS = 0.5
@@ -65,7 +60,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?")
     _prepare(run)
-    found = installing.install(run.settings)
+    found = perform(run, "watcher-install")
     run.answer(
         _installation_record(found, done=True),
         lambda paper: paper.line(bold("Installed"), f" {found.path}; nacre watcher status tells how it is"),
@@ -82,7 +77,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
     """
     found = installing.installation(run.settings)
     if not dry_run:
-        found = installing.uninstall(run.settings)
+        found = perform(run, "watcher-uninstall")
     words = "Would remove" if dry_run else "Removed"
     run.answer(_installation_record(found, done=not dry_run), lambda paper: paper.line(bold(words), f" {found.path}"))
 
@@ -95,7 +90,7 @@ def start(run: Run) -> None:
     Where it is not installed it runs until the machine is restarted.
     """
     _prepare(run)
-    _answer(run, installing.start(run.settings))
+    _answer(run, perform(run, "watcher-start"))
 
 
 @watcher.command("stop", examples=["nacre watcher stop"])
@@ -105,8 +100,8 @@ def stop(run: Run) -> None:
 
     An installed one starts again with the next login.
     """
-    ran = installing.stop(run.settings)
-    found = watching_status.standing(run.settings.home, ids.utc_now())
+    ran: bool = perform(run, "watcher-stop")
+    found: Standing = perform(run, "watcher")
     if not ran:
         run.warnings.append("no watcher ran")
     _answer(run, found)
@@ -117,8 +112,8 @@ def stop(run: Run) -> None:
 def restart(run: Run) -> None:
     """Stop it and start it again, as after an update of nacre."""
     _prepare(run)
-    installing.stop(run.settings)
-    _answer(run, installing.start(run.settings))
+    perform(run, "watcher-stop")
+    _answer(run, perform(run, "watcher-start"))
 
 
 @watcher.command("status", examples=["nacre watcher status", "nacre watcher status --json"])
@@ -128,7 +123,7 @@ def status(run: Run) -> None:
 
     Exits with 1 where it does not run.
     """
-    found = watching_status.standing(run.settings.home, ids.utc_now())
+    found: Standing = perform(run, "watcher")
     run.exit_code = 0 if found.state == "running" else 1
     _answer(run, found)
 
@@ -177,7 +172,7 @@ def _prepare(run: Run) -> None:
 
 
 def _answer(run: Run, found: Standing) -> None:
-    way = watching_install.installation(run.settings)
+    way = installing.installation(run.settings)
     path = way.path if way.is_installed else None
 
     def render(paper: Paper) -> None:

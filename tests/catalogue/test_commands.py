@@ -1,0 +1,197 @@
+"""Every operation that the command line offers is done by a command."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from nacre.catalogue import offered_by
+from nacre.cli import operations
+from nacre.operation import Face
+from tests.catalogue.samples import QUESTION, SAMPLES
+from tests.cli.conftest import Nacre
+
+COMMANDS = {
+    "recall": f"recall '{QUESTION}' --turns 3 --kind decision",
+    "deep-recall": f"recall --deep '{QUESTION}'",
+    "list": "list --limit 10",
+    "look": "show {memory} --no-update",
+    "history": "show {memory} --history",
+    "store": "store 'The mill stands on the left bank of the river' --importance 8",
+    "store-rehearse": "store 'The mill has two wheels' --dry-run",
+    "edit": "edit {memory} --importance 9 --add-tag ledger",
+    "retire": "retire {other} --yes",
+    "retire-plan": "retire {memory} --dry-run",
+    "retired": "retire --list",
+    "retired-standing": "retire --list",
+    "unretire": "unretire {retired}",
+    "todo-done": "todo done {todo}",
+    "feedback": "feedback {memory} --reply {reply}",
+    "feedback-judge": "feedback {memory} --good",
+    "place": "list --project billing",
+    "search-sessions": f"sessions search '{QUESTION}' --role owner",
+    "match-sessions": "sessions search --regex 'postgres(ql)?'",
+    "sessions": "sessions list --limit 10",
+    "session": "sessions show {session}",
+    "session-summary": "sessions summary {session}",
+    "session-restore": "sessions restore {session} --to {folder}",
+    "did": "did ledger.py",
+    "fix": "fix 'the ledger corrupts'",
+    "extract-propose": "extract --session {session} --model none",
+    "ingest": "ingest --no-vectors",
+    "ingest-plan": "ingest --dry-run",
+    "ingest-estimate": "ingest --estimate",
+    "watch-survey": "watch --dry-run",
+    "watch-once": "watch --once --seconds 0",
+    "quickstart": "quickstart",
+    "context": f"context '{QUESTION}' --folder /code/acme-billing",
+    "handoff": "handoff --folder /code/acme-billing",
+    "chores": "chores --seconds 0",
+    "page-own": "page profile",
+    "page-write": "page profile 'Prefers short answers.'",
+    "waiting": "review",
+    "review-dismiss": "review dismiss {bad}",
+    "review-replace": "review replace {worse}",
+    "review-retire": "review retire {worst} --yes",
+    "conflicts-resolve": "conflicts resolve ffffffff keep-both",
+    "conflicts-judge": "conflicts judge",
+    "settled": "conflicts history",
+    "claims-estimate": "backfill-claims --estimate",
+    "claims-backfill": "backfill-claims --limit 1",
+    "log": "log --limit 10",
+    "diff": "diff",
+    "undo-plan": "undo {operation} --dry-run",
+    "undo": "undo {operation} --yes",
+    "commit": "commit",
+    "sync": "sync --dry-run",
+    "forget-plan": "forget --match 'the linter' --dry-run",
+    "forget": "forget --memory {forgettable} --yes",
+    "forgotten": "forget --list",
+    "forget-allow-again": "forget --allow-again nothing-of-that",
+    "scrub": "scrub --dry-run",
+    "export": "export {folder}/all.jsonl",
+    "import-plan": "import {exported} --dry-run",
+    "import": "import {exported} --no-vectors --yes",
+    "backup-create": "backup create {folder}/home.zip",
+    "backup-verify": "backup verify {backup}",
+    "backup-restore": "backup restore {backup} --to {folder}/restored",
+    "archive-status": "archive status",
+    "archive-verify": "archive verify",
+    "archive-mend": "archive verify --repair",
+    "archive-prune-plan": "archive prune --keep-days 1 --dry-run",
+    "archive-prune": "archive prune --budget-mb 100 --yes",
+    "models": "models",
+    "models-test": "models test",
+    "auth": "auth status",
+    "auth-set": "auth set openai",
+    "auth-remove": "auth remove anthropic --yes",
+    "embed": "embed status",
+    "embed-plan": "embed switch minilm --estimate",
+    "embed-try": "embed switch minilm",
+    "embed-switch": "embed switch minilm",
+    "embed-resume": "embed resume",
+    "embed-back": "embed switch --back --yes",
+    "embed-forget-old": "embed switch --forget-old",
+    "cost": "cost --days 7",
+    "traces": "traces list",
+    "trace": "traces show {trace}",
+    "health": "health",
+    "doctor": "doctor",
+    "doctor-deep": "doctor --deep",
+    "doctor-hosts": "doctor hosts",
+    "hosts-plan": "init --host claude-code --dry-run",
+    "hosts-wire": "init --host claude-code --yes",
+    "db-stats": "db stats",
+    "db-rebuild": "db rebuild --no-vectors --yes",
+    "db-backup": "db backup {folder}/copy.db",
+    "db-reset": "db reset --yes",
+    "config": "config show",
+    "config-get": "config get recall.limit",
+    "config-set": "config set recall.limit 7",
+    "eval": "eval",
+    "eval-list": "eval list",
+    "eval-add": f"eval add '{QUESTION}' --expect {{memory}}",
+    "eval-remove": "eval remove architecture",
+    "watcher": "watcher status",
+    "watcher-start": "watcher start",
+    "watcher-stop": "watcher stop",
+    "watcher-install": "watcher install --yes",
+    "watcher-uninstall": "watcher uninstall",
+}
+"""A command for each operation; words in braces as in the samples."""
+
+IN_PARTS = {
+    "retire": "what was shown is what is retired",
+    "extract-propose": "its answer names the request",
+    "forget": "what was shown is what is forgotten",
+    "export": "it may go to standard output",
+    "import-plan": "what was shown is what is imported",
+    "import": "what was shown is what is imported",
+    "archive-verify": "it also counts the transcripts that are sound",
+    "archive-mend": "what was set aside is archived again",
+    "archive-prune-plan": "what was shown is what is deleted",
+    "archive-prune": "what was shown is what is deleted",
+    "models-test": "it shows for what it waits",
+    "doctor-deep": "it repairs between two proofs",
+    "hosts-plan": "what was shown is what is written",
+    "hosts-wire": "what was shown is what is written",
+    "config": "it shows each setting's variable, default and summary as well",
+    "config-set": "it warns of a variable that goes before the file",
+    "embed-back": "what it takes is looked at first, and nothing is kept here",
+    "eval": "it may keep a baseline",
+}
+"""Operations that their commands do in parts, by functions that are narrower than the operation."""
+
+OTHER_OUTCOMES: dict[str, tuple[str | None, ...]] = {
+    "embed-try": (None,), "embed-switch": (None,), "watcher-install": (None,),
+}  # fmt: skip
+"""How the command ends where that is not as the sample says: another model is named, or the machine has a service."""
+
+
+@pytest.fixture(autouse=True)
+def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+
+
+def test_every_operation_is_offered_by_a_command_or_says_why_not() -> None:
+    assert COMMANDS.keys() == offered_by(Face.COMMAND_LINE).keys()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"watcher-start"}))  # it leaves a process behind
+def test_a_command_does_the_operation(
+    name: str, nacre: Nacre, home: Path, known: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name in ("embed-try", "embed-switch"):
+        monkeypatch.delenv("NACRE_EMBEDDING_MODEL")  # a variable would go before what the command sets
+    reply = tmp_path / "reply.md"
+    reply.write_text("Billing uses PostgreSQL, so that accounts are charged", encoding="utf-8")
+    words = shlex.split(known(COMMANDS[name].replace("{reply}", str(reply))))
+    with heard() as names:
+        outcome = nacre(*words, "--json", code=None, stdin="sk-invented-for-a-test-000000")
+    assert name in names | IN_PARTS.keys()
+    error = outcome.json.get("error")
+    assert (error["code"] if isinstance(error, dict) else None) in {SAMPLES[name].error, *OTHER_OUTCOMES.get(name, ())}
+
+
+@contextmanager
+def heard() -> Iterator[set[str]]:
+    """The names of the operations that the command line asks for meanwhile."""
+    names: set[str] = set()
+
+    def hear(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is operations.operation_called.__code__:
+            names.add(frame.f_locals["name"])
+
+    before = sys.getprofile()
+    sys.setprofile(hear)
+    try:
+        yield names
+    finally:
+        sys.setprofile(before)
