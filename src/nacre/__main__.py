@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command line; exits with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
     os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     try:
-        from nacre.cli.root import cli  # within reach of Ctrl-C, which may come before anything is loaded
+        from nacre.cli.root import cli  # noqa: PLC0415 - within reach of Ctrl-C, which may come before anything is loaded
     except KeyboardInterrupt:
         sys.exit(130)
     try:

@@ -13,13 +13,19 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.errors import SettingsInvalid
 from nacre.platform import private_files
 from nacre.platform.environment import AGENTS, environment, home_folder, session_in, user_home
+from nacre.platform.lazy import Module
 from nacre.values.session import Speaker
 from nacre.values.tasks import Task
+
+if TYPE_CHECKING:
+    import tomlkit
+else:
+    tomlkit = Module("tomlkit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +239,7 @@ class Settings:
         """The same for whoever would answer alike: a hash of the values, and of where the database is."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         told = repr((values, os.path.realpath(self.database)))
-        from hashlib import sha256  # 3 ms that a hook need not pay
+        from hashlib import sha256  # noqa: PLC0415 - 3 ms that a hook need not pay
 
         return sha256(told.encode("utf-8", "replace")).hexdigest()
 
@@ -302,7 +308,7 @@ def check(key: str, value: Any) -> Any:
 
 def _converted(setting: Setting, value: Any) -> Any:
     """Raises ValueError, RecursionError."""
-    import msgspec  # 7 ms that a hook pays only for a setting that needs it
+    import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
 
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value}".encode())["value"]
@@ -314,7 +320,6 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
     A table is added to: what it does not name stays as it is in the file. An empty one empties it.
     """
-    import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
     before = _read_file(config).get(key)  # it refuses what cannot be read

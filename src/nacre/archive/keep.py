@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -29,6 +29,7 @@ from nacre.packs.payload import Payload
 from nacre.packs.zstd import is_installed
 from nacre.parsing.parse import Job, count_processes
 from nacre.parsing.redaction import SEGMENT_BYTES, Ahead, clean, cut
+from nacre.platform.lazy import Module
 from nacre.storage.archive import Archived, Due
 from nacre.storage.sqlite.times import to_ms
 from nacre.transcripts.adapter import Adapter, Source
@@ -37,6 +38,12 @@ from nacre.transcripts.file_source import FINGERPRINT_BYTES, MAX_LINE_BYTES, Fil
 from nacre.transcripts.registry import adapter_of
 from nacre.values.cursor import Cursor
 from nacre.values.reports import ArchiveReport, OnProgress, Problem, Progress
+
+if TYPE_CHECKING:
+    from nacre.parsing import wire, workers
+else:
+    wire = Module("nacre.parsing.wire")
+    workers = Module("nacre.parsing.workers")
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
@@ -110,12 +117,10 @@ def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
     if processes == 1:
         yield None
         return
-    from nacre.parsing.wire import Setup  # 20 ms that pay where much is to be read
-    from nacre.parsing.workers import clean_in_processes
 
     settings = home.settings
-    setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]))
-    with contextlib.closing(clean_in_processes(jobs, home.redactor, setup, processes)) as portions:
+    setup = wire.Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]))
+    with contextlib.closing(workers.clean_in_processes(jobs, home.redactor, setup, processes)) as portions:
         yield Ahead(portions, [job.path for job in jobs])
 
 

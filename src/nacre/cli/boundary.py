@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.cli.paper import printable
 from nacre.cli.run import Run
 from nacre.errors import Conflict, InvalidInput, NacreError, NotFound, StoreUnusable, TranscriptUnreadable, Unavailable
 from nacre.platform.lazy import Module
@@ -118,7 +119,7 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
     message, hint = _one_line(message), _one_line(hint) if hint else None
     with contextlib.suppress(OSError):
         if run.as_json:
-            import json
+            import json  # noqa: PLC0415 - few commands fail
 
             click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=True))
         else:
@@ -131,8 +132,6 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
 
 
 def _one_line(text: str) -> str:
-    from nacre.cli.paper import printable
-
     return " ".join(printable(text).split())
 
 

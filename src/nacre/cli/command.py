@@ -86,7 +86,7 @@ class Group(click.Group):
         """Find the command; a misspelt one gets the nearest names."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from difflib import get_close_matches
+            from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
 
             near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.7)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nacre.cli.moment import MOMENT as MOMENT
+from nacre.cli.operations import place_of
 from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
 from nacre.errors import NotFound
@@ -124,8 +125,6 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.cli.operations import place_of
-
     place = place_of(run, name)
     if place.project is None:
         raise _no_project_here()
@@ -136,8 +135,6 @@ def _known_project(run: Run, name: str) -> str:
 
 def find_project(run: Run, name: str | None) -> str | None:
     """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
-    from nacre.cli.operations import place_of
-
     if not name:
         return None
     found = place_of(run, name).project

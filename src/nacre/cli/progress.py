@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.platform.lazy import Module
 from nacre.values.reports import OnProgress
 
 if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import progress as rich_progress
     from rich.progress import TaskID
 
     from nacre.cli.run import Run
     from nacre.llm.retry import Setback
     from nacre.values.reports import Progress
+else:
+    rich_console = Module("rich.console")
+    rich_progress = Module("rich.progress")
 
 _STAGES = {
     "reading": "Reading transcripts",
@@ -51,12 +57,14 @@ def waiting(run: Run, told: str) -> Iterator[Callable[[Setback], None] | None]:
     if not sys.stderr.isatty():
         yield lambda setback: click.echo(_setback(setback), err=True)
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-    from rich.progress import TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None, highlight=False)
-    with Bars(TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
+    console = rich_console.Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None, highlight=False)
+    with rich_progress.Progress(
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as bars:
         bars.add_task(told, total=None)
         yield lambda setback: console.print(_setback(setback), markup=False)
 
@@ -75,16 +83,14 @@ def shown(run: Run) -> Iterator[OnProgress | None]:
     if run.as_json or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
 
-    console = Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None)
+    console = rich_console.Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None)
     columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[note]}", style="dim"), TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24),
+        rich_progress.TextColumn("{task.percentage:>3.0f}%"),
+        rich_progress.TextColumn("{task.fields[note]}", style="dim"), rich_progress.TimeRemainingColumn(),
     )  # fmt: skip
-    with Bars(*columns, console=console, transient=True) as bars:
+    with rich_progress.Progress(*columns, console=console, transient=True) as bars:
         stages: dict[str, TaskID] = {}
 
         def show(progress: Progress) -> None:

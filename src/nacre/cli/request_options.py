@@ -27,7 +27,8 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 _SIMPLE: dict[Any, Any] = {
-    str: TEXT, Any: TEXT, int: click.INT, float: click.FLOAT, datetime: MOMENT, date: MOMENT, Path: click.Path(path_type=Path),
+    str: TEXT, Any: TEXT, int: click.INT, float: click.FLOAT, datetime: MOMENT, date: MOMENT,
+    Path: click.Path(path_type=Path),
 }  # fmt: skip
 _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 

@@ -83,7 +83,7 @@ class Run:
             click.echo(self._as_line(record), nl=False)
 
     def _as_line(self, record: Mapping[str, Any]) -> str:
-        import json
+        import json  # noqa: PLC0415 - most commands print no JSON
 
         is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
         return unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n"

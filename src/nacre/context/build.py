@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.context.additions import Asked
 from nacre.context.additions_due import ADDITIONS
@@ -15,12 +16,18 @@ from nacre.context.session_start import tell_learned, tell_pages, tell_previous
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
+from nacre.platform.lazy import Module
 from nacre.retrieval.confidence import BORDER
 from nacre.retrieval.ranking import projects_named, ranked_by_words
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
+
+if TYPE_CHECKING:
+    from nacre.retrieval import recall
+else:
+    recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
 _START_HITS = 5
@@ -153,9 +160,7 @@ _Found = tuple[list[tuple[Memory, float, float | None]], tuple[Memory, float] | 
 
 
 def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
-    from nacre.retrieval.recall import recall  # a hook that looks by itself needs less
-
-    result = recall(draft.home, asked)
+    result = recall.recall(draft.home, asked)
     draft.lanes = result.lanes
     return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.nearest
 

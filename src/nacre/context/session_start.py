@@ -13,6 +13,7 @@ from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
 from nacre.errors import VaultUnusable
+from nacre.platform.lazy import Module
 from nacre.retrieval.memories import Ranking
 from nacre.retrieval.ranking import doubts, engine_of
 from nacre.storage.search.full_text import browse_memories, latest_memories
@@ -23,7 +24,12 @@ from nacre.values.session import Flag, SessionKind, Speaker, Trust, Turn
 from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
+    from nacre.home import projects
     from nacre.storage.sessions import StoredSession
+    from nacre.values import filters
+else:
+    projects = Module("nacre.home.projects")
+    filters = Module("nacre.values.filters")
 
 PREVIOUS_TURNS = 7
 TURN_CHARACTERS = 300
@@ -49,9 +55,7 @@ def tell_pages(draft: Draft) -> None:
     _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
     _page(draft, Part.PROFILE, _PROFILE)
     if draft.project and draft.wants(Part.PROJECT):
-        from nacre.home.projects import page_text  # YAML takes 15 ms, which hooks pay only where there is a page
-
-        text = page_text(draft.home, draft.project)[:_PAGE_CHARACTERS]
+        text = projects.page_text(draft.home, draft.project)[:_PAGE_CHARACTERS]
         draft.add_page(Part.PROJECT, quoted(text), "the project's page")
 
 
@@ -112,10 +116,9 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     """The newest other session of this project in which more was said than hello, and how it ended."""
     if not draft.project:
         return None
-    from nacre.values.filters import SessionFilter  # 8 ms that a prompt's hook need not pay
 
     sessions = draft.home.sessions
-    wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
+    wanted = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):
         if stored.session.id == draft.request.session:
             continue

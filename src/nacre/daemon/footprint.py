@@ -30,7 +30,7 @@ def memory_mb() -> float | None:
     with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as told:
         return round(int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
     if sys.platform != "win32":
-        import resource
+        import resource  # noqa: PLC0415 - Windows has no such module
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return round(peak / 1e6 if sys.platform == "darwin" else peak / 1e3, 1)

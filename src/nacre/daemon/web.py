@@ -12,9 +12,21 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
 from nacre.platform import private_files
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     import uvicorn
+
+    from nacre.mcp import calling as mcp_calling
+    from nacre.mcp import face as mcp_face
+    from nacre.mcp import http as mcp_http
+    from nacre.mcp import listening as mcp_listening
+else:
+    uvicorn = Module("uvicorn")
+    mcp_calling = Module("nacre.mcp.calling")
+    mcp_face = Module("nacre.mcp.face")
+    mcp_http = Module("nacre.mcp.http")
+    mcp_listening = Module("nacre.mcp.listening")
 
 TOKEN = "mcp.token"  # noqa: S105 - the name of a file
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -42,22 +54,16 @@ class Web:
 
     def start(self) -> None:
         """Listen. Raises Unavailable where that port is taken, StoreUnusable where no token can be kept."""
-        import uvicorn  # a second that only those pay who want it
 
-        from nacre.mcp.calling import HomeCalls
-        from nacre.mcp.face import Face
-        from nacre.mcp.http import PATH, app
-        from nacre.mcp.listening import listening_config
-
-        served = app(
-            Face(HomeCalls(self._home), everything=self._everything),
+        served = mcp_http.app(
+            mcp_face.Face(mcp_calling.HomeCalls(self._home), everything=self._everything),
             token=token_of(self._home) if self._asks_token else None, hosts=names_of(self._host),
         )  # fmt: skip
         listening = self._listening()
         port = listening.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.address = f"http://{shown}:{port}{PATH}"
-        self._server = uvicorn.Server(listening_config(served))
+        self.address = f"http://{shown}:{port}{mcp_http.PATH}"
+        self._server = uvicorn.Server(mcp_listening.listening_config(served))
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )

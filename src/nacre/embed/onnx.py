@@ -106,7 +106,7 @@ def readable(text: str) -> str:
 def load_tokenizer(path: Path, tokens: int) -> Any:
     """A tokenizer that cuts at so many tokens and never pads. Raises EmbedderUnavailable."""
     try:
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
         raise _no_library("tokenizers", error) from error
     try:
@@ -122,7 +122,7 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
     """A model that runs on one thread. A graph that is not final is simplified first. Raises EmbedderUnavailable."""
     turn_off_telemetry()
     try:
-        import onnxruntime as runtime
+        import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
     except ImportError as error:
         raise _no_library("onnxruntime", error) from error
     options = runtime.SessionOptions()

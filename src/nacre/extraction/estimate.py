@@ -12,10 +12,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
+from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.settings import VECTORS
 from nacre.spending.budget import left_today
 from nacre.spending.models import NONE, name_for
@@ -25,6 +27,15 @@ from nacre.values.model_calls import Capabilities, Task, Tokens
 from nacre.values.reports import Problem
 from nacre.values.session import Session, Turn
 from nacre.values.spending import DOLLAR, dollars
+
+if TYPE_CHECKING:
+    from nacre.indexing import model_switch
+    from nacre.llm import registry
+    from nacre.spending import embedding_consent
+else:
+    model_switch = Module("nacre.indexing.model_switch")
+    embedding_consent = Module("nacre.spending.embedding_consent")
+    registry = Module("nacre.llm.registry")
 
 CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
@@ -144,8 +155,6 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
 
     ``None`` where they cost nothing.
     """
-    from nacre.indexing import model_switch  # numpy, which no other estimate needs
-    from nacre.spending import embedding_consent
 
     model = home.settings["embedding.model"]
     try:
@@ -219,10 +228,9 @@ def _parts(size: int, able: Capabilities) -> int:
 
 def _capabilities(home: Home, name: str) -> Capabilities:
     """What a model can do and costs, also where it cannot be opened now: without a key, without its library."""
-    from nacre.llm.registry import describe  # only where a model is set
 
     with suppress(NacreError):
-        return describe(home.settings, name)[1]
+        return registry.describe(home.settings, name)[1]
     with suppress(NacreError), closing(home.load_model(home.settings, name)) as model:
         return model.capabilities
     return Capabilities()

@@ -6,11 +6,18 @@ What extraction knows of meanings was learned with that model; another one may m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable
 from nacre.extraction.reading.meaning import Affinity, Meaning
 from nacre.home.home import BUNDLED, Home
+from nacre.platform.lazy import Module
 from nacre.spending.embedders import embedder_of
+
+if TYPE_CHECKING:
+    from nacre.extraction import prototypes
+else:
+    prototypes = Module("nacre.extraction.prototypes")
 
 
 def meaning_of(home: Home) -> Meaning | None:
@@ -27,10 +34,8 @@ class _ModelMeaning:
         if self._unavailable:
             return None
         try:
-            from nacre.extraction.prototypes import load  # numpy takes 100 ms, which only this needs
-
             embedder = embedder_of(self._home, BUNDLED)
-            learned = load(language, embedder.name)
+            learned = prototypes.load(language, embedder.name)
             return learned.affinities(texts, embedder.embed(texts)) if learned else None
         except (EmbedderUnavailable, ImportError):
             self._unavailable = True  # the cue tables decide, and the vectors say what is missing

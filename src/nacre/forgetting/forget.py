@@ -22,8 +22,9 @@ from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
 from nacre.platform.ids import content_hash
 from nacre.storage.erasure import TurnPlace
+from nacre.tombstones.affected import Affected, is_shared, survey
 from nacre.tombstones.archive_erasure import withdraw_matching
-from nacre.tombstones.erasure import Affected, apply_tombstones, clear_told, clear_words, erase_bytes, is_shared, survey
+from nacre.tombstones.erasure import apply_tombstones, clear_told, clear_words, erase_bytes
 from nacre.tombstones.text_search import Pattern, excerpt_of, memory_texts, turn_texts
 from nacre.tombstones.tombstones import (
     ALLOW_AGAIN,

@@ -21,6 +21,7 @@ from nacre.errors import MemoryInvalid, Unavailable
 from nacre.forgetting.requests import ScrubOptions
 from nacre.forgetting.scrub_report import Tally, clean_document, clean_lines, text_files
 from nacre.forgetting.scrub_vault import REASON, SCRUB, is_named_after_more, scrub_files, scrub_memories
+from nacre.git.rewriting import rewrite_history
 from nacre.history.chronicle import catch_up
 from nacre.home.home import Home
 from nacre.indexing.shards import purge_shards
@@ -178,7 +179,6 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
     repository = home.repository
     if not repository.exists:
         return 0
-    from nacre.git.rewriting import rewrite_history  # only where history is rewritten
 
     def clean(data: bytes) -> bytes:
         try:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    import configparser
+else:
+    configparser = Module("configparser")
 
 _WORKTREE = re.compile(r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|worktrees|\.git[\\/]worktrees)[\\/].*$")
 _POINTER_CHARACTERS = 4096
@@ -95,7 +102,6 @@ def _remote_of(root: Path) -> str | None:
     config = root / ".git" / "config"
     if not config.is_file():
         return None
-    import configparser  # only where there is something to read
 
     parser = configparser.ConfigParser(strict=False, interpolation=None)
     try:

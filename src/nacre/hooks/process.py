@@ -219,7 +219,7 @@ class _Run:
         self.is_there = os.path.isdir(self.home)
         if not self.is_there:
             return None
-        from nacre.hooks.alone import answer  # what the daemon spares us
+        from nacre.hooks.alone import answer  # noqa: PLC0415 - 150 ms that the daemon spares
 
         self.is_heard.wait()
         return Outcome("alone", answer(self.home, self.call))
@@ -258,7 +258,7 @@ class _Run:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
         if self.name == "prompt" or not os.path.isdir(self.home):
             return
-        from nacre.hooks import starting  # few runs start anything
+        from nacre.hooks import starting  # noqa: PLC0415 - few runs start anything
 
         starting.start(self.home, has_chores=has_chores)
 

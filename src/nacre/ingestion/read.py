@@ -84,8 +84,8 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
     processes = count_processes(jobs, settings["ingest.workers"])
     if processes == 1:
         return read_files(jobs, home.redactor, exclusions.tools)
-    from nacre.parsing.wire import Setup  # 20 ms that pay where much is to be read
-    from nacre.parsing.workers import read_in_processes
+    from nacre.parsing.wire import Setup  # noqa: PLC0415 - 20 ms that pay where much is to be read
+    from nacre.parsing.workers import read_in_processes  # noqa: PLC0415 - as above
 
     setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]), tuple(exclusions.tools))
     return read_in_processes(jobs, home.redactor, setup, processes)

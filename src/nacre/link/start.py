@@ -45,7 +45,7 @@ def start_process(home: str, environ: Mapping[str, str], *arguments: str) -> sub
 
     It is the owner's, also where an agent starts it. Raises OSError.
     """
-    import subprocess  # 8 ms that only who starts something pays
+    import subprocess  # noqa: PLC0415 - 8 ms that only starting a process needs
 
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     return subprocess.Popen(

@@ -12,10 +12,19 @@ from nacre.errors import NacreError
 from nacre.link.client import Away, Refused, ask
 from nacre.mcp.offers import offered
 from nacre.platform import json_values
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre import catalogue, settings
+    from nacre.home import home
     from nacre.home.home import Home, ModelLoader
     from nacre.operation import Operation
+    from nacre.sync import follow_up
+else:
+    catalogue = Module("nacre.catalogue")
+    follow_up = Module("nacre.sync.follow_up")
+    settings = Module("nacre.settings")
+    home = Module("nacre.home.home")
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
@@ -52,9 +61,8 @@ class HomeCalls:
 
     def __call__(self, operation: str, request: Any, *, load_model: ModelLoader | None = None) -> Any:
         """Run an operation; with ``load_model``, which opens language models, in this process. Raises NacreError."""
-        from nacre.catalogue import CATALOGUE  # 0.3 s, for which no host waits before its first call
 
-        entry = CATALOGUE[operation]
+        entry = catalogue.CATALOGUE[operation]
         if load_model is None:
             try:
                 return self._by_daemon(entry, request)
@@ -70,10 +78,8 @@ class HomeCalls:
 
     def is_set_to(self, provider: str) -> bool:
         """Whether some task is set to a model of a provider."""
-        from nacre.settings import load_settings
-
-        settings = load_settings(self._home_path)
-        names = (str(settings[key]) for key in settings.values if key.startswith("models.") and key != "models.auth")
+        chosen = settings.load_settings(self._home_path)
+        names = (str(chosen[key]) for key in chosen.values if key.startswith("models.") and key != "models.auth")
         return any(name.partition(":")[0] == provider for name in names)
 
     def _begin(self) -> None:
@@ -98,27 +104,20 @@ class HomeCalls:
         return json_values.from_plain(answer, entry.result)
 
     def _open(self, load_model: ModelLoader | None = None) -> Home:
-        from nacre.home.home import open_home
-        from nacre.settings import load_settings
-
-        return open_home(load_settings(self._home_path), load_model=load_model)
+        return home.open_home(settings.load_settings(self._home_path), load_model=load_model)
 
 
 def load_operations(*, everything: bool) -> None:
     """Load what the tools' operations are asked and answer, before somebody waits for it."""
-    from nacre.catalogue import CATALOGUE  # as above
-
     for offer in offered(everything=everything):
         for name in offer.operations:
-            _ = CATALOGUE[name].request, CATALOGUE[name].result
+            _ = catalogue.CATALOGUE[name].request, catalogue.CATALOGUE[name].result
 
 
 def _run(home: Home, entry: Operation, request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
     result = entry.run(home, request)
     if entry.writes:
-        from nacre.sync.follow_up import keep_history
-
         with contextlib.suppress(NacreError, OSError):
-            keep_history(home)
+            follow_up.keep_history(home)
     return result

@@ -9,11 +9,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, NacreError, NotFound
+from nacre.home.requests import PlaceRequest
 from nacre.mcp.calling import Call
 from nacre.platform.ids import utc_now
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.views import Place
+    from nacre import views
+    from nacre.text import time_expressions
+else:
+    time_expressions = Module("nacre.text.time_expressions")
+    views = Module("nacre.views")
 
 ALL = "*"
 GLOBAL = "global"
@@ -40,22 +46,18 @@ class Desk:
         """A date as people say it. Raises InvalidInput."""
         if said is None or not said.strip():
             return None
-        from nacre.text.time_expressions import parse_moment  # few calls name a date
 
         try:
-            return parse_moment(said, self.clock())
+            return time_expressions.parse_moment(said, self.clock())
         except (NacreError, OverflowError, ValueError):
             hint = "write 2026-11-20, 3d, 2w, yesterday, last week or march"
             raise InvalidInput(f"{name}: {said!r} is not a date", hint=hint) from None
 
-    def place(self, name: str | None) -> Place:
+    def place(self, name: str | None) -> views.Place:
         """The project that a call is about: the one named, else that of the folder. Raises NacreError."""
-        from nacre.home.requests import PlaceRequest
-        from nacre.views import Place
-
         if name is not None and name.strip() == ALL:
-            return Place(None)
-        found: Place = self.call("place", PlaceRequest(name=name.strip() if name else None, folder=self.folder))
+            return views.Place(None)
+        found: views.Place = self.call("place", PlaceRequest(name=name.strip() if name else None, folder=self.folder))
         return found
 
     @contextmanager

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from nacre.errors import InvalidInput, NotFound
+from nacre.home.requests import PageRequest
 from nacre.mcp import arguments
 from nacre.mcp.answers import framed, indented
 from nacre.mcp.desk import Desk
+from nacre.platform.lazy import Module
+from nacre.sessions.requests import SessionRequest
 from nacre.text.passages import harmless
 
 if TYPE_CHECKING:
+    from nacre.mcp.tools import looking, sessions
     from nacre.views import SessionView
+else:
+    looking = Module("nacre.mcp.tools.looking")
+    sessions = Module("nacre.mcp.tools.sessions")
 
 MIME = "text/markdown"
 _ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
@@ -45,25 +52,18 @@ def read(desk: Desk, address: str) -> str:
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
         raise NotFound(f"there is nothing at {address[:200]!r}", hint="resources/templates/list names what can be read")
     if kind == "memory":
-        from nacre.mcp.tools.looking import get
-
-        return get(desk, arguments.Get(ids=(name,), budget=_PAGE_BUDGET)).text
+        return looking.get(desk, arguments.Get(ids=(name,), budget=_PAGE_BUDGET)).text
     if kind == "session":
         return _session(desk, name)
     return _page(desk, kind, name)
 
 
 def _session(desk: Desk, name: str) -> str:
-    from nacre.mcp.tools.sessions import told_session
-    from nacre.sessions.requests import SessionRequest
-
     view: SessionView = desk.call("session", SessionRequest(reference=name, limit=_TURNS, at_end=True))
-    return told_session(view, _PAGE_BUDGET, from_end=True).text
+    return sessions.told_session(view, _PAGE_BUDGET, from_end=True).text
 
 
 def _page(desk: Desk, kind: str, name: str) -> str:
-    from nacre.home.requests import PageRequest
-
     if kind == "profile":
         text: str = desk.call("page", PageRequest())
         return framed(indented(text) or "There is no profile yet.")

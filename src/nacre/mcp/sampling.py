@@ -6,10 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nacre.mcp.calling import Call, HomeCalls
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.home import home
+    from nacre.llm.wires import sampling
     from nacre.protocols import LanguageModel
     from nacre.settings import Settings
+else:
+    home = Module("nacre.home.home")
+    sampling = Module("nacre.llm.wires.sampling")
 
 PROVIDER = "mcp-sampling"
 _ASKING = frozenset({"deep-recall", "extract"})
@@ -36,9 +42,10 @@ def sampled(call: Call, asker: Asker | None) -> Call:
 
 def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
     def load(settings: Settings, name: str) -> LanguageModel:
-        from nacre.home.home import load_configured_model
-        from nacre.llm.wires.sampling import SamplingModel
-
-        return SamplingModel(asker) if name.partition(":")[0] == PROVIDER else load_configured_model(settings, name)
+        return (
+            sampling.SamplingModel(asker)
+            if name.partition(":")[0] == PROVIDER
+            else home.load_configured_model(settings, name)
+        )
 
     return load

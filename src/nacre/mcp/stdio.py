@@ -21,9 +21,18 @@ from nacre.errors import Unavailable
 from nacre.mcp.calling import load_operations
 from nacre.mcp.face import Face
 from nacre.mcp.opening import Opening
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    import anyio
     from mcp.server.lowlevel.server import Server
+
+    from nacre.mcp import carrying
+    from nacre.mcp import server as server_maker
+else:
+    server_maker = Module("nacre.mcp.server")
+    anyio = Module("anyio")
+    carrying = Module("nacre.mcp.carrying")
 
 LONGEST_LINE = 16_000_000
 """Bytes; what is longer is refused as no JSON."""
@@ -89,9 +98,7 @@ def serve(face: Face, wire: Wire) -> None:
 
     def load() -> None:
         try:
-            from nacre.mcp.server import make_server  # the SDK: half a second, for which nobody waits
-
-            server.append(make_server(face))
+            server.append(server_maker.make_server(face))
         finally:
             gc.freeze()
             gc.enable()
@@ -134,15 +141,12 @@ def _open(opening: Opening, wire: Wire, lines: Lines) -> tuple[list[bytes], bool
 def _go_on(
     server: Server[Any], opening: Opening, waiting: list[bytes], wire: Wire, lines: Lines, *, is_over: bool
 ) -> None:  # fmt: skip
-    import anyio  # with the SDK, which is loaded now
-
-    from nacre.mcp.carrying import Carrier
 
     greeting = opening.greeting
     if is_over:
         lines.put(None)
     before = [json.dumps(greeting).encode()] if greeting else []
-    carrier = Carrier(server, wire, [*before, *waiting], lines, greeting["id"] if greeting else None)
+    carrier = carrying.Carrier(server, wire, [*before, *waiting], lines, greeting["id"] if greeting else None)
     anyio.run(carrier.run)
 
 

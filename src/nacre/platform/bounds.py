@@ -7,23 +7,28 @@ decoded or described. Loading msgspec takes 15 ms, which a hook does not have.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    import msgspec
+else:
+    msgspec = Module("msgspec")
 
 
 def bounds(description: str, **limits: Any) -> Any:
     """A ``msgspec.Meta``: the field's help, and its limits as ``ge``, ``le``, ``min_length``, ``max_length``."""
-    from msgspec import Meta  # a hook makes requests of such classes, and has no 15 ms to spare
 
-    return Meta(description=description, **limits)
+    return msgspec.Meta(description=description, **limits)
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
     """The bounds and the help of a field of a request, for a face that has the same field; with its own on top."""
-    from msgspec import Meta  # as above
 
-    found = _meta(annotations_of(request)[name]) or Meta()
+    found = _meta(annotations_of(request)[name]) or msgspec.Meta()
     known = {word: value for word in _WORDS if (value := getattr(found, word)) is not None}
-    return Meta(**known | ({"description": description} if description else {}) | limits)
+    return msgspec.Meta(**known | ({"description": description} if description else {}) | limits)
 
 
 @cache

@@ -67,7 +67,7 @@ def _home_of_account() -> str:
     """What the system says of the account: an empty ``HOME`` would be the root of all files."""
     if os.name == "nt":
         return os.path.expanduser("~")
-    import pwd  # rarely needed, and not everywhere
+    import pwd  # noqa: PLC0415 - Windows has no such module
 
     try:
         return pwd.getpwuid(os.getuid()).pw_dir

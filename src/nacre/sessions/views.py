@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
+from nacre.platform.lazy import Module
 from nacre.storage.sessions import OPENING_TURNS, StoredSession, StoredTurn
 from nacre.values.filters import SessionFilter
 from nacre.values.session import ToolCall, Turn
 from nacre.views import SessionLine, SessionView
+
+if TYPE_CHECKING:
+    from nacre.sessions.summary import summarise
+else:
+    summarise = Module("nacre.sessions.summary.summarise")
 
 
 def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
@@ -65,9 +72,8 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     """What a session without a title is called: its first real request."""
     if stored.session.title:
         return None
-    from nacre.sessions.summary.summarise import opening  # the cue tables: what only looks for memories goes without
 
-    return opening([item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
+    return summarise.opening([item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
 
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:

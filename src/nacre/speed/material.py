@@ -13,6 +13,7 @@ from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.indexing.vectors import passages
 from nacre.platform.ids import content_hash
+from nacre.platform.lazy import Module
 from nacre.spending.embedders import configured_embedder
 from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
@@ -22,6 +23,8 @@ from nacre.values.session import Turn
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    np = Module("numpy")
 
 Origins = Callable[[Sequence[tuple[int, str]]], Sequence[str]]
 
@@ -90,7 +93,6 @@ def scatter_vectors(home: Home, notify: OnProgress, origins: Origins | None = No
     than in life. So each text is embedded once, and every turn with that text gets its vectors with some noise.
     ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns.
     """
-    import numpy as np
 
     noise = np.random.default_rng(home.vectors.count())
     known: dict[bytes, NDArray[np.float32]] = {}
@@ -115,7 +117,6 @@ def scatter_vectors(home: Home, notify: OnProgress, origins: Origins | None = No
 
 def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
     """Unit vectors, each moved a little."""
-    import numpy as np
 
     spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)
     moved = vectors + spread

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.protocols import CountedEmbedder, Embedder
+
+if TYPE_CHECKING:
+    from nacre.spending import embedding_consent
+else:
+    embedding_consent = Module("nacre.spending.embedding_consent")
 
 
 def configured_embedder(home: Home) -> Embedder:
@@ -21,6 +29,5 @@ def embedder_of(home: Home, name: str) -> Embedder:
     embedder = home.loaded_embedder(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder
-    from nacre.spending.embedding_consent import Guarded  # only a provider's model needs budgets and the ledger
 
-    return Guarded(home, name, embedder)
+    return embedding_consent.Guarded(home, name, embedder)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderHeld, EmbedderUnavailable, NacreError, SettingsInvalid
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.protocols import CountedEmbedder, Embedder
 from nacre.settings import VECTORS, Settings, write_setting
 from nacre.spending.budget import DAILY, TASKS, OwnConnection, budget, resets_at, today, unpriced
@@ -29,6 +30,10 @@ from nacre.values.spending import DOLLAR, Call, dollars
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from nacre.llm import embeddings
+else:
+    embeddings = Module("nacre.llm.embeddings")
 
 SENDS_TO = "embedding.sends_to"
 _WITHIN = ("minilm", "none")
@@ -71,9 +76,8 @@ def place_of(settings: Settings, setting: str) -> Place:
     """Where the texts go that a model embeds. Needs no key, and opens no model. Raises EmbedderUnavailable."""
     if setting in _WITHIN or setting.startswith("onnx:"):
         return Place()
-    from nacre.llm.embeddings import destination  # httpx and all that, for whoever has a provider
 
-    found = destination(settings, setting)
+    found = embeddings.destination(settings, setting)
     return Place(found.host, found.is_here, found.is_local, found.price, found.model)
 
 

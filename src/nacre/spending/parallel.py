@@ -11,10 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = Module("concurrent.futures")
 
 A = TypeVar("A")
 
@@ -38,7 +44,6 @@ def ask_all(
     model is not to be had, refuses, or may cost no more, what is left is not asked. Other threads of the home go on
     meanwhile. Whoever interrupts it closes the models, which ends the calls that still run.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait  # which only asking pays for
 
     if not questions:
         return []
@@ -55,15 +60,15 @@ def ask_all(
                 is_over.set()
             return error
 
-    pool = ThreadPoolExecutor(at_once, "nacre-asking")
+    pool = futures.ThreadPoolExecutor(at_once, "nacre-asking")
     try:
-        futures = [pool.submit(contextvars.copy_context().run, put, question) for question in questions]
+        running = [pool.submit(contextvars.copy_context().run, put, question) for question in questions]
         with home.turn.aside():
-            wait(futures, seconds)
+            futures.wait(running, seconds)
     finally:
         is_over.set()
         pool.shutdown(wait=False, cancel_futures=True)
-    return [future.result() if future.done() and not future.cancelled() else None for future in futures]
+    return [future.result() if future.done() and not future.cancelled() else None for future in running]
 
 
 def is_final(answer: object) -> bool:

@@ -9,12 +9,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.redact.redactor import Redactor
 from nacre.text.passages import shorten
 from nacre.values.trace import Step, Trace, TraceKind
+
+if TYPE_CHECKING:
+    from nacre.spending import spool
+else:
+    spool = Module("nacre.spending.spool")
 
 MOST_STEPS = 500
 """Of a run that are kept; what comes after is counted."""
@@ -87,7 +93,6 @@ def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
 
 def _keep(home: Home, run: Run, seconds: float) -> None:
     """Note a run that has ended, without secrets."""
-    from nacre.spending.spool import note_trace  # msgspec's codecs are made only where something is noted
 
     clean = home.redactor
     kept = [cleaned(clean, step) for step in run.steps[:MOST_STEPS]]
@@ -97,7 +102,7 @@ def _keep(home: Home, run: Run, seconds: float) -> None:
         run.trace, subject=_line(clean, run.trace.subject), outcome=_line(clean, run.outcome),
         ended=run.trace.began + timedelta(seconds=seconds), steps=tuple(kept),
     )  # fmt: skip
-    note_trace(home, trace)
+    spool.note_trace(home, trace)
 
 
 def cleaned(redactor: Redactor, step: Step) -> Step:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.history import schedule
+    from nacre.sync import sync
+else:
+    schedule = Module("nacre.history.schedule")
+    sync = Module("nacre.sync.sync")
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
@@ -12,7 +22,6 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
     """
     if home.database.unwritable:
         return
-    from nacre.history import schedule
 
     if home.settings["models.background"]:
         schedule.judge_in_background(home)
@@ -28,9 +37,7 @@ def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
     """What a person should know beside an answer: that syncs fail, or that nothing can be written now."""
     found = []
     if of_sync and home.settings["sync.auto"]:
-        from nacre.sync.sync import long_failing  # only where syncs run by themselves
-
-        last = long_failing(home)
+        last = sync.long_failing(home)
         found += [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
     why = home.database.unwritable
     return found + ([f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"] if why else [])

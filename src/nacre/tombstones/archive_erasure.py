@@ -17,7 +17,7 @@ from nacre.packs.lines import texts_of
 from nacre.packs.pack import LINES
 from nacre.packs.payload import Payload
 from nacre.storage.archive import Archived
-from nacre.tombstones.erasure import Affected
+from nacre.tombstones.affected import Affected
 from nacre.tombstones.text_search import Pattern
 
 __all__ = ["settle", "withdraw", "withdraw_matching"]

@@ -7,22 +7,21 @@ then the bytes go from the database.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nacre.dedup.supersession import OUTLIVED, outlived
+from nacre.dedup.supersession import OUTLIVED
 from nacre.errors import EditConflict, StoreBusy
 from nacre.home.baseline import forget_in_baseline
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.indexing.shards import purge_shards
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
+from nacre.platform.lazy import Module
 from nacre.spending.spool import fold_notes
-from nacre.storage.erasure import SessionPlace, TurnPlace
-from nacre.storage.sessions import shared_identity
+from nacre.tombstones.affected import Affected, survey
 from nacre.tombstones.quotes import Quotes
 from nacre.tombstones.tombstones import (
     ALLOW_AGAIN,
@@ -34,9 +33,13 @@ from nacre.tombstones.tombstones import (
     is_ledger_new,
 )
 from nacre.values.forgetting import Tombstone, TombstoneKind
-from nacre.values.memory import Memory
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
+
+if TYPE_CHECKING:
+    from nacre.tombstones import archive_erasure
+else:
+    archive_erasure = Module("nacre.tombstones.archive_erasure")
 
 FORGETTING = "forgetting"
 """The operation that changes what is left: evidence and links that go, memories that are retired for it."""
@@ -45,27 +48,6 @@ _MEMORIES_A_STEP = 50
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
 _KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
-
-
-@dataclass(frozen=True, slots=True)
-class Affected:
-    """What tombstones concern, of what is there now.
-
-    ``sessions`` go whole. ``turns`` maps sessions that stay to those of their turns that go. ``memories`` go; those in
-    ``changed`` are written anew, ``retired`` among them because what superseded them goes. ``untitled`` are sessions
-    whose title goes.
-    """
-
-    sessions: tuple[SessionPlace, ...]
-    turns: Mapping[SessionPlace, Sequence[int]]
-    memories: tuple[Memory, ...]
-    changed: tuple[Memory, ...]
-    untitled: tuple[SessionPlace, ...]
-
-    @property
-    def retired(self) -> list[Memory]:
-        """What would come back with nothing in its place."""
-        return [memory for memory in self.changed if memory.retired and memory.retired.reason == OUTLIVED]
 
 
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
@@ -97,14 +79,10 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         except EditConflict as error:
             home.problems.append(error.message)
             return 0
-    from nacre.tombstones.archive_erasure import (  # what reads transcripts, which hardly any command needs
-        settle,
-        withdraw,
-    )
 
-    withdraw(home, found)
+    archive_erasure.withdraw(home, found)
     _unhurried(home, lambda: _erase_sessions(home, found))
-    settle(home)
+    archive_erasure.settle(home)
     with home.vault_lock:
         _clear_pages(home, barred)
         gone = barred.memories | {memory.id for memory in found.memories}
@@ -148,28 +126,6 @@ def erase_bytes(home: Home) -> bool:
     return is_done
 
 
-def survey(home: Home, barred: Barred) -> Affected:
-    """What of this home tombstones concern. Nothing is changed."""
-    sessions = home.erasing.sessions()
-    gone = [one for one in sessions if barred.has_session(one.id, _parent(one))]
-    whole = {one.row for one in gone}
-    by_row = {one.row: one for one in sessions}
-    turns: dict[int, set[int]] = {}
-    for row, session in _turns_barred(home, barred, by_row):
-        if session not in whole:
-            turns.setdefault(session, set()).add(row)
-    emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
-    memories, changed = _memories_barred(home, barred)
-    now = home.now()
-    return Affected(
-        sessions=(*gone, *emptied),
-        turns={by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied},
-        memories=tuple(memories),
-        changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
-        untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
-    )
-
-
 def _unhurried(home: Home, work: Callable[[], object]) -> None:
     """Many small transactions that need not wait for the disk one by one: what a crash takes is done again."""
     home.database.relax()
@@ -177,11 +133,6 @@ def _unhurried(home: Home, work: Callable[[], object]) -> None:
         work()
     finally:
         home.database.tighten()
-
-
-def is_shared(place: TurnPlace) -> bool:
-    """Whether a turn's id means the same turn in any session of its tool."""
-    return place.identity == shared_identity(place.tool, place.id)
 
 
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: re.Pattern[str] | None = None) -> None:
@@ -217,35 +168,6 @@ def _is_wordless(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_wordless(one) for one in value)
     return isinstance(value, int | float | None)
-
-
-def _parent(session: SessionPlace) -> str | None:
-    return f"{session.tool}:{session.parent}" if session.kind == "subagent" and session.parent else None
-
-
-def _turns_barred(home: Home, barred: Barred, sessions: Mapping[int, SessionPlace]) -> Iterable[tuple[int, int]]:
-    if barred.turns:
-        for place in home.erasing.turn_places():
-            if barred.has_turn(f"{place.tool}:{place.session_id}", place.id, is_shared=is_shared(place)):
-                yield place.row, place.session
-    slugs = {one.project for one in sessions.values() if one.project}
-    for moment, scope in barred.before:
-        for row, session in home.erasing.turns_before(moment, barred.projects(scope, sorted(slugs))):
-            if sessions[session].id not in barred.allowed:
-                yield row, session
-
-
-def _memories_barred(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
-    gone, changed = [], []
-    ids = sorted(home.memories.all_ids())
-    for start in range(0, len(ids), 500):
-        for memory in home.memories.in_any_state(ids[start : start + 500]):
-            left = barred.left_of(memory)
-            if left is None:
-                gone.append(memory)
-            elif left != memory:
-                changed.append(left)
-    return gone, changed
 
 
 def _erase_memories(change: Change, found: Affected) -> None:

@@ -6,8 +6,15 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from nacre.platform.lazy import Module
 from nacre.watching.territory import Territory
+
+if TYPE_CHECKING:
+    import watchfiles
+else:
+    watchfiles = Module("watchfiles")
 
 GATHER_MS = 500
 """So long, at most, changes are gathered before they are told."""
@@ -84,9 +91,8 @@ def _inode(path: Path) -> int:
 
 def _changes(paths: Sequence[Path], deep: bool, stop: threading.Event) -> Iterator[frozenset[Path]]:
     """Raises ImportError without the library; OSError or RuntimeError where the system's limits are reached."""
-    from watchfiles import watch  # 30 ms that only watching needs
 
-    for changes in watch(
+    for changes in watchfiles.watch(
         *paths, watch_filter=None, debounce=GATHER_MS, step=_STEP_MS, stop_event=stop, recursive=deep,
         ignore_permission_denied=True, raise_interrupt=False, force_polling=False,
     ):  # fmt: skip

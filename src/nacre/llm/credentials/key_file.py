@@ -49,7 +49,7 @@ def drop(settings: Settings, provider: str) -> bool:
 
 
 def _write(settings: Settings, keys: dict[str, str]) -> None:
-    import tomlkit
+    import tomlkit  # noqa: PLC0415 - 15 ms that only writing needs
 
     path = path_of(settings)
     try:

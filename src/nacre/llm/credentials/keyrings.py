@@ -64,7 +64,7 @@ def _refuse_none() -> None:
 
 
 def _library() -> Any:
-    import keyring
+    import keyring  # noqa: PLC0415 - 130 ms, and an error where no backend works
 
     return keyring
 

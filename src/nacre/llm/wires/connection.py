@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -16,7 +16,13 @@ from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLo
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import Asked
+from nacre.platform.lazy import Module
 from nacre.values.model_calls import Capabilities
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = Module("httpx2")
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -61,14 +67,12 @@ def keep_to_maker(client: Any, asked: Asked, headers: Mapping[str, str]) -> None
 
 def timeout_of(seconds: float) -> Any:
     """The times a library waits: for a connection, and for bytes."""
-    import httpx2
 
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
 
 def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: Callable[[], Any]) -> Any:
     """What ``work`` returns; whatever the library raises is said in nacre's words."""
-    import httpx2
 
     try:
         return calls.run(work, seconds + _GRACE_SECONDS)
@@ -93,17 +97,16 @@ def plain_client(asked: Asked) -> Any:
     """Connections without a maker's library, which takes half a second to load. Redirects are not followed: a key in a
     header would go along. Raises ModelRefused where httpx2 is missing, which comes with the libraries."""
     try:
-        import httpx2
+        make = httpx2.Client
     except ImportError as error:
         raise failures.no_library(asked, "openai") from error
-    return httpx2.Client(trust_env=not asked.is_here, headers={"user-agent": "nacre"})
+    return make(trust_env=not asked.is_here, headers={"user-agent": "nacre"})
 
 
 def post(
     calls: Calls, asked: Asked, client: Any, url: str, body: Any, headers: Mapping[str, str], seconds: float
 ) -> Any:  # fmt: skip
     """The response to a request in JSON, if it is a success; whatever goes wrong is said in nacre's words."""
-    import httpx2
 
     def work() -> Any:
         return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
@@ -124,7 +127,6 @@ def post(
 
 def _late(asked: Asked, seconds: float, error: BaseException) -> ModelUnavailable:
     """The error for a wait that was too long: for an answer, or for a connection."""
-    import httpx2
 
     has_connected = not any(isinstance(one, httpx2.ConnectTimeout) for one in (error, error.__cause__))
     return failures.late(asked, seconds) if has_connected else failures.unreachable(asked, error)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.errors import Unavailable
+from nacre.ingestion.requests import IngestOptions
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, framed
 from nacre.mcp.desk import Desk
+from nacre.platform.request import Nothing
 from nacre.text.passages import harmless, one_line, shorten
 
 if TYPE_CHECKING:
@@ -30,8 +32,6 @@ def administer(desk: Desk, asked: arguments.Admin) -> Answer:
 
 
 def _looked(desk: Desk) -> Overview:
-    from nacre.platform.request import Nothing
-
     desk.tell("looking at everything")
     found: Overview = desk.call("overview", Nothing())
     return found
@@ -62,8 +62,6 @@ def _overview(desk: Desk) -> Answer:
 
 
 def _flush(desk: Desk) -> Answer:
-    from nacre.ingestion.requests import IngestOptions
-
     desk.tell("reading what is new in transcripts")
     report: IngestReport = desk.call("ingest", IngestOptions())
     learned, files = len(report.memories), report.files

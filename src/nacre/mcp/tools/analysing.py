@@ -8,6 +8,9 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
+from nacre.memories.requests import ConnectionsRequest
+from nacre.platform.request import Nothing
+from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
@@ -33,8 +36,6 @@ def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _waiting(desk: Desk) -> Waiting:
-    from nacre.platform.request import Nothing
-
     found: Waiting = desk.call("waiting", Nothing())
     return found
 
@@ -46,8 +47,6 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
 
 
 def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
-    from nacre.memories.requests import ConnectionsRequest
-
     found: Connections = desk.call("connections", ConnectionsRequest(limit=asked.limit))
     return found
 
@@ -121,8 +120,6 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.sessions.requests import DidQuery
-
     found: FileHistory = desk.call("did", DidQuery(path=(asked.subject or "").strip(), limit=asked.limit))
     blocks = [_change(change) for change in found.changes]
     nothing = "No session that was read changed such a file."
@@ -148,8 +145,6 @@ def _change(change: FileChange) -> str:
 
 
 def _error(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.sessions.requests import FixQuery
-
     found: FixResult = desk.call("fix", FixQuery(error=asked.subject or "", limit=asked.limit))
     blocks = [_trouble(trouble) for trouble in found.troubles]
     blocks += [f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}" for hit in found.lessons]

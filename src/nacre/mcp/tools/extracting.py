@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput
+from nacre.extraction.requests import ExtractRequest
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, fitting, framed, indented
 from nacre.mcp.desk import Desk
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def extract(desk: Desk, asked: arguments.Extract) -> Answer:
     """Memories that extraction would make; none is stored."""
-    from nacre.extraction.requests import ExtractRequest
-
     if bool((asked.text or "").strip()) == bool(asked.session):
         raise InvalidInput("give either a text or a session", hint="memory_sessions with list shows sessions")
     desk.tell("reading")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.errors import InvalidInput, NacreError
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
 from nacre.mcp.desk import GLOBAL, Desk
+from nacre.memories.requests import RetireRequest, StoreRequest
+from nacre.platform.lazy import Module
 from nacre.text.passages import harmless, one_line
 from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Trust
+
+if TYPE_CHECKING:
+    from nacre.home import location
+else:
+    location = Module("nacre.home.location")
 
 _DONE = {
     "stored": "Stored", "known": "Known already, and confirmed", "updated": "Made one with what was known",
@@ -59,14 +66,11 @@ def _is_global(name: str | None) -> bool:
 
 def _repository(desk: Desk) -> str | None:
     """The folder of the client, where that is a repository: nobody knows its project yet. Else it says little."""
-    from nacre.home.location import locate  # few calls come from a folder that nobody knows
 
-    return desk.folder if desk.folder and locate(desk.folder).is_repository else None
+    return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
 
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
-    from nacre.memories.requests import StoreRequest
-
     given = {name: getattr(entry, name) for name in entry.__struct_fields__ if name != "from_outside"}
     return StoreRequest(
         **given, project=project, folder=folder, speaker=Speaker.AGENT,
@@ -99,8 +103,6 @@ def _record(outcome: StoreOutcome) -> dict[str, Any]:
 
 def retire(desk: Desk, asked: arguments.Retire) -> Answer:
     """Take memories out of recall: all that are named, or none."""
-    from nacre.memories.requests import RetireRequest
-
     wide = next((one for one in asked.ids if "*" in one), None)
     if wide:
         raise InvalidInput(f"{wide!r} is a pattern", hint="name each memory by its id; memory_search shows ids")

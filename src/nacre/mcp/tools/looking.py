@@ -23,6 +23,7 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk
+from nacre.memories.requests import GetRequest
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ def get(desk: Desk, asked: arguments.Get) -> Answer:
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
-    from nacre.memories.requests import GetRequest
-
     with desk.naming("memory_search shows the ids of memories"):
         view: MemoryView = desk.call("look", GetRequest(reference=reference, update=update, session=desk.session))
     return view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
@@ -22,12 +22,19 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk, going_on, page_of
+from nacre.memories.requests import ListRequest
+from nacre.platform.lazy import Module
 from nacre.retrieval.requests import DeepQuery
 from nacre.text.passages import count_tokens, harmless, one_line
 from nacre.values.deep_recall import DeepResult
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre import views
+else:
+    views = Module("nacre.views")
 
 _MOST = 200
 _HIT_TOKENS = 220
@@ -157,16 +164,13 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
 
 def list_memories(desk: Desk, asked: arguments.List) -> Answer:
     """Active memories, the newest first."""
-    from nacre.memories.requests import ListRequest
-    from nacre.views import Listing
-
     wanted = Filter(
         projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         min_importance=asked.min_importance,
     )  # fmt: skip
     at = page_of(asked.cursor)
-    found: Listing = desk.call("list", ListRequest(filter=wanted, limit=asked.limit, offset=at))
+    found: views.Listing = desk.call("list", ListRequest(filter=wanted, limit=asked.limit, offset=at))
     lines = [_line(memory) for memory in found.memories]
     shown = fitting(lines, asked.budget)
     last = at + shown

@@ -8,12 +8,18 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
+from nacre.platform.lazy import Module
+from nacre.sessions.requests import SessionRequest, SessionsRequest
 from nacre.text.passages import harmless, one_line, shorten
+from nacre.values.filters import SessionFilter
 from nacre.values.recall import Filter, RecallResult
 from nacre.values.session import Trust, Turn
 
 if TYPE_CHECKING:
+    from nacre.retrieval import requests
     from nacre.views import SessionLine, SessionPage, SessionReport, SessionView
+else:
+    requests = Module("nacre.retrieval.requests")
 
 _TURN_CHARACTERS = 1_200
 _TITLE_CHARACTERS = 100
@@ -33,9 +39,6 @@ def _named(asked: arguments.Sessions) -> str:
 
 
 def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.sessions.requests import SessionsRequest
-    from nacre.values.filters import SessionFilter
-
     projects = desk.projects(asked.project)
     wanted = SessionFilter(
         tool=asked.channel, project=projects[0] if projects else None, since=desk.moment("since", asked.since),
@@ -74,8 +77,6 @@ def _session_record(line: SessionLine) -> dict[str, Any]:
 
 
 def _read(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.sessions.requests import SessionRequest
-
     reference = _named(asked)
     first = page_of(asked.cursor) if asked.cursor else asked.from_turn
     request = SessionRequest(reference=reference, first=first or 0, limit=asked.limit, at_end=first is None)
@@ -122,8 +123,6 @@ def _turn(number: int, turn: Turn) -> str:
 
 
 def _summary(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.sessions.requests import SessionRequest
-
     with desk.naming(_IDS):
         report: SessionReport = desk.call("session-summary", SessionRequest(reference=_named(asked)))
     return told_summary(report)
@@ -156,8 +155,6 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.retrieval.requests import TurnQuery
-
     if not (asked.query or "").strip():
         raise InvalidInput("search needs a query", hint="words that were said")
     wanted = Filter(
@@ -165,7 +162,7 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
     )  # fmt: skip
     at = page_of(asked.cursor)
-    query = TurnQuery(asked.query or "", wanted, limit=at + asked.limit, update=False, session=desk.session)
+    query = requests.TurnQuery(asked.query or "", wanted, limit=at + asked.limit, update=False, session=desk.session)
     found: RecallResult = desk.call("search-sessions", query)
     hits = found.turns[at:]
     lines = [

@@ -15,6 +15,7 @@ from nacre.storage.filters import Clause, memory_clause, turn_clause
 from nacre.storage.sqlite.database import Database
 from nacre.text.passages import segment
 from nacre.values.recall import Filter
+from nacre.values.session import Speaker, Turn
 
 if TYPE_CHECKING:
     from nacre.storage.sessions import Sessions, StoredTurn
@@ -258,8 +259,7 @@ def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | No
 
     A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
     """
-    from nacre.storage.sessions import turn_identity  # whoever asks has loaded it
-    from nacre.values.session import Speaker, Turn
+    from nacre.storage.sessions import turn_identity  # noqa: PLC0415 - whoever asks has loaded it
 
     tool, _, _ = session.partition(":")
     found = sessions.find(session)

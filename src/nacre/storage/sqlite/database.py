@@ -349,7 +349,7 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.CorruptError as error:
         raise StoreUnusable(f"{path} is damaged", hint="the vault still has every memory: nacre db rebuild") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
-        import shutil  # 2 ms with all its compressors, which few need
+        import shutil  # noqa: PLC0415 - 2 ms with all its compressors, which few need
 
         if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
             raise _disk_full(path) from error
