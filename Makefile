@@ -55,11 +55,12 @@ trust: $(VENV)/.installed-dev  ## interrupt nacre at every point, and at 300 ran
 	$(BIN)/python scripts/trust.py --kills $(KILLS)
 
 .PHONY: lint
-lint: $(VENV)/.installed-dev  ## linters, types, import contracts
+lint: $(VENV)/.installed-dev  ## linters, types, import contracts, sizes
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check --quiet $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_house.py
 
 .PHONY: format
 format: $(VENV)/.installed-dev  ## rewrite the code in the one style

@@ -4,7 +4,8 @@
     python scripts/check_house.py --table    # prints what it measured, too
 
 Every module under ``src/nacre`` is parsed once. Imports under ``TYPE_CHECKING`` do not count; those inside functions
-do, for cycles as well. An import inside a function needs ``# noqa: PLC0415 - reason``; ruff finds those without.
+do, for cycles as well, and so do the lazy doors ``Module("…")``. An import inside a function needs
+``# noqa: PLC0415 - reason``; ruff finds those without.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pathlib import Path
 from statistics import quantiles
 
 SOURCE = Path(__file__).parents[1] / "src"
-PACKAGE = "nacre"
 
 MOST_MODULES_IN_A_FOLDER = 25
 MOST_LINES_IN_A_MODULE = 450
@@ -82,18 +82,19 @@ def _docstring_lines(tree: ast.Module) -> Iterator[int]:
                 yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
 
 
-def parse() -> dict[str, Module]:
-    """All modules of the package, by dotted name."""
-    texts = {_name_of(path): (path, path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+def parse(source: Path) -> dict[str, Module]:
+    """All modules below a folder, by dotted name."""
+    texts = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): (
+            path.relative_to(source), path.read_text(encoding="utf-8")
+        )
+        for path in sorted(source.rglob("*.py"))
+    }  # fmt: skip
     trees = {name: ast.parse(text) for name, (_, text) in texts.items()}
     return {
         name: Module(name, path, text, trees[name], tuple(_imports(trees[name], texts.keys())))
         for name, (path, text) in texts.items()
     }
-
-
-def _name_of(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
 def _imports(tree: ast.AST, known: Mapping[str, object] | set[str], *, is_local: bool = False) -> Iterator[Import]:
@@ -104,9 +105,19 @@ def _imports(tree: ast.AST, known: Mapping[str, object] | set[str], *, is_local:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield Import(full if full in known else node.module, is_local, node.lineno)
+        elif door := _door(node):
+            yield Import(door, is_local=False, line=node.lineno)
         elif isinstance(node, ast.Import):
             yield from (Import(alias.name, is_local, node.lineno) for alias in node.names)
         yield from _imports(node, known, is_local=is_local or isinstance(node, Function | ast.Lambda))
+
+
+def _door(node: ast.AST) -> str | None:
+    """The module that ``Module("…")`` of :mod:`nacre.platform.lazy` stands for: it is imported later, not less."""
+    match node:
+        case ast.Assign(value=ast.Call(func=ast.Name(id="Module"), args=[ast.Constant(value=str(name))])):
+            return name
+    return None
 
 
 def folder_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
@@ -117,14 +128,14 @@ def folder_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
             counts[module.path.parent] = counts.get(module.path.parent, 0) + 1
     for folder, count in counts.items():
         if count > MOST_MODULES_IN_A_FOLDER:
-            yield f"{folder.relative_to(SOURCE)}: {count} modules; a folder has at most {MOST_MODULES_IN_A_FOLDER}"
+            yield f"{folder}: {count} modules; a folder has at most {MOST_MODULES_IN_A_FOLDER}"
 
 
 def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
     """Modules that are too long."""
     for module in modules.values():
         if module.lines > MOST_LINES_IN_A_MODULE:
-            where = module.path.relative_to(SOURCE)
+            where = module.path
             yield f"{where}: {module.lines} lines; a module has at most {MOST_LINES_IN_A_MODULE}"
 
 
@@ -144,12 +155,7 @@ def function_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
 def local_imports(modules: Mapping[str, Module]) -> list[str]:
     """Import statements inside functions, as ``path:line``."""
     return sorted(
-        {
-            f"{module.path.relative_to(SOURCE)}:{one.line}"
-            for module in modules.values()
-            for one in module.imports
-            if one.is_local
-        }
+        {f"{module.path}:{one.line}" for module in modules.values() for one in module.imports if one.is_local}
     )
 
 
@@ -162,7 +168,7 @@ def local_import_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
         for number, line in enumerate(module.text.splitlines(), 1):
             _, mark, reason = line.partition(LOCAL_IMPORT_MARK)
             if mark and not reason.strip(" -"):
-                yield f"{module.path.relative_to(SOURCE)}:{number}: {LOCAL_IMPORT_MARK} needs a reason after it"
+                yield f"{module.path}:{number}: {LOCAL_IMPORT_MARK} needs a reason after it"
 
 
 def cycles(modules: Mapping[str, Module]) -> list[list[str]]:
@@ -214,7 +220,7 @@ def table(modules: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
     found = local_imports(modules)
     yield "code lines (no blanks, comments, docstrings)", f"{code:,}"
     yield "modules", str(len(modules))
-    yield "modules in the largest folder", f"{folders.count(largest)} ({largest.relative_to(SOURCE)})"
+    yield "modules in the largest folder", f"{folders.count(largest)} ({largest})"
     yield "lines of the longest module", str(max(module.lines for module in modules.values()))
     yield "lines of a function: median, p95", f"{quantiles(sizes, n=2)[0]:.0f}, {quantiles(sizes, n=20)[-1]:.0f}"
     yield "imports inside functions (per 1,000 code lines)", f"{len(found)} ({len(found) / code * 1000:.1f})"
@@ -224,9 +230,10 @@ def table(modules: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
 def main() -> int:
     """Check, and say what is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--source", type=Path, default=SOURCE, help="the folder of the package")
     parser.add_argument("--table", action="store_true", help="print what was measured")
     asked = parser.parse_args()
-    modules = parse()
+    modules = parse(asked.source)
     if asked.table:
         for name, value in table(modules):
             print(f"{name:50} {value}")
