@@ -31,7 +31,10 @@ def write(source: Path, files: dict[str, str]) -> Path:
         ({f"pkg/m{number}.py": "" for number in range(26)}, "pkg: 26 modules"),
         ({"pkg/long.py": "x = 1\n" * 451}, "pkg/long.py: 451 lines"),
         ({"pkg/big.py": "def h():\n" + "    x = 1\n" * 40}, "one function in twenty is longer than"),
-        ({"pkg/local.py": "def h():\n" + "    import os\n" * 41}, "41 imports inside functions"),
+        (
+            {"pkg/local.py": "".join(f"def h{number}():\n    import os\n" for number in range(41))},
+            "41 imports inside functions",
+        ),
         ({"pkg/bare.py": "def h():\n    import os  # noqa: PLC0415\n"}, "needs a reason"),
         ({"pkg/a.py": "import pkg.b\n", "pkg/b.py": "import pkg.a\n"}, "a circle of imports"),
         ({"pkg/a.py": "import pkg.b\n", "pkg/b.py": "def h():\n    import pkg.a\n"}, "a circle of imports"),
