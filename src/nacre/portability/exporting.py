@@ -22,8 +22,9 @@ from nacre.platform import private_files
 from nacre.portability.readable_export import write_page, write_zip
 from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
-from nacre.storage.sessions import StoredSession, kept_calls
+from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.times import to_ms
+from nacre.storage.turn_rows import kept_calls
 from nacre.storage.usage import Usage
 from nacre.values import portable
 from nacre.values.codec import stamp

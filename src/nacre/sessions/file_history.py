@@ -11,7 +11,8 @@ from pathlib import Path
 from nacre.home.home import Home
 from nacre.sessions.requests import DidQuery
 from nacre.storage.file_history import Deeds, FileUse, plain_path
-from nacre.storage.sessions import StoredSession, StoredTurn, stored_calls
+from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.storage.turn_rows import stored_calls
 from nacre.text.passages import words
 from nacre.transcripts.tool_calls import action_of
 from nacre.values.file_history import FileChange, FileHistory

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.sessions import stored_calls
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.sqlite.times import to_ms
+from nacre.storage.turn_rows import stored_calls
 from nacre.values.session import ToolCall
 
 _TURNS_A_TRANSACTION = 60

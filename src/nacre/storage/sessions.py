@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import msgspec
-
 from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.file_history import DeedIndex, Deeds
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.storage.turn_rows import did_of, encode, stored_calls, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.filters import SessionFilter
-from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
-_encode = msgspec.json.Encoder().encode
 _PORTION = 500
 _NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
@@ -138,7 +135,7 @@ class Sessions:
     def _insert(self, placed: Sequence[_Placed]) -> None:
         first = (self._db.one("next_turn_row") or (1,))[0]
         rows = list(enumerate(placed, start=first))
-        encoded = _encode([(number, *_turn_row(*place)) for number, place in rows])
+        encoded = encode([(number, *turn_row(*place)) for number, place in rows])
         self._db.run("insert_turns", turns=encoded.decode())
         index_texts(self._db, [(number, turn.text, turn.tool_calls) for number, (_, _, _, turn) in rows])
         done = [Deeds(number, turn.tool_calls) for number, (_, _, _, turn) in rows if turn.tool_calls]
@@ -187,7 +184,7 @@ class Sessions:
             gone = self._gone(row, ids or (), held, [other for _, other in others])
             self._forget_turns(gone)
             if ids is not None:
-                self._db.run("hold_turns", session=row, file=file, held=_encode(ids).decode())
+                self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
             elif others:
                 self._db.run("leave_session_file", session=row, file=file)
                 self._db.run("move_session", row=row, file=file, other=others[0][0])
@@ -202,13 +199,13 @@ class Sessions:
     def _gone(self, row: int, ids: Sequence[str], held: str | None, others: Sequence[str | None]) -> list[int]:
         """Turns that a file took back; none where nobody knows what another file of the session holds."""
         if not others:
-            found = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
+            found = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
         elif held is None or None in others:
             return []
         else:
             kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
             lost = [turn for turn in json.loads(held) if turn not in kept]
-            found = self._db.all("list_turns_named", session=row, ids=_encode(lost).decode())
+            found = self._db.all("list_turns_named", session=row, ids=encode(lost).decode())
         return [int(turn) for (turn,) in found]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
@@ -374,16 +371,6 @@ class Sessions:
         return [Heard(tool, version, bool(spoke)) for tool, version, spoke in self._db.all("list_heard", latest=latest)]
 
 
-def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """16 bytes that are the same for every copy of a turn, wherever its tool guarantees the id across sessions."""
-    return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
-
-
-def shared_identity(scope: str, turn_id: str) -> bytes:
-    """The identity of a turn whose id its tool guarantees across sessions (then ``scope`` is the tool)."""
-    return hashlib.blake2b(f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16).digest()
-
-
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
     """Add to the full text what turns say and did, by their rows, which must not be in it yet."""
     parts = []
@@ -393,8 +380,8 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
         words.append((row, segment(text), segment(did)))
         if names := " ".join(identifiers(f"{text}\n{did}"))[:_NAMES_CHARACTERS]:
             parts.append((row, names))
-    database.run("index_turns", texts=_encode(words).decode())
-    database.run("index_turn_parts", texts=_encode(parts).decode())
+    database.run("index_turns", texts=encode(words).decode())
+    database.run("index_turn_parts", texts=encode(parts).decode())
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
@@ -413,7 +400,7 @@ def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
 
 
 def _said(turn: Turn) -> tuple[str, str]:
-    return turn.text, _tools(turn) or ""
+    return turn.text, tools_column(turn) or ""
 
 
 def _said_before(known: Row) -> tuple[str, str]:
@@ -422,57 +409,6 @@ def _said_before(known: Row) -> tuple[str, str]:
 
 def _length(said: tuple[str, str]) -> int:
     return len(said[0]) + len(said[1])
-
-
-def _tools(turn: Turn) -> str | None:
-    if not turn.tool_calls:
-        return None
-    return _encode(kept_calls(turn.tool_calls)).decode()
-
-
-def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Tool calls as rows and exports keep them: name, input, outcome; then action, paths, error, made, where told."""
-    kept: list[list[object]] = []
-    for call in calls:
-        values: list[object] = [
-            call.name,
-            call.input,
-            call.outcome,
-            call.action.value,
-            call.paths,
-            call.error,
-            call.made,
-        ]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
-        while len(values) > 3 and values[-1] == plain[len(values) - 1]:
-            values.pop()
-        kept.append(values)
-    return kept
-
-
-def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """The tool calls of a turn as its row keeps them."""
-    return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
-
-
-def kept_call(
-    name: str, brief: str = "", outcome: str | None = None, action: str = Action.OTHER.value,
-    paths: Sequence[str] = (), error: str | None = None, made: Sequence[str] = (),
-) -> ToolCall:  # fmt: skip
-    """One of them; raises ValueError for an action nobody knows."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
-
-
-def did_of(calls: Sequence[ToolCall]) -> str:
-    """What a turn did, in words for the full text."""
-    return "\n".join(f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls)
-
-
-def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:
-    return (
-        session, seq, turn.id, identity.hex(), turn.speaker.value, turn.trust.value, int(turn.flags), to_ms(turn.time),
-        turn.author, turn.text, _tools(turn),
-    )  # fmt: skip
 
 
 def _stored(row: Row) -> StoredSession:

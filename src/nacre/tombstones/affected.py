@@ -8,7 +8,7 @@ from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.erasure import SessionPlace, TurnPlace
-from nacre.storage.sessions import shared_identity
+from nacre.storage.turn_rows import shared_identity
 from nacre.tombstones.tombstones import Barred
 from nacre.values.memory import Memory
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nacre.extraction.reading.cues import Answers, language_of
+from nacre.extraction.reading.cue_sets import Answers
+from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
 from nacre.extraction.rules.reversal import content_words
 

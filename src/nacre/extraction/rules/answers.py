@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nacre.extraction.reading.cues import Answers, Language, language_of
+from nacre.extraction.reading.cue_sets import Answers
+from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.questions import Asked, asked, is_asking, option_key
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance, is_taken_back, trusted_agent

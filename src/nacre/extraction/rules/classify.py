@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from nacre.extraction.reading.cues import Cue, Language
+from nacre.extraction.reading.cue_sets import Cue
+from nacre.extraction.reading.cues import Language
 from nacre.extraction.reading.meaning import PLAIN, Affinity
 from nacre.values.memory import Kind
 

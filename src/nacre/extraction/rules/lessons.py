@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nacre.extraction.reading.cues import Language, LessonCues, language_named, language_of
+from nacre.extraction.reading.cue_sets import LessonCues
+from nacre.extraction.reading.cues import Language, language_named, language_of
 from nacre.extraction.reading.meaning import Judge
 from nacre.extraction.reading.patterns import Pattern
 from nacre.extraction.reading.reports import without_places

@@ -259,7 +259,7 @@ def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | No
 
     A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
     """
-    from nacre.storage.sessions import turn_identity  # noqa: PLC0415 - whoever asks has loaded it
+    from nacre.storage.turn_rows import turn_identity  # noqa: PLC0415 - whoever asks has loaded it
 
     tool, _, _ = session.partition(":")
     found = sessions.find(session)

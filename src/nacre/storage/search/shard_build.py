@@ -10,8 +10,8 @@ import msgspec
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import ShardTurn
 from nacre.storage.search.word_counts import pack
-from nacre.storage.sessions import did_of, stored_calls
 from nacre.storage.sqlite.database import Database
+from nacre.storage.turn_rows import did_of, stored_calls
 from nacre.text.passages import identifiers, segment
 
 _BATCH = 500

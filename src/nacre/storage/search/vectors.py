@@ -13,23 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.storage.search import quantised
 from nacre.storage.search.full_text import Admission
-from nacre.storage.sqlite.database import Database, Row
-from nacre.storage.sqlite.queries import about_other
+from nacre.storage.search.quantised import Matrix, Outward
+from nacre.storage.search.vector_tables import VectorTables
+from nacre.storage.sqlite.database import Database
 from nacre.storage.sqlite.times import to_ms
 
-Matrix = NDArray[np.float32]
 _NEAREST_BY_BITS = 600
 _WIDENED = 4
 _FARTHEST = 40_000
 """No more passages than this are looked at for turns that a filter lets through."""
-_PORTION = 16_384
 _FEW_TURNS = 5_000
 """So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
 _DROPS = ("drop_embedding_values", "drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors")
@@ -47,35 +46,6 @@ class Near:
 
     row: int
     cosine: float
-
-
-class _Tables:
-    """The tables of the vectors in use, or, ``other``, of those of another model."""
-
-    def __init__(self, database: Database, *, other: bool) -> None:
-        self._database = database
-        self._other = other
-
-    def all(self, name: str, **parameters: Any) -> list[Row]:
-        return self._database.all(self._named(name), **parameters)
-
-    def one(self, name: str, **parameters: Any) -> Row | None:
-        return self._database.one(self._named(name), **parameters)
-
-    def run(self, name: str, **parameters: Any) -> int:
-        return self._database.run(self._named(name), **parameters)
-
-    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        self._database.run_many(self._named(name), rows)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return self._database.transaction()
-
-    def reading(self) -> AbstractContextManager[None]:
-        return self._database.reading()
-
-    def _named(self, name: str) -> str:
-        return about_other(name) if self._other else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +71,7 @@ class Vectors:
 
     def __init__(self, database: Database, since: datetime | None = None, *, other: bool = False) -> None:
         self._in_use = database
-        self._db = _Tables(database, other=other)
+        self._db = VectorTables(database, other=other)
         self._since = to_ms(since)
         self._held: tuple[str | None, str | None] = (None, None)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
@@ -259,7 +229,9 @@ class Vectors:
             return
         if found:
             with self._db.transaction():
-                self._add_passages([digest for digest, _ in found], _from_int8([vector for _, vector in found]))
+                self._add_passages(
+                    [digest for digest, _ in found], quantised.from_int8([vector for _, vector in found])
+                )
 
     def add_turn_passages(
         self, said: Mapping[int, Sequence[bytes]], fresh: Sequence[bytes], vectors: Matrix, *, through: int
@@ -291,7 +263,7 @@ class Vectors:
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
             for memory, vectors in made.items()
-            for ordinal, vector in enumerate(_to_int8(vectors))
+            for ordinal, vector in enumerate(quantised.to_int8(vectors))
         ]
         with self._db.transaction():
             for vectors in made.values():
@@ -309,8 +281,8 @@ class Vectors:
         self._load_bits()
         if not self._bits.size:
             return []
-        distances = _distances(self._bits, _to_bits(_to_int8(query[None, :]))[0])
-        nearest = _Outward(distances)
+        distances = quantised.distances(self._bits, quantised.to_bits(quantised.to_int8(query[None, :]))[0])
+        nearest = Outward(distances)
         if admitted is None:
             return self._rank(query, nearest.next(_NEAREST_BY_BITS), None)[:limit]
         found: list[Near] = []
@@ -325,7 +297,7 @@ class Vectors:
         found = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
         best: dict[int, float] = {}
         if found:
-            cosines = _cosines(query, [vector for _, vector in found])
+            cosines = quantised.cosines(query, [vector for _, vector in found])
             for (turn, _), cosine in zip(found, cosines, strict=True):
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
@@ -373,12 +345,12 @@ class Vectors:
 
     def _add_passages(self, digests: Sequence[bytes], vectors: Matrix) -> dict[bytes, int]:
         first = int((self._db.one("next_passage") or (1,))[0])
-        packed = _to_int8(vectors)
+        packed = quantised.to_int8(vectors)
         rows: list[dict[str, object]] = [
             {"row": first + at, "hash": digest, "vector": packed[at].tobytes()} for at, digest in enumerate(digests)
         ]
         self._db.run_many("insert_passage", rows)
-        self._db.run("insert_bits", first=first, count=len(rows), bits=_to_bits(packed).tobytes())
+        self._db.run("insert_bits", first=first, count=len(rows), bits=quantised.to_bits(packed).tobytes())
         return {digest: first + at for at, digest in enumerate(digests)}
 
     def _rank(self, query: Matrix, rows: list[int], admitted: Admission | None) -> list[Near]:
@@ -386,7 +358,9 @@ class Vectors:
         found = self._db.all("find_vectors", rows=encoded)
         if not found:
             return []
-        cosines = dict(zip((row for row, _ in found), _cosines(query, [vector for _, vector in found]), strict=True))
+        cosines = dict(
+            zip((row for row, _ in found), quantised.cosines(query, [vector for _, vector in found]), strict=True)
+        )
         best: dict[int, float] = {}
         said = self._db.all("find_turns_of_passages", rows=encoded)
         among = admitted.among({turn for _, turn in said}) if admitted else None
@@ -414,7 +388,7 @@ class Vectors:
         found = self._db.all("list_memory_vectors")
         owners = np.array([memory for memory, _ in found], np.int64)
         self._memories, self._first_pieces = np.unique(owners, return_index=True)
-        self._pieces = _from_int8([vector for _, vector in found]) if found else np.empty((0, 0), np.float32)
+        self._pieces = quantised.from_int8([vector for _, vector in found]) if found else np.empty((0, 0), np.float32)
         self._edition = edition
 
     def _count_of(self, key: str) -> int:
@@ -466,63 +440,6 @@ class VectorsOf:
         return self._vectors.model() == self.name
 
 
-class _Outward:
-    """Walks through passages from the nearest to the farthest, in rings of equal distance."""
-
-    def __init__(self, distances: NDArray[np.uint16]) -> None:
-        self._distances = distances
-        self._within = np.cumsum(np.bincount(distances))
-        self._next = 0
-
-    def next(self, count: int) -> list[int]:
-        """At least so many passages more, where there are any: all of the same distance come together."""
-        if self._next >= len(self._within):
-            return []
-        before = int(self._within[self._next - 1]) if self._next else 0
-        last = int(np.searchsorted(self._within, before + count))
-        ring = (self._distances >= self._next) & (self._distances <= last)
-        self._next = last + 1
-        rows: list[int] = (np.flatnonzero(ring) + 1).tolist()
-        return rows
-
-
-def _distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """In how many bits each passage differs; ``bits`` has a row for each 64 of them."""
-    count = bits.shape[1]
-    found = np.zeros(count, np.uint16)
-    differs, ones = np.empty(_PORTION, np.uint64), np.empty(_PORTION, np.uint8)
-    for start in range(0, count, _PORTION):
-        part = found[start : start + _PORTION]
-        for own, other in zip(bits[:, start : start + _PORTION], wanted, strict=True):
-            np.bitwise_xor(own, other, out=differs[: len(part)])
-            np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
-            np.add(part, ones[: len(part)], out=part)
-    return found
-
-
 def _sorted(cosines: Mapping[int, float]) -> list[Near]:
     near = (Near(row, cosine) for row, cosine in cosines.items())
     return sorted(near, key=lambda item: (-item.cosine, item.row))
-
-
-def _to_int8(vectors: Matrix) -> NDArray[np.int8]:
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(np.int8)
-    return packed
-
-
-def _from_int8(blobs: Sequence[bytes]) -> Matrix:
-    vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
-    unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return unit
-
-
-def _cosines(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
-    cosines: Matrix = _from_int8(blobs) @ query
-    return cosines
-
-
-def _to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
-    packed = np.packbits(vectors > 0, axis=1)
-    words = -(-packed.shape[1] // 8)  # whole words, whatever the size of the vectors
-    return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)
