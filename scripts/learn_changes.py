@@ -113,8 +113,8 @@ def learn_weights(found: list[Case]) -> None:
             pair = pair_of(old, new, cosine)
             if new.kind is Kind.TODO or judge._excludes(pair, old.kind, new.kind):
                 continue
-            value, reason = judge.told(pair, LIMITS)
-            signs = change.signs(pair, by_words=bool(reason), other_value=bool(value))
+            stated = judge.stated_change(pair, LIMITS)
+            signs = change.signs(pair, by_words=bool(stated.reason), other_value=bool(stated.value))
             rows.append([signs[sign] for sign in SIGNS[name]])
             wanted.append(sort == "change")
             counted.append(WEIGHTS[sort])

@@ -25,7 +25,7 @@ from benchmarks.running import FILE, progress_shown, workspace
 from nacre.cli.command import command
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.dedup.contradiction import Outcome
+from nacre.dedup.contradiction import Resolution
 from nacre.embed.onnx import load_minilm
 from nacre.errors import ModelRefused
 from nacre.spending.models import model_for
@@ -148,7 +148,7 @@ def _row(one: PhrasingResult) -> list[str]:
     return [one.phrasing, *map(str, (*marked, *asked))]
 
 
-_TOLD = {Outcome.SUPERSEDED: "ended", Outcome.PENDING: "asked about", Outcome.COEXIST: "both stay"}
+_TOLD = {Resolution.SUPERSEDED: "ended", Resolution.PENDING: "asked about", Resolution.COEXIST: "both stay"}
 
 
 def _render_claims(paper: Paper, result: ClaimResult) -> None:

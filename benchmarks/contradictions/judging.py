@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 import msgspec
 
 from nacre.dedup.claims import ClaimAnswer, are_one_attribute, attribute_name, claim_of, claim_prompt, entity_name
-from nacre.dedup.contradiction import Bearing, JudgeAnswer, Judgement, Outcome, judge_prompt, judgements, resolve
+from nacre.dedup.contradiction import Bearing, JudgeAnswer, Judgement, Resolution, judge_prompt, judgements, resolve
 from nacre.dedup.judge import Relation
 from nacre.dedup.judge import judge as judge_by_rules
 from nacre.embed.calibration import calibration_of
@@ -38,7 +38,7 @@ _ALIKE = (
     frozenset("is lasts retains keeps stores_for kept_for has requires needs minimum_is".split()),
 )  # fmt: skip
 _BEARINGS = {Relation.SUPERSEDES: Bearing.SUPERSEDES, Relation.DOUBTS: Bearing.CONTRADICTS}
-_OUTCOMES = {Relation.SUPERSEDES: Outcome.SUPERSEDED, Relation.DOUBTS: Outcome.PENDING}
+_OUTCOMES = {Relation.SUPERSEDES: Resolution.SUPERSEDED, Relation.DOUBTS: Resolution.PENDING}
 
 
 class Gold(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class Judged:
     relation: Bearing
     confidence: float | None
     explanation: str
-    outcome: Outcome
+    outcome: Resolution
     score: float | None
     problem: str | None
 
@@ -155,7 +155,7 @@ class PairResult:
     id: str
     why: str
     wanted: Bearing
-    expected: Outcome
+    expected: Resolution
     judged: tuple[Judged, ...]
 
 
@@ -230,7 +230,7 @@ def measure_judge(data: PairData, model: LanguageModel | None, notify: OnProgres
     return JudgeResult(len(cases), tuple(_judges(column, cases) for column in columns), tuple(cases))
 
 
-def _by_rules(case: PairCase, expected: Outcome) -> Judged:
+def _by_rules(case: PairCase, expected: Resolution) -> Judged:
     earlier, later = _sides(case)
     verdict = judge_by_rules(earlier, later, None, calibration_of(None))
     relation = verdict.relation
@@ -239,17 +239,17 @@ def _by_rules(case: PairCase, expected: Outcome) -> Judged:
         relation = Relation.DOUBTS
     is_apart = relation is Relation.UNRELATED
     bearing = Bearing.UNRELATED if is_apart else _BEARINGS.get(relation, Bearing.COEXISTS)
-    outcome = _OUTCOMES.get(relation, Outcome.COEXIST)
+    outcome = _OUTCOMES.get(relation, Resolution.COEXIST)
     return Judged("rules", bearing, None, verdict.reason, outcome, None, _PROBLEMS.get((expected, outcome)))
 
 
-def _by_model(case: PairCase, model: LanguageModel, expected: Outcome) -> Judged:
+def _by_model(case: PairCase, model: LanguageModel, expected: Resolution) -> Judged:
     earlier, later = _sides(case)
     try:
         answer = ask(model, judge_prompt(later, [earlier], schema_of(JudgeAnswer)), JudgeAnswer)
         one = judgements(answer, 1)[0]
     except AnswerUnusable:
-        none = Bearing.UNRELATED, -1.0, "", Outcome.COEXIST, 0.0, "no answer of use"
+        none = Bearing.UNRELATED, -1.0, "", Resolution.COEXIST, 0.0, "no answer of use"
         return Judged(model.name, *none)
     outcome = resolve(earlier, later, one)
     least, most = case.confidence
@@ -270,19 +270,19 @@ def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
         column[0].judge,
         sum(one.relation is case.wanted for one, case in pairs),
         sum(one.outcome is case.expected for one, case in pairs),
-        sum(one.outcome is Outcome.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES for one, case in pairs),
+        sum(one.outcome is Resolution.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES for one, case in pairs),
         round(sum(scores) / len(scores), 4) if scores else None,
         sum(score >= PASS for score in scores) if scores else None,
     )
 
 
 _PROBLEMS = {
-    (Outcome.SUPERSEDED, Outcome.PENDING): "a person is asked although it is plain",
-    (Outcome.SUPERSEDED, Outcome.COEXIST): "both stay, although the later one takes the place of the earlier one",
-    (Outcome.PENDING, Outcome.SUPERSEDED): "the earlier one is ended, and nobody is asked",
-    (Outcome.PENDING, Outcome.COEXIST): "both stay, and nobody is asked which of them holds",
-    (Outcome.COEXIST, Outcome.SUPERSEDED): "the earlier one is ended, although it holds",
-    (Outcome.COEXIST, Outcome.PENDING): "a person is asked although both hold",
+    (Resolution.SUPERSEDED, Resolution.PENDING): "a person is asked although it is plain",
+    (Resolution.SUPERSEDED, Resolution.COEXIST): "both stay, although the later one takes the place of the earlier one",
+    (Resolution.PENDING, Resolution.SUPERSEDED): "the earlier one is ended, and nobody is asked",
+    (Resolution.PENDING, Resolution.COEXIST): "both stay, and nobody is asked which of them holds",
+    (Resolution.COEXIST, Resolution.SUPERSEDED): "the earlier one is ended, although it holds",
+    (Resolution.COEXIST, Resolution.PENDING): "a person is asked although both hold",
 }
 """What goes wrong, by the outcome that is right and the one that came."""
 

@@ -56,7 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
         [],
         "hosts to which texts may go for their vectors; nacre embed switch asks first",
     ),
-    Setting("embedding.query_seconds", float, 2.0, "so long a recall waits for a question's vector"),
+    Setting("embedding.query_seconds", float, 2.0, "maximum wait for the query embedding, in seconds"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
         "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"

@@ -38,7 +38,7 @@ from nacre.sync.sync import State, Synced, last_sync, long_failing, sync
 from nacre.tombstones.tombstones import heed_ledger
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
-from nacre.vault.merge_notes import Outcome
+from nacre.vault.merge_notes import MergeOutcome
 from tests.app.conftest import Clock, World
 from tests.processes import Processes
 
@@ -187,7 +187,7 @@ def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -
     done = converge(one, other)
     found = one.do(get, "Bridge")
     assert (found.importance, found.content) == (9, "The bridge opens at nine. Its keeper is Osk.")
-    assert [note.outcome for note in done[1].notes] == [Outcome.MERGED]
+    assert [note.outcome for note in done[1].notes] == [MergeOutcome.MERGED]
     assert (done[1].sent, done[1].received) == (1, 1)
 
 
@@ -197,7 +197,7 @@ def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine
     other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
     done = converge(one, other)
     (note,) = done[1].notes
-    assert note.outcome is Outcome.KEPT_TWICE
+    assert note.outcome is MergeOutcome.KEPT_TWICE
     assert {"The bridge opens at seven. Its keeper is Osk.", "The bridge opens at nine. Its keeper is Osk."} < set(
         one.active()
     )
@@ -221,7 +221,7 @@ def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Mac
     one.do(retire, ["Bridge"], "torn down")
     other.do(edit, "Bridge", content="The bridge is closed.")
     done = converge(one, other)
-    assert [note.outcome for note in done[1].notes] == [Outcome.STAYS_RETIRED]
+    assert [note.outcome for note in done[1].notes] == [MergeOutcome.STAYS_RETIRED]
     found = other.do(get, "Bridge")
     assert found.retired
     assert (found.content, found.retired.reason) == ("The bridge is closed.", "torn down")
@@ -237,7 +237,7 @@ def test_deleted_by_a_plain_git_and_edited_by_nacre(pair: tuple[Machine, Machine
     git(clone, "push", "--quiet")
     other.do(edit, "Bridge", content="The bridge is closed.")
     done = converge(other, one)
-    assert [note.outcome for note in done[0].notes] == [Outcome.KEPT_EDITED]
+    assert [note.outcome for note in done[0].notes] == [MergeOutcome.KEPT_EDITED]
     assert one.active() == ["The bridge is closed."]
     assert one.do(get, "Yard").retired
 
@@ -342,7 +342,7 @@ def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
     (other.vault / ".obsidian").mkdir()
     (other.vault / ".obsidian/app.json").write_text("{}\n")
     done = converge(one, other)
-    assert [note.outcome for note in done[1].notes] == [Outcome.KEPT_BESIDE]
+    assert [note.outcome for note in done[1].notes] == [MergeOutcome.KEPT_BESIDE]
     kept = {path.read_bytes() for path in one.vault.glob("tide.png*")}
     assert kept == {b"\x89PNG\0one", b"\x89PNG\0two"}
     assert (one.vault / ".obsidian/app.json").exists()

@@ -502,7 +502,7 @@ def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path
 def test_nothing_is_written_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     for named in ([], ["--host", "codex"], ["--uninstall"]):
         error = nacre("init", *named, "--json", code=2).error
-        assert "nobody can be asked" in error["message"]
+        assert "not interactive" in error["message"]
     assert tree(user_home) == prior
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong, UnexpectedService
 from nacre.llm.answers import ask
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.providers import Provider
 from nacre.llm.retry import RetryingModel
 from nacre.llm.wires.connection import body_of
@@ -96,7 +96,7 @@ def test_what_goes_wrong_is_named_with_its_remedy(
 
 
 def test_an_answer_of_another_shape_says_what_answered_there() -> None:
-    asked = Asked(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
+    asked = CallTarget(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
     for body, kind, told in [
         (b'{"error": {"code": 402, "message": "pay first"}}', ModelRefused, "no credit left for fake:m"),
         (b'{"error": {"message": "upstream is away"}}', ModelUnavailable, "upstream is away"),

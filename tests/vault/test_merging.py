@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nacre.values.memory import Kind, Link, Memory, Retirement
 from nacre.vault.document import parse, render
 from nacre.vault.layout import folder_of
-from nacre.vault.merge_notes import Outcome
+from nacre.vault.merge_notes import MergeOutcome
 from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ def read(tree: dict[str, bytes]) -> list[Memory]:
     ]
 
 
-def outcomes(result: MergedVault) -> list[Outcome]:
+def outcomes(result: MergedVault) -> list[MergeOutcome]:
     return [note.outcome for note in result.notes]
 
 
@@ -68,7 +68,7 @@ def test_each_side_changes_another_field_and_both_hold() -> None:
     found = the_only(result)
     assert (found.importance, found.subject, found.tags) == (9, "The swing bridge", ("water",))
     assert found.updated == BEGIN + timedelta(hours=2)
-    assert outcomes(result) == [Outcome.MERGED]
+    assert outcomes(result) == [MergeOutcome.MERGED]
 
 
 def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_whole_seconds() -> None:
@@ -145,7 +145,7 @@ def test_one_sentence_changed_on_both_sides_is_kept_twice_and_linked() -> None:
     assert second.tags == ("water",)
     (note,) = result.notes
     assert (note.outcome, note.path, note.other) == (
-        Outcome.KEPT_TWICE, "projects/harbour/fact/bridge.md", "projects/harbour/fact/bridge-2.md",
+        MergeOutcome.KEPT_TWICE, "projects/harbour/fact/bridge.md", "projects/harbour/fact/bridge-2.md",
     )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def test_what_is_retired_on_one_side_and_edited_on_the_other_stays_retired_with_
     found = the_only(result)
     assert found.retired
     assert (found.retired.reason, found.content) == ("it was torn down", "It is closed.")
-    assert outcomes(result) == [Outcome.STAYS_RETIRED]
+    assert outcomes(result) == [MergeOutcome.STAYS_RETIRED]
 
 
 def test_the_earlier_of_two_retirements_counts() -> None:
@@ -197,14 +197,14 @@ def test_what_one_side_deleted_is_gone_unless_the_other_edited_it() -> None:
     assert merged(files(one), {}, files(one)).files == {}
     result = merged(files(one), {}, files(later(one, content="It is closed.\n")))
     assert the_only(result).content == "It is closed."
-    assert outcomes(result) == [Outcome.KEPT_EDITED]
+    assert outcomes(result) == [MergeOutcome.KEPT_EDITED]
 
 
 def test_two_memories_that_want_one_path_both_stay() -> None:
     result = merged({}, files(memory(BRIDGE)), files(memory(HOUSE, "Of another town.\n")))
     assert sorted(result.files) == ["projects/harbour/fact/bridge-2.md", "projects/harbour/fact/bridge.md"]
     assert {found.id for found in read(result.files)} == {BRIDGE, HOUSE}
-    assert outcomes(result) == [Outcome.RENAMED]
+    assert outcomes(result) == [MergeOutcome.RENAMED]
 
 
 def test_names_that_differ_only_in_case_are_one_path() -> None:
@@ -243,7 +243,7 @@ def test_one_id_at_two_paths_becomes_two_memories() -> None:
     copy = files(one) | files(replace(one, project="town"))
     result = merged(files(one), files(one), copy)
     assert len({found.id for found in read(result.files)}) == 2
-    assert outcomes(result) == [Outcome.COPY_KEPT]
+    assert outcomes(result) == [MergeOutcome.COPY_KEPT]
 
 
 def test_comments_and_unknown_keys_of_both_sides_survive() -> None:
@@ -266,7 +266,7 @@ def test_a_version_that_cannot_be_read_lies_beside_the_one_that_can() -> None:
         result = merged(base, {path: unreadable}, files(later(memory(), content="It is closed.\n")))
         assert the_only(result).content == "It is closed."
         assert unreadable in result.files.values()
-        assert outcomes(result) == [Outcome.KEPT_BESIDE]
+        assert outcomes(result) == [MergeOutcome.KEPT_BESIDE]
 
 
 def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
@@ -303,7 +303,7 @@ def test_other_files_merge_as_text_or_lie_beside_each_other() -> None:
     assert result.files["profile.md"] == b"Always ask twice.\n\nNever shout.\n\nPrefer tea.\n"
     assert sorted(result.files.values()).count(b"\x89\0two") == 1
     assert sorted(result.files.values()).count(b"\x89\0three") == 1
-    assert [note.path for note in result.notes if note.outcome is Outcome.KEPT_BESIDE] == ["tide.png"]
+    assert [note.path for note in result.notes if note.outcome is MergeOutcome.KEPT_BESIDE] == ["tide.png"]
 
 
 def test_ledgers_are_united_in_the_order_of_their_operations() -> None:

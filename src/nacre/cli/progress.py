@@ -35,7 +35,7 @@ _STAGES = {
     "redacting": "Redacting",
     "scanning": "Scanning",
     "exporting": "Writing the export",
-    "importing": "Taking it in",
+    "importing": "Importing",
     "backup": "Backing up",
     "restoring": "Restoring",
     "claims": "Telling claims, Ctrl-C is fine",

@@ -121,7 +121,7 @@ class Run:
     def confirm(self, question: str, *, yes: bool = False, refusal: str = "") -> None:
         """Ask on a terminal, unless it is answered by ``yes``.
 
-        Raises Abort when the answer is no, UsageError with the refusal, if there is one, where nobody can be asked.
+        Raises Abort when the answer is no, UsageError with the refusal, if there is one, where it is not interactive.
         """
         if yes:
             return

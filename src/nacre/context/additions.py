@@ -14,7 +14,7 @@ from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, P
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Recipient:
     """For whom something is added."""
 
     home: Home
@@ -40,4 +40,4 @@ class Addition:
 
     part: Part
     moments: frozenset[Moment]
-    find: Callable[[Asked], Added]
+    find: Callable[[Recipient], Added]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nacre.context import nudges, signals
-from nacre.context.additions import Added, Addition, Asked
+from nacre.context.additions import Added, Addition, Recipient
 from nacre.context.frame import line_of, quoted
 from nacre.context.handoff import delivery
 from nacre.context.session_state import just_ended
@@ -21,7 +21,7 @@ _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
 _SESSION_CHARACTERS = 80
 
 
-def _handed_over(asked: Asked) -> Added:
+def _handed_over(asked: Recipient) -> Added:
     """What the last sessions handed over to this one, each to one session alone; late where it comes with a prompt."""
     context, request, state = asked.home, asked.request, asked.state
     is_start = request.moment is Moment.START
@@ -55,7 +55,7 @@ def _handoff(memory: Memory) -> ContextItem:
     return ContextItem(Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=why)
 
 
-def _heard(asked: Asked) -> Added:
+def _heard(asked: Recipient) -> Added:
     """What other sessions stored just now that matters here; a session listens from its first context on."""
     context, request = asked.home, asked.request
     if not request.session:
@@ -69,7 +69,7 @@ def _heard(asked: Asked) -> Added:
     return Added(tuple(map(_signal, told)), state=after)
 
 
-def _noted(asked: Asked, session: str) -> SessionState:
+def _noted(asked: Recipient, session: str) -> SessionState:
     """The state with who the session is and where, and which ones it goes on from, where it begins."""
     now, folder, state = _now_ms(asked), asked.request.folder or "", asked.state
     after = state.after
@@ -84,7 +84,7 @@ def _signal(memory: Memory) -> ContextItem:
     return ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
 
 
-def _reminded(asked: Asked) -> Added:
+def _reminded(asked: Recipient) -> Added:
     """A reminder that something may be worth storing."""
     state = nudges.counted(asked.home, asked.state, asked.request.session, asked.project)
     if not nudges.is_due(state):
@@ -94,7 +94,7 @@ def _reminded(asked: Asked) -> Added:
     return Added((item,), state=nudges.nudged(state))
 
 
-def _now_ms(asked: Asked) -> int:
+def _now_ms(asked: Recipient) -> int:
     return int(asked.home.clock().timestamp() * 1000)
 
 

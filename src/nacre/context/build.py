@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.context.additions import Asked
+from nacre.context.additions import Recipient
 from nacre.context.additions_due import ADDITIONS
 from nacre.context.draft import ELSEWHERE, OVER_BUDGET, Draft
 from nacre.context.frame import frame_tokens
@@ -129,7 +129,7 @@ def _add(draft: Draft, moment: Moment) -> None:
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
-        added = addition.find(Asked(draft.home, draft.request, draft.state, draft.project))
+        added = addition.find(Recipient(draft.home, draft.request, draft.state, draft.project))
         draft.left_out += added.left_out
         too_much = [item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))]
         for item in too_much:

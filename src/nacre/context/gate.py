@@ -51,31 +51,31 @@ _MAY_BE_SECRET = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptQuery:
     """What is looked for with a prompt; nothing where ``query`` is empty, and ``why`` says why."""
 
     query: str = ""
     why: str = ""
 
 
-def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> Asked:
+def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> PromptQuery:
     """What a prompt asks for; ``before`` is what was looked for last in its session, ``heard`` are its last prompts.
 
     Commands of the host ask for nothing; what was pasted (fences, traces, diffs) is not what the person said. A short
     prompt that points back is looked for together with the one before.
     """
     if _COMMAND.match(prompt):
-        return Asked(why="a command of the host")
+        return PromptQuery(why="a command of the host")
     said = prose(prompt)
     if not said:
-        return Asked(why="nothing but pasted text" if prompt.strip() else "empty")
+        return PromptQuery(why="nothing but pasted text" if prompt.strip() else "empty")
     if is_trivial(said):
-        return Asked(why="nothing in it to look for")
+        return PromptQuery(why="nothing in it to look for")
     if heard and len(said.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(said):
         said = f"{said}\n{heard[-1]}"
     if before and _is_same(said, before):
-        return Asked(why="asked just now")
-    return Asked(said)
+        return PromptQuery(why="asked just now")
+    return PromptQuery(said)
 
 
 def prose(prompt: str) -> str:

@@ -21,7 +21,7 @@ from nacre.operation import Face, Operation
 from nacre.sync.follow_up import warnings_of
 
 MOST_SECONDS = 600.0
-"""So long nobody waits."""
+"""Longest a caller may wait, in seconds."""
 
 _SLOW_SECONDS = 2.0
 _MOST_LONG = 2
@@ -39,7 +39,7 @@ class Waiting(Protocol):
         ...
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True):
     operation: str
     request: msgspec.Raw = msgspec.Raw(b"{}")
     protocol: int = 0
@@ -103,7 +103,7 @@ class Answering:
 
     def _result(self, line: bytes, caller: Waiting) -> bytes:
         try:
-            asked = msgspec.json.decode(line, type=_Asked)
+            asked = msgspec.json.decode(line, type=_Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
         if asked.operation in self._own:
@@ -139,7 +139,7 @@ class Answering:
             yield held.enter_context(self._homes.lent(until - time.monotonic()))
 
     def _run(
-        self, entry: Operation, home: Home, asked: _Asked, caller: Waiting, until: float
+        self, entry: Operation, home: Home, asked: _Call, caller: Waiting, until: float
     ) -> bytes:  # fmt: skip
         if asked.settings is not None and asked.settings != home.settings.mark:
             raise OtherSettings

@@ -40,7 +40,7 @@ class Bearing(StrEnum):
     UNRELATED = "unrelated"
 
 
-class Outcome(StrEnum):
+class Resolution(StrEnum):
     """What becomes of two memories: the earlier one is superseded, a person has to say, both hold."""
 
     SUPERSEDED = "superseded"
@@ -160,7 +160,7 @@ def _is_said(quote: str, memory: Memory) -> bool:
     return True
 
 
-def resolve(earlier: Memory, later: Memory, judged: Judgement, sure: float = AUTO_SUPERSEDE) -> Outcome:
+def resolve(earlier: Memory, later: Memory, judged: Judgement, sure: float = AUTO_SUPERSEDE) -> Resolution:
     """What becomes of two memories that were judged (seed facts 1.3), by the order in which they were said.
 
     What happened stays true. What is sure supersedes a fact or a preference of no greater importance; what a decision
@@ -168,14 +168,14 @@ def resolve(earlier: Memory, later: Memory, judged: Judgement, sure: float = AUT
     than the owner, and where the later one speaks of an earlier time.
     """
     if earlier.kind is Kind.EVENT or judged.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
-        return Outcome.COEXIST
+        return Resolution.COEXIST
     is_blocked = later.importance < earlier.importance
     is_sure = judged.bearing is Bearing.SUPERSEDES and judged.confidence > sure
     if is_sure and not is_blocked and earlier.kind in _REPLACEABLE:
-        return Outcome.PENDING if _needs_a_person(earlier, later) else Outcome.SUPERSEDED
+        return Resolution.PENDING if _needs_a_person(earlier, later) else Resolution.SUPERSEDED
     if judged.bearing is Bearing.CONTRADICTS or judged.confidence <= UNSURE:
-        return Outcome.PENDING
-    return Outcome.PENDING if is_blocked or earlier.kind in _SETTLED else Outcome.COEXIST
+        return Resolution.PENDING
+    return Resolution.PENDING if is_blocked or earlier.kind in _SETTLED else Resolution.COEXIST
 
 
 def _needs_a_person(earlier: Memory, later: Memory) -> bool:

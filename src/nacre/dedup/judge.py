@@ -145,14 +145,14 @@ def _change(pair: Pair, kind: Kind, later: Kind, limits: Calibration, likeness: 
         return Verdict(Relation.SUPERSEDES, reason) if reason else None
     if not said and (kind is Kind.LESSON or later is Kind.EVENT):
         return None
-    value, reason = told(pair, limits)
-    odds = log_odds(pair, signs(pair, by_words=bool(reason), other_value=bool(value)))
-    if odds < LIKELY or (not reason and likeness in (Relation.SAME, Relation.FULLER)):
+    change = stated_change(pair, limits)
+    odds = log_odds(pair, signs(pair, by_words=bool(change.reason), other_value=bool(change.value)))
+    if odds < LIKELY or (not change.reason and likeness in (Relation.SAME, Relation.FULLER)):
         return None
-    is_announced = bool(reason or pair.new.turns or pair.new.phrases)
+    is_announced = bool(change.reason or pair.new.turns or pair.new.phrases)
     if not is_announced and pair.old.words <= pair.shared:
         return None
-    reason = reason or value or pair.other_amount() or pair.other_kind_of_thing or pair.other_name
+    reason = change.reason or change.value or pair.other_amount() or pair.other_kind_of_thing or pair.other_name
     is_told = bool(said) and (
         bool(pair.telling - pair.new.gone) or pair.likeness >= NEARLY_ALL or _is_plain_exchange(pair)
     )
@@ -166,11 +166,19 @@ def _is_plain_exchange(pair: Pair) -> bool:
     return pair.new.is_exchange and not pair.has_own_topic and bool(pair.new.gone & pair.old.names)
 
 
-def told(pair: Pair, limits: Calibration) -> tuple[str | None, str | None]:
-    """The value that differs, and what the words say of the change; either may be missing."""
+@dataclass(frozen=True, slots=True)
+class StatedChange:
+    """What two statements say of a change: the ``value`` that differs, and what the words say of it as ``reason``."""
+
+    value: str | None
+    reason: str | None
+
+
+def stated_change(pair: Pair, limits: Calibration) -> StatedChange:
+    """What a later statement changes of an earlier one."""
     value = _changed_value(pair, limits)
     reason = _names_what_went(pair) or (value or _denied(pair) if len(pair.contrasts) <= 1 else None)
-    return value, reason
+    return StatedChange(value, reason)
 
 
 def _denied(pair: Pair) -> str | None:

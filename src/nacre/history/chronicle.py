@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nacre.git.repository import PastCommit
-from nacre.history.commit_message import BEGINNING, Told, read_message
+from nacre.history.commit_message import BEGINNING, RecordedOperation, read_message
 from nacre.home.home import Home
 from nacre.text.passages import one_line, shorten
 from nacre.values.operation import FOREIGN, Operation
@@ -43,7 +43,7 @@ def catch_up(home: Home) -> None:
             home.journal.set_git_state("read", part[-1].id)
 
 
-def _told(home: Home, commit: PastCommit) -> list[Told]:
+def _told(home: Home, commit: PastCommit) -> list[RecordedOperation]:
     """The operations of a commit; one that somebody else made is one, unless it only merges what is told already."""
     message = home.redactor.clean(commit.message)
     found = read_message(message, commit.id)
@@ -52,14 +52,14 @@ def _told(home: Home, commit: PastCommit) -> list[Told]:
     if commit.is_merge and not set(home.repository.changed_by_merge(commit.id)) - {LEDGER}:
         return []
     title = shorten(one_line(message.partition("\n")[0]), 120)
-    return [Told(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
+    return [RecordedOperation(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
 
 
-def _is_known(home: Home, told: Told) -> bool:
+def _is_known(home: Home, told: RecordedOperation) -> bool:
     return home.journal.find(told.operation.id) is not None
 
 
-def _record(home: Home, commit: PastCommit, told: Told, memories: dict[str, str]) -> None:
+def _record(home: Home, commit: PastCommit, told: RecordedOperation, memories: dict[str, str]) -> None:
     if _is_known(home, told):
         home.journal.committed(told.operation.id, commit.id)
         return
@@ -67,11 +67,11 @@ def _record(home: Home, commit: PastCommit, told: Told, memories: dict[str, str]
     home.journal.add_past(told.operation, touched)
 
 
-def _paths(commit: PastCommit, told: Told) -> Iterable[str]:
+def _paths(commit: PastCommit, told: RecordedOperation) -> Iterable[str]:
     return (path for path in (commit.paths if told.paths is None else told.paths) if path != LEDGER)
 
 
-def _memories(home: Home, told: Sequence[tuple[PastCommit, Told]]) -> dict[str, str]:
+def _memories(home: Home, told: Sequence[tuple[PastCommit, RecordedOperation]]) -> dict[str, str]:
     """``<commit>:<path>`` → the id of the memory in it; that of its former version where the file is gone."""
     wanted = [(commit, path) for commit, one in told for path in _paths(commit, one) if is_memory_file(path)]
     names = [f"{commit.id}:{path}" for commit, path in wanted]

@@ -41,7 +41,7 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordedOperation:
     """An operation as a message tells it; ``paths`` is ``None`` when all that the commit changed is its own."""
 
     operation: Operation
@@ -70,7 +70,7 @@ def write_message(told: Sequence[tuple[Operation, Sequence[str]]], clean: Clean)
     return "\n".join([*lines, "", *(f"{_TRAILER}: {operation.id}" for operation, _ in told)]) + "\n"
 
 
-def read_message(message: str, commit: str) -> list[Told]:
+def read_message(message: str, commit: str) -> list[RecordedOperation]:
     """The operations that a message tells; empty for a commit that nacre did not make."""
     ids = _TRAILERS.findall(message)
     items: list[list[str]] = []
@@ -83,13 +83,15 @@ def read_message(message: str, commit: str) -> list[Told]:
     return [_told(op, item, commit, is_alone=len(ids) == 1) for op, item in zip(ids, items, strict=False)]
 
 
-def _told(op: str, item: Sequence[str], commit: str, *, is_alone: bool) -> Told:
+def _told(op: str, item: Sequence[str], commit: str, *, is_alone: bool) -> RecordedOperation:
     match = _ITEM.match(item[0]) if item else None
     action, subject = match.groups() if match else ("commit", "")
     facts = [line.partition(": ") for line in item[1:]]
     why = next((value for name, _, value in facts if name == "why"), None)
     paths = tuple(value for name, _, value in facts if name == "path")
-    return Told(Operation(op, time_of(op), action, subject or None, why, commit), None if is_alone else paths)
+    return RecordedOperation(
+        Operation(op, time_of(op), action, subject or None, why, commit), None if is_alone else paths
+    )
 
 
 def time_of(op: str) -> datetime:

@@ -85,7 +85,7 @@ class Arguments(NamedTuple):
     event: str
 
 
-class Outcome(NamedTuple):
+class HookAnswer(NamedTuple):
     """How a call was answered: by the ``daemon``, ``alone``, ``apart`` (not at all), or not: ``failed``, ``late``."""
 
     how: str
@@ -127,7 +127,7 @@ class _Run:
         self.is_heard = threading.Event()
         """The host has handed over what it had to say, and ``call`` is that."""
         self.was_away = False
-        self.outcomes: SimpleQueue[Outcome | None] = SimpleQueue()
+        self.outcomes: SimpleQueue[HookAnswer | None] = SimpleQueue()
         """What the daemon and the process itself come to; ``None`` for who has no answer."""
         self.ended: SimpleQueue[None] = SimpleQueue()
         self.how, self.characters = "late", 0
@@ -141,7 +141,7 @@ class _Run:
 
     def answer(self) -> None:
         """Tell the host what there is, and end in time."""
-        outcome = Outcome("apart", {})
+        outcome = HookAnswer("apart", {})
         if not self.is_own and self._is_known():
             self._begin(self._ask_daemon)
             outcome = self._first()
@@ -160,7 +160,7 @@ class _Run:
     def _is_known(self) -> bool:
         return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
 
-    def _first(self) -> Outcome:
+    def _first(self) -> HookAnswer:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
         patience, at_work, is_looking = self.patience, 1, False
         while True:
@@ -168,7 +168,7 @@ class _Run:
                 outcome = self.outcomes.get(timeout=min(patience, self._left(2 * _SPARED_SECONDS)))
             except Empty:
                 if is_looking:
-                    return Outcome("late", {})
+                    return HookAnswer("late", {})
             else:
                 at_work -= 1
                 if outcome:
@@ -177,9 +177,9 @@ class _Run:
                 patience, at_work, is_looking = self._left(), at_work + 1, True
                 self._begin(self._look_alone)
             elif not at_work:
-                return Outcome("failed", {})
+                return HookAnswer("failed", {})
 
-    def _begin(self, work: Callable[[], Outcome | None]) -> None:
+    def _begin(self, work: Callable[[], HookAnswer | None]) -> None:
         """Have a thread come to an answer, or to none."""
 
         def guarded() -> None:
@@ -193,38 +193,38 @@ class _Run:
     def _left(self, spared: float = 0.0) -> float:
         return max(0.0, self.until - spared - time.monotonic())
 
-    def _ask_daemon(self) -> Outcome | None:
+    def _ask_daemon(self) -> HookAnswer | None:
         """The daemon's answer. What is to be done later is noted before anything else."""
         self.is_there = os.path.isdir(self.home)
         given = _read_input()
         call = {"host": self.host, "event": self.name, **self.shape.read(given)}
         call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
         if call["is_apart"]:
-            return Outcome("apart", {})
+            return HookAnswer("apart", {})
         self.call = call
         self.is_heard.set()
         if self.name in EVENTS:
             notes.leave_chore(self.home, self.name, call)
         try:
             answer = ask(self.home, "hook", call, seconds=self._left() * _DAEMON_SHARE)
-            return Outcome("daemon", answer) if _is_answer(answer) else None
+            return HookAnswer("daemon", answer) if _is_answer(answer) else None
         except (Away, Refused):
             self.was_away = True
             return None
 
-    def _look_alone(self) -> Outcome | None:
+    def _look_alone(self) -> HookAnswer | None:
         if self.name not in _TELLING:
             self.is_heard.wait()
-            return Outcome("alone", {})
+            return HookAnswer("alone", {})
         self.is_there = os.path.isdir(self.home)
         if not self.is_there:
             return None
         from nacre.hooks.alone import answer  # noqa: PLC0415 - 150 ms that the daemon spares
 
         self.is_heard.wait()
-        return Outcome("alone", answer(self.home, self.call))
+        return HookAnswer("alone", answer(self.home, self.call))
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: HookAnswer) -> None:
         with suppress(BaseException):
             self._deliver(outcome)
         with suppress(BaseException):
@@ -232,7 +232,7 @@ class _Run:
                 self._note()
         self.ended.put(None)
 
-    def _deliver(self, outcome: Outcome) -> None:
+    def _deliver(self, outcome: HookAnswer) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
         context = outcome.answer.get("context", "") if self.name in _TELLING else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""

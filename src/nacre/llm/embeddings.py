@@ -24,7 +24,7 @@ from nacre.llm import failures
 from nacre.llm.cancellable import Calls
 from nacre.llm.capabilities import own_price
 from nacre.llm.credentials.keys import credential_for
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.providers import provider_of
 from nacre.llm.retry import Pace
 from nacre.llm.wires.connection import body_of, plain_client, post
@@ -118,7 +118,7 @@ def destination(settings: Settings, name: str) -> Destination:
     return Destination(_vectors_of(asked, dimensions), asked.host, asked.is_here, is_local, price)
 
 
-def _vectors_of(asked: Asked, dimensions: int) -> str:
+def _vectors_of(asked: CallTarget, dimensions: int) -> str:
     return f"{asked.name}@{dimensions}" if dimensions else asked.name
 
 
@@ -150,7 +150,7 @@ def tokens_of(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN + 1
 
 
-def _describe(settings: Settings, name: str) -> tuple[Asked, int]:
+def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
     provider_name, _, model = name.partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api not in ("openai", "chat", "embeddings"):
@@ -159,7 +159,7 @@ def _describe(settings: Settings, name: str) -> tuple[Asked, int]:
         model, size = sized[1], int(sized[2])
     else:
         size = traits_of(model).dimensions
-    return Asked(provider, model, credential_for(settings, provider_name), traits_of(model).window), size
+    return CallTarget(provider, model, credential_for(settings, provider_name), traits_of(model).window), size
 
 
 class RemoteEmbedder:
@@ -173,7 +173,7 @@ class RemoteEmbedder:
 
     step = STEP_TURNS
 
-    def __init__(self, asked: Asked, dimensions: int = 0, *, seconds: float = 120.0) -> None:
+    def __init__(self, asked: CallTarget, dimensions: int = 0, *, seconds: float = 120.0) -> None:
         self.name = _vectors_of(asked, dimensions)
         self.host = asked.host
         self.is_here = asked.is_here

@@ -26,7 +26,7 @@ ANOTHER = "choose another model: nacre setup"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallTarget:
     """Whom a call went to, as its errors name it."""
 
     provider: Provider
@@ -95,7 +95,7 @@ _ROWS = (
 )  # fmt: skip
 
 
-def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str], codes: str = "") -> NacreError:
+def refusal(asked: CallTarget, status: int, said: str, headers: Mapping[str, str], codes: str = "") -> NacreError:
     """The error for a status that is no success. ``said`` is what the provider says of it, ``codes`` are for programs:
     they are looked at, and not told where there are words."""
     whole = f"{codes} {said}"
@@ -109,7 +109,7 @@ def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str], co
     return ModelRefused(message, hint=f"check models.providers, or {ANOTHER}")
 
 
-def _busy(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> ModelUnavailable:
+def _busy(asked: CallTarget, status: int, said: str, headers: Mapping[str, str]) -> ModelUnavailable:
     told = "asks for fewer calls" if status == 429 else "is overloaded" if status in (503, 529) else f"fails ({status})"
     message = f"{asked.provider.label} {told}: {asked.name} does not answer now{_quoted(asked, said)}"
     return ModelUnavailable(
@@ -117,7 +117,7 @@ def _busy(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> M
     )
 
 
-def unreachable(asked: Asked, error: BaseException) -> ModelUnavailable:
+def unreachable(asked: CallTarget, error: BaseException) -> ModelUnavailable:
     """The error for a connection that was not made, or broke."""
     causes = list(_causes(error))
     told = " ".join(str(cause) for cause in causes)
@@ -146,7 +146,7 @@ def _broke(told: str) -> bool:
     return bool(re.search(r"disconnect|reset|peer closed|incomplete", told, re.I))
 
 
-def late(asked: Asked, seconds: float) -> ModelUnavailable:
+def late(asked: CallTarget, seconds: float) -> ModelUnavailable:
     """The error for an answer that did not come in time."""
     return ModelUnavailable(
         f"{asked.name} did not answer within {round(seconds, 1):g} seconds ({asked.host})",
@@ -154,17 +154,17 @@ def late(asked: Asked, seconds: float) -> ModelUnavailable:
     )
 
 
-def cut_off(asked: Asked) -> ModelUnavailable:
+def cut_off(asked: CallTarget) -> ModelUnavailable:
     """The error for a call that nacre itself ended."""
     return ModelUnavailable(f"the call of {asked.name} was cut off", hint="run the command again", retry=False)
 
 
-def broken(asked: Asked) -> ModelUnavailable:
+def broken(asked: CallTarget) -> ModelUnavailable:
     """The error for an answer of which only a part came."""
     return ModelUnavailable(f"the answer of {asked.name} broke off ({asked.host})", hint="try again later")
 
 
-def strange(asked: Asked, kind: str = "", body: bytes = b"") -> ModelUnavailable:
+def strange(asked: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailable:
     """The error for a success that is not the provider's: another's page, bytes that are no JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedService(
@@ -192,7 +192,7 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-def program_failed(asked: Asked, said: str) -> NacreError:
+def program_failed(asked: CallTarget, said: str) -> NacreError:
     """The error for an agent's command that failed, by what it says."""
     label = asked.provider.label
     if re.search(r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials", said, re.I):
@@ -209,12 +209,12 @@ def program_failed(asked: Asked, said: str) -> NacreError:
     return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
 
 
-def declined(asked: Asked) -> ModelRefused:
+def declined(asked: CallTarget) -> ModelRefused:
     """The error for a model that says it does not want to answer."""
     return ModelDeclined(f"{asked.name} declined to answer", hint=ANOTHER)
 
 
-def _filled(text: str, asked: Asked, said: str) -> str:
+def _filled(text: str, asked: CallTarget, said: str) -> str:
     credential, provider = asked.credential, asked.provider
     kind = "token" if credential and credential.kind == BEARER else "API key"
     key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
@@ -226,7 +226,7 @@ def _filled(text: str, asked: Asked, said: str) -> str:
     )  # fmt: skip
 
 
-def _renew(asked: Asked) -> str:
+def _renew(asked: CallTarget) -> str:
     """The command that gives nacre another key."""
     credential, provider = asked.credential, asked.provider
     if credential and credential.origin.startswith("$"):
@@ -242,7 +242,7 @@ def _where_key(provider: Provider) -> str:
     return f"nacre auth set {provider.name}" + (f", or set {provider.variables[0]}" if provider.variables else "")
 
 
-def no_key(asked: Asked) -> ModelRefused:
+def no_key(asked: CallTarget) -> ModelRefused:
     """The error for a provider that wants a key where there is none."""
     return ModelRefused(
         f"there is no key for {asked.provider.label}, which {asked.name} needs",
@@ -250,19 +250,19 @@ def no_key(asked: Asked) -> ModelRefused:
     )
 
 
-def no_library(asked: Asked, library: str) -> ModelRefused:
+def no_library(asked: CallTarget, library: str) -> ModelRefused:
     """The error for a maker's library that is not installed."""
     message = f"the library {library!r} is not installed, which {asked.name} needs"
     return ModelRefused(message, hint=f"pip install 'nacre[{library}]'")
 
 
-def no_program(asked: Asked, program: str) -> ModelRefused:
+def no_program(asked: CallTarget, program: str) -> ModelRefused:
     """The error for an agent's command that is not installed."""
     hint = f"install {asked.provider.label}, sign in with it once, and have {program!r} on PATH"
     return ModelRefused(f"the command {program!r} is not installed, which {asked.name} needs", hint=hint)
 
 
-def _quoted(asked: Asked, said: str) -> str:
+def _quoted(asked: CallTarget, said: str) -> str:
     """What the provider says, on one line, without anything that looks like a key."""
     text = " ".join(said.split())
     if asked.credential and asked.credential.secret:

@@ -10,7 +10,7 @@ from nacre.errors import ModelRefused, NacreError
 from nacre.llm import failures
 from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials.keys import credential_for
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.providers import provider_of
 from nacre.llm.retry import RetryingModel
 from nacre.platform.lazy import load
@@ -30,7 +30,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     return RetryingModel(_open(settings, asked, able), seconds=settings["models.timeout_seconds"])
 
 
-def _open(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
+def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> LanguageModel:
     """The model itself; its wire format is loaded only where it is used."""
     api = asked.provider.api
     if api == "mcp-sampling":
@@ -43,7 +43,7 @@ def _open(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel
     return over_http(asked, able)
 
 
-def obstacle(settings: Settings, asked: Asked) -> NacreError | None:
+def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:
     """What keeps a model from being opened, as far as that is seen without loading anything."""
     if asked.provider.needs_key and asked.credential is None:
         return failures.no_key(asked)
@@ -54,7 +54,7 @@ def obstacle(settings: Settings, asked: Asked) -> NacreError | None:
     return None
 
 
-def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
+def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
     """Who answers for a name, and what it can do. Raises ModelRefused where that cannot be told."""
     provider_name, colon, model = name.partition(":")
     provider = provider_of(settings, provider_name)
@@ -63,7 +63,7 @@ def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
     if not model and (not colon or provider.api not in ("claude-cli", "codex-cli", "mcp-sampling")):
         raise ModelRefused(f"{name!r} names no model of {provider.label}", hint=f"{provider_name}:<model>")
     able = capabilities_of(settings, provider, model)
-    return Asked(provider, model, credential_for(settings, provider_name), able.window), able
+    return CallTarget(provider, model, credential_for(settings, provider_name), able.window), able
 
 
 _LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}

@@ -18,7 +18,7 @@ Sleep = Callable[[float], object]
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A try that failed, which is made again: the how manieth of how many, the seconds it took and those until then."""
+    """A failed attempt that is repeated: attempt number and total, seconds it took, seconds until the next."""
 
     number: int
     tries: int

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nacre.dedup.comparison import SUPERSEDES, outranks
-from nacre.dedup.contradiction import Bearing, Outcome
+from nacre.dedup.contradiction import Bearing, Resolution
 from nacre.dedup.supersession import doubted, ended, without_doubt
 from nacre.errors import AnswerUnusable, BudgetSpent, EditConflict, ModelRefused, ModelUnavailable, PromptTooLong
 from nacre.history.schedule import JUDGE_LOCK
@@ -231,7 +231,7 @@ class _Run:
 def _order(memory: Memory, one: Found) -> tuple[bool, bool]:
     """What ends the memory in question comes first: then it ends no other."""
     is_later = in_order(memory, one.other)[1] is memory
-    return is_later, one.outcome is not Outcome.SUPERSEDED
+    return is_later, one.outcome is not Resolution.SUPERSEDED
 
 
 def _is_as_it_was(before: Memory, now: Memory) -> bool:
@@ -262,9 +262,9 @@ class _Judgement:
         other = self.change.home.memories.find(one.other.id) or one.other
         before = in_order(self.memory, other)
         earlier, later = without_doubt(before[0], before[1].id), without_doubt(before[1], before[0].id)
-        if one.outcome is Outcome.SUPERSEDED:
+        if one.outcome is Resolution.SUPERSEDED:
             self._end(earlier, later, one)
-        elif one.outcome is Outcome.PENDING:
+        elif one.outcome is Resolution.PENDING:
             self._doubt(earlier, later, one)
         elif one.judged.says_both_hold and (earlier, later) != before:
             self._calm(earlier, later, one)

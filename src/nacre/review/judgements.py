@@ -16,7 +16,7 @@ from nacre.dedup.contradiction import (
     Bearing,
     JudgeAnswer,
     Judgement,
-    Outcome,
+    Resolution,
     TodosAnswer,
     finished,
     judge_prompt,
@@ -59,7 +59,7 @@ class Found:
 
     other: Memory
     judged: Judgement
-    outcome: Outcome
+    outcome: Resolution
     by: str
     is_todo: bool = False
 
@@ -201,11 +201,11 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
         theirs = same[one.other.id]
         if one.verdict.relation is Relation.SUPERSEDES:
             judged = Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason)
-            found.append(Found(one.other, judged, Outcome.SUPERSEDED, BY_RULES))
+            found.append(Found(one.other, judged, Resolution.SUPERSEDED, BY_RULES))
         elif is_alone and claim and theirs and normalise(theirs.object) != normalise(claim.object):
             why = f"{claim.key}: {theirs.object} and {claim.object}"
             judged = Judgement(Bearing.CONTRADICTS, min(theirs.confidence, claim.confidence), why)
-            found.append(Found(one.other, judged, Outcome.PENDING, BY_RULES))
+            found.append(Found(one.other, judged, Resolution.PENDING, BY_RULES))
     return found
 
 
@@ -229,7 +229,7 @@ def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
     for todo, quote in finished(answer, memory, candidates):
         is_ours = memory.is_said_after(todo)
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
-        outcome = Outcome.SUPERSEDED if is_sure else Outcome.PENDING
+        outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if is_ours:
             judged = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
             found.append(Found(todo, judged, outcome, model.name, is_todo=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from nacre.errors import RepositoryUnusable
 from nacre.git.repository import Head, NewCommit
 from nacre.history.commit import author_of
-from nacre.history.commit_message import BEGINNING, Told, read_message, write_message
+from nacre.history.commit_message import BEGINNING, RecordedOperation, read_message, write_message
 from nacre.home.home import Home
 from nacre.values.operation import SYNC, Operation
 from nacre.vault.identity import id_in, is_document
@@ -86,13 +86,13 @@ def plan_join(home: Home, head: Head, theirs: str, *, rewritten_from: str | None
     return replace(plan, commit=commit)
 
 
-def operations_between(home: Home, since: str | None, until: str) -> list[Told]:
+def operations_between(home: Home, since: str | None, until: str) -> list[RecordedOperation]:
     """The operations of commits that ``until`` holds and ``since`` does not; a commit of another git is one, too."""
-    found: dict[str, Told] = {}
+    found: dict[str, RecordedOperation] = {}
     for commit in home.repository.history(since, until):
         told = read_message(commit.message, commit.id)
         if not told and commit.paths and not commit.is_merge and commit.message != BEGINNING:
-            told = [Told(Operation(commit.id, commit.at, "commit"), commit.paths)]
+            told = [RecordedOperation(Operation(commit.id, commit.at, "commit"), commit.paths)]
         found |= {one.operation.id: one for one in told if one.operation.action != SYNC}
     return list(found.values())
 

@@ -79,7 +79,7 @@ class ErrorMet:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SessionOutcome:
     """How it ended and what tells so; ``words`` are those of ``speaker`` in ``turn``, where words tell."""
 
     ending: Ending
@@ -107,7 +107,7 @@ class Summary:
     """
 
     topics: tuple[Topic, ...] = ()
-    outcome: Outcome = Outcome(Ending.UNKNOWN, "nothing was said")
+    outcome: SessionOutcome = SessionOutcome(Ending.UNKNOWN, "nothing was said")
     open_ends: tuple[OpenEnd, ...] = ()
     tools: tuple[ToolUse, ...] = ()
     files: tuple[FileTouched, ...] = ()

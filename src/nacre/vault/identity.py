@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nacre.errors import MemoryInvalid
 from nacre.vault.front_matter import split
 from nacre.vault.layout import is_memory_file
-from nacre.vault.merge_notes import Note, Outcome
+from nacre.vault.merge_notes import MergeOutcome, Note
 from nacre.vault.merging_document import read_document, with_values
 
 Tree = Mapping[str, bytes]
@@ -71,7 +71,7 @@ def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[
         is_page, had_none = _PAGE.fullmatch(path), had.get(path, "") is None
         if is_page or had_none or _says_same(ours[path], theirs[path]):
             found[max(mine, its)] = min(mine, its)
-            notes.append(Note(Outcome.UNITED, path, None if is_page else min(mine, its)))
+            notes.append(Note(MergeOutcome.UNITED, path, None if is_page else min(mine, its)))
     return found
 
 
@@ -131,7 +131,7 @@ def _side(number: int, tree: Tree, listed: Sequence[Mapping[str, list[str]]], no
                 own, data = _as_its_own(name, path, tree[path])
                 side[own] = Version(path, data)
                 if number:
-                    notes.append(Note(Outcome.COPY_KEPT, path, own.partition(":")[2], other=first))
+                    notes.append(Note(MergeOutcome.COPY_KEPT, path, own.partition(":")[2], other=first))
     return side
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class MergeOutcome(StrEnum):
     """What a merge did that its owner may want to know."""
 
     MERGED = "merged"
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 class Note:
     """What happened to one memory or file. ``other`` is the path of a second one, ``fields`` what both changed."""
 
-    outcome: Outcome
+    outcome: MergeOutcome
     path: str
     memory: str | None = None
     subject: str | None = None

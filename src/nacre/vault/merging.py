@@ -18,7 +18,7 @@ from nacre.errors import MemoryInvalid
 from nacre.vault.document import has_marks
 from nacre.vault.identity import Tree, Version, derived_id, is_document, names_of, sides_of, united_ids, with_ids
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
-from nacre.vault.merge_notes import Note, Outcome
+from nacre.vault.merge_notes import MergeOutcome, Note
 from nacre.vault.merging_document import Document, MergedDocument, merge_document, read_document, with_values
 from nacre.vault.namesakes import apart
 from nacre.vault.threeway import greatest, merge_text, merge_value
@@ -61,7 +61,7 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
     known = {name for side in sides for name in side}
     files = _settled([one for one in placed if one.rank != _SECOND or one.name not in known], notes)
     files = _unblocked(files | _merge_others(trees, notes), notes)
-    told = (note for note in notes if not (note.outcome is Outcome.KEPT_TWICE and note.other in known))
+    told = (note for note in notes if not (note.outcome is MergeOutcome.KEPT_TWICE and note.other in known))
     return MergedVault(files, tuple(dict.fromkeys(told)), united)
 
 
@@ -97,7 +97,7 @@ def _merge_named(name: str, sides: Sequence[Version | None], notes: list[Note]) 
     if taken is None:
         return []
     if None in (ours, theirs) and base is not None:
-        notes.append(Note(Outcome.KEPT_EDITED, taken.path, _memory_id(name), _subject(taken.data)))
+        notes.append(Note(MergeOutcome.KEPT_EDITED, taken.path, _memory_id(name), _subject(taken.data)))
     return [_Placed(name, taken, _rank(taken.path, base))]
 
 
@@ -123,12 +123,12 @@ def _merge_both(name: str, base: Version | None, ours: Version, theirs: Version,
     placed = [_Placed(name, version, _rank(path, base))]
     if merged.other is not None:
         second = _second(name, path, merged.other)
-        notes.append(Note(Outcome.KEPT_TWICE, path, memory_id, subject, second.name, merged.fields))
+        notes.append(Note(MergeOutcome.KEPT_TWICE, path, memory_id, subject, second.name, merged.fields))
         return [*placed, second]
     if _is_retired_edit(path, ours, theirs, before, (mine, its)):
-        notes.append(Note(Outcome.STAYS_RETIRED, path, memory_id, subject))
+        notes.append(Note(MergeOutcome.STAYS_RETIRED, path, memory_id, subject))
     elif ours.data != theirs.data or path not in (ours.path, theirs.path):
-        notes.append(Note(Outcome.MERGED, path, memory_id, subject, None, merged.fields))
+        notes.append(Note(MergeOutcome.MERGED, path, memory_id, subject, None, merged.fields))
     return placed
 
 
@@ -156,7 +156,7 @@ def _unreadable(
     order = sorted((ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True)
     first, second = order[0][0], order[1][0]
     path = _beside(first.path, second.data)
-    notes.append(Note(Outcome.KEPT_BESIDE, first.path, _memory_id(name), None, path))
+    notes.append(Note(MergeOutcome.KEPT_BESIDE, first.path, _memory_id(name), None, path))
     return [_Placed(name, first, _rank(first.path, base)), _Placed(f"path:{path}", Version(path, second.data), _NEW)]
 
 
@@ -255,10 +255,10 @@ def _settled(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
 
 def _tell_path(one: _Placed, wanted: str, path: str, notes: list[Note]) -> None:
     if one.rank != _SECOND:
-        notes.append(Note(Outcome.RENAMED, path, _memory_id(one.name), _subject(one.version.data), wanted))
+        notes.append(Note(MergeOutcome.RENAMED, path, _memory_id(one.name), _subject(one.version.data), wanted))
         return
     for number, note in enumerate(notes):
-        if note.outcome is Outcome.KEPT_TWICE and note.other == one.name:
+        if note.outcome is MergeOutcome.KEPT_TWICE and note.other == one.name:
             notes[number] = replace(note, other=path)
 
 
@@ -279,7 +279,7 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
             if taken is not None:
                 files[path] = taken
             if taken is not None and base is not None and None in (ours, theirs):
-                notes.append(Note(Outcome.KEPT_EDITED, path))
+                notes.append(Note(MergeOutcome.KEPT_EDITED, path))
         else:
             files |= _merge_other(path, base, ours, theirs, notes)
     return files
@@ -299,7 +299,7 @@ def _merge_other(path: str, base: bytes | None, ours: bytes, theirs: bytes, note
     first = max(ours, theirs)
     second = theirs if first == ours else ours
     beside = _beside(path, second)
-    notes.append(Note(Outcome.KEPT_BESIDE, path, other=beside))
+    notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=beside))
     return {path: first, beside: second}
 
 
@@ -315,5 +315,5 @@ def _unblocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
     for path in blocking:
         data = files.pop(path)
         files[_beside(path, data)] = data
-        notes.append(Note(Outcome.KEPT_BESIDE, path, other=_beside(path, data)))
+        notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=_beside(path, data)))
     return files

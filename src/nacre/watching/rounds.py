@@ -33,7 +33,7 @@ _BELOW_NORMAL = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RoundOutcome:
     """What a round did, as far as the watcher counts it; ``error`` where it failed."""
 
     files: int = 0
@@ -70,7 +70,7 @@ def is_due(home: Home) -> bool:
 class Round:
     """A round in a process of low priority. ``done`` is told what came of it, from a thread."""
 
-    def __init__(self, settings: Settings, wanted: RoundRequest, done: Callable[[Outcome], None]) -> None:
+    def __init__(self, settings: Settings, wanted: RoundRequest, done: Callable[[RoundOutcome], None]) -> None:
         """Start it. Raises OSError."""
         self._done = done
         self._process = subprocess.Popen(
@@ -105,14 +105,14 @@ def _arguments(wanted: RoundRequest) -> list[str]:
     return [*found, "--", *map(str, wanted.paths)]
 
 
-def _outcome(said: bytes, code: int) -> Outcome:
+def _outcome(said: bytes, code: int) -> RoundOutcome:
     try:
         answer = msgspec.json.decode(said)
         if "error" in answer:
-            return Outcome(error=str(answer["error"]["message"]))
-        return Outcome(
+            return RoundOutcome(error=str(answer["error"]["message"]))
+        return RoundOutcome(
             answer["files"], answer["sessions"], answer["turns"], answer["memories"],
             answer["vectors"]["made"], answer["vectors"]["left"],
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
-        return Outcome(error=f"a round of learning ended with {code}")
+        return RoundOutcome(error=f"a round of learning ended with {code}")

@@ -102,7 +102,7 @@ class Watcher:
         self._notices = Notices(self._told, polling=options.polling or self._settings["watch.polling"])
         self._territory = Territory(())
         self._missing: list[Path] = []
-        self._messages: queue.Queue[frozenset[Path] | rounds.Outcome] = queue.Queue()
+        self._messages: queue.Queue[frozenset[Path] | rounds.RoundOutcome] = queue.Queue()
         self._round: rounds.Round | None = None
         self._due: set[Path] = set()
         self._hot: dict[Path, Stamp] = {}
@@ -187,8 +187,8 @@ class Watcher:
             while True:
                 self._take(self._messages.get_nowait())
 
-    def _take(self, message: frozenset[Path] | rounds.Outcome) -> None:
-        if isinstance(message, rounds.Outcome):
+    def _take(self, message: frozenset[Path] | rounds.RoundOutcome) -> None:
+        if isinstance(message, rounds.RoundOutcome):
             self._end_round(message)
             return
         if not message:  # a thread that listens has ended: look who failed
@@ -291,7 +291,7 @@ class Watcher:
             self._complain(f"no process for learning can be started: {error.strerror}", "is there enough memory?")
             self._pace.failed(time.monotonic())
 
-    def _end_round(self, outcome: rounds.Outcome) -> None:
+    def _end_round(self, outcome: rounds.RoundOutcome) -> None:
         self._round = None
         self._has_much = False
         now = time.monotonic()

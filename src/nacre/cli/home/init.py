@@ -82,7 +82,7 @@ def init(  # noqa: PLR0913 - one a question
     template = wiring.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
         raise click.UsageError(
-            "nobody can be asked: add --yes, or --dry-run to see what would change", click.get_current_context()
+            "not interactive: pass --yes, or --dry-run to see what would change", click.get_current_context()
         )
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
@@ -101,7 +101,7 @@ def init(  # noqa: PLR0913 - one a question
         paper = run.paper(stderr=True)
         home_wiring.render_plan(paper, wanted, _shown(run))
         click.echo(f"\n{paper.text()}", err=True)
-        run.confirm("Take it out?" if uninstall else "Write this?")
+        run.confirm("Remove it?" if uninstall else "Write this?")
     if not uninstall:
         private_files.make_folder(run.settings.home)
     with wiring_apply.alone(run.settings.home):
@@ -146,7 +146,7 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
 def _chosen(
     run: Run, named: list[str], template: WiringWish, *, uninstall: bool, asks: bool
 ) -> list[WiringWish] | list[str]:
-    """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
+    """Hosts to configure: those named, else those configured, else those detected, as far as they are wanted."""
     if named:
         return [ways.host_named(name).name for name in dict.fromkeys(named)]
     wired = [one for one in record.load(run.settings.home).wishes if template.project in (None, one.project)]

@@ -25,7 +25,7 @@ else:
     nacre_redact = Module("nacre.redact")
 
 
-_REFUSAL = "nobody can be asked here: add --yes if that is what you want"
+_REFUSAL = "not interactive: pass --yes if that is what you want"
 
 
 @command(

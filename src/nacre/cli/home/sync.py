@@ -101,7 +101,7 @@ def _render_sync(paper: Paper, done: Synced) -> None:
         return
     paper.line(bold(_summary(done)))
     for note in done.notes[:_MOST]:
-        if note.outcome is not merge_notes.Outcome.MERGED or note.fields:
+        if note.outcome is not merge_notes.MergeOutcome.MERGED or note.fields:
             paper.line(f"  {_told(note)}")
     if len(done.notes) > _MOST:
         paper.line(dim(f"  and {len(done.notes) - _MOST} more; --json lists them all"))
@@ -125,7 +125,7 @@ def _summary(done: Synced) -> str:
     outcomes = [note.outcome for note in done.notes]
     counted = [
         _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
-        for outcome in merge_notes.Outcome
+        for outcome in merge_notes.MergeOutcome
         if outcome in outcomes
     ]
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
@@ -135,19 +135,19 @@ def _told(note: Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
-        case merge_notes.Outcome.KEPT_TWICE:
+        case merge_notes.MergeOutcome.KEPT_TWICE:
             return f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}"
-        case merge_notes.Outcome.STAYS_RETIRED:
+        case merge_notes.MergeOutcome.STAYS_RETIRED:
             return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
-        case merge_notes.Outcome.KEPT_EDITED:
+        case merge_notes.MergeOutcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
-        case merge_notes.Outcome.RENAMED:
+        case merge_notes.MergeOutcome.RENAMED:
             return f"renamed: {name}{short} is {note.path} now; {note.other} was taken"
-        case merge_notes.Outcome.COPY_KEPT:
+        case merge_notes.MergeOutcome.COPY_KEPT:
             return f"copy: {note.path} has an id of its own; {note.other} keeps the old one"
-        case merge_notes.Outcome.UNITED:
+        case merge_notes.MergeOutcome.UNITED:
             return f"united: {note.path} was made on both sides"
-        case merge_notes.Outcome.KEPT_BESIDE:
+        case merge_notes.MergeOutcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
         case _:
             return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"

@@ -38,7 +38,7 @@ _STORED = {
     "stored": ("Stored", "Would be stored"),
     "accepted": ("Accepted", "Would be accepted"),
     "retired": ("Retired at once", "Would be retired at once"),
-    "updated": ("Made one with", "Would be made one with"),
+    "updated": ("Merged into", "Would be merged into"),
     "known": ("Known already", "Would be nothing new"),
 }
 
@@ -101,7 +101,6 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
         "nacre edit 5f0c2a4d                    # opens the file in your editor",
         "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
         'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
-        "nacre edit 5f0c2a4d --expires-on 2026-12-31",
     ],
 )
 @argument("edit", "reference", metavar="ID")

@@ -90,7 +90,7 @@ def _wish(run: Run, asked: SetupOptions, *, may_ask: bool) -> Wish:
     if may_ask:
         return setup_dialog.walk(run)
     raise click.UsageError(
-        "nothing says what to set up, and nobody can be asked: add --provider and --model (and --key-env or "
+        "not interactive, and nothing says what to set up: pass --provider and --model (and --key-env or "
         "--key-stdin where it needs a key), or --none, --embedding, --background, --daily-budget",
         click.get_current_context(),
     )

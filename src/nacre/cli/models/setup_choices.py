@@ -63,7 +63,7 @@ class Asks(Protocol):
 def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wish:
     """What is wished for: the options, and for what is missing the answers of somebody.
 
-    Raises UsageError where nobody can be asked, naming the options that are missing.
+    Raises UsageError where it is not interactive, naming the options that are missing.
     """
     rest = models.Wish(embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget)
     if not asked.names_model:

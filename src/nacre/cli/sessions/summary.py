@@ -19,7 +19,7 @@ from nacre.cli.sessions.session import render_facts, render_outcome, session_fac
 from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.values.summary import ErrorMet, Outcome, Summary
+    from nacre.values.summary import ErrorMet, SessionOutcome, Summary
     from nacre.views import SessionReport
 
 
@@ -101,7 +101,7 @@ def _summary_record(report: SessionReport) -> Record:
     }  # fmt: skip
 
 
-def _outcome_record(outcome: Outcome) -> Record:
+def _outcome_record(outcome: SessionOutcome) -> Record:
     return {
         "ending": outcome.ending.value, "reason": outcome.reason, "words": outcome.words,
         "speaker": outcome.speaker and outcome.speaker.value, "turn_id": outcome.turn,
@@ -130,7 +130,7 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     render_outcome(paper, report.view)
 
 
-def _render_outcome(paper: Paper, outcome: Outcome) -> None:
+def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
     paper.line(Span(outcome.ending.value, _TINTS[outcome.ending]), dim(f"  {outcome.reason}"), indent=2)
     if outcome.words and outcome.speaker:
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)

@@ -20,7 +20,7 @@ _CLOSING_STATEMENTS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClosingQuestion:
     """What an agent's message asks at its end.
 
     ``question`` is about how things are to be, with the ``options`` offered; ``closing`` says that nothing
@@ -38,7 +38,7 @@ class Asked:
     about: frozenset[str] = frozenset()
 
 
-def asked(text: str) -> Asked:
+def asked(text: str) -> ClosingQuestion:
     """Read the end of an agent's message."""
     cues = language_of(text).answers
     plain = _MARKUP.sub("", text)
@@ -53,7 +53,7 @@ def asked(text: str) -> Asked:
     durable = [one for one in questions if not cues.errand.search(one)]
     question = durable[-1] if durable else ""
     vague = bool(cues.which.search(question))
-    return Asked(
+    return ClosingQuestion(
         question=_intro(plain, cues) if options and (vague or not question) else "" if vague else question,
         vague=vague,
         about=content_words(" ".join(ending), language_of(text)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extraction.reading.cue_sets import Answers
 from nacre.extraction.reading.cues import Language, language_of
-from nacre.extraction.reading.questions import Asked, asked, is_asking, option_key
+from nacre.extraction.reading.questions import ClosingQuestion, asked, is_asking, option_key
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance, is_taken_back, trusted_agent
 from nacre.extraction.rules.classify import Verdict, classify
@@ -50,7 +50,7 @@ def _verdict(text: str, language: Language) -> Verdict:
     return Verdict(text, kind, POINTED, POINTED, strong=bool(said and said.strong))
 
 
-def complete(statements: Sequence[Statement], question: Asked, language: Language) -> list[str]:
+def complete(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> list[str]:
     """The owner's pointing statements, completed; nothing where an answer points at nothing durable."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
@@ -66,7 +66,7 @@ def complete(statements: Sequence[Statement], question: Asked, language: Languag
     return []
 
 
-def _by_mark(statements: Sequence[Statement], question: Asked, language: Language) -> list[str | None]:
+def _by_mark(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> list[str | None]:
     """Answers listed under the letters or numbers of the options: "B. but not for guests"."""
     cues = language.answers
     chosen = [(one, question.options.get(option_key(one.mark, cues))) for one in statements if one.mark]
@@ -83,7 +83,7 @@ def pairs(text: str) -> list[str]:
     return [_join(match["question"], match["answer"], "") for match in found if match]
 
 
-def _pointed(statements: Sequence[Statement], question: Asked, language: Language) -> str | None:
+def _pointed(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> str | None:
     text = statements[0].text
     point = language.answers.point.match(text)
     if not point or _is_article(text, point):
@@ -103,7 +103,7 @@ def _goes_with(more: Sequence[str], language: Language) -> bool:
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
-def _chosen(which: str, question: Asked, cues: Answers) -> str | None:
+def _chosen(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
     """The option with that letter or number; "the second" is the second of any, "the last" the last."""
     key = option_key(which, cues)
     if key in question.options:
@@ -118,7 +118,7 @@ def _is_article(text: str, point: re.Match[str]) -> bool:
     return point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
 
 
-def _agreed(statements: Sequence[Statement], question: Asked, language: Language) -> str | None:
+def _agreed(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> str | None:
     text = statements[0].text
     plain = question.closing and not question.options and language.answers.choice.search(question.question)
     if not plain or not language.answers.yes.match(text) or language.answers.either.search(question.question):
@@ -127,7 +127,7 @@ def _agreed(statements: Sequence[Statement], question: Asked, language: Language
     return _join(question.question, text, *more)
 
 
-def _short(statements: Sequence[Statement], question: Asked, language: Language) -> str | None:
+def _short(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> str | None:
     text = statements[0].text
     cues = language.answers
     words = text.split() if language.joiner else text
@@ -139,7 +139,7 @@ def _short(statements: Sequence[Statement], question: Asked, language: Language)
     return _join(question.question, text)
 
 
-def _elaborated(statements: Sequence[Statement], question: Asked, language: Language) -> str | None:
+def _elaborated(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> str | None:
     """A question of two ways, answered in some words: which, and till when or why."""
     said = [one.text for one in statements[:3] if not is_asking(one.text)]
     words = " ".join(said).split() if language.joiner else "".join(said)

@@ -39,7 +39,7 @@ def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) ->
     told: set[int] = set()
     for finders in ((_found, _confirmed), (_accepted, _proven)):
         for at in range(len(spoken)):
-            here = _Told(turns, spoken, at, judge)
+            here = _OwnerMessage(turns, spoken, at, judge)
             lesson = next((one for one in (find(here) for find in finders) if one), None)
             if lesson and not told & {*lesson.causes, *lesson.trouble}:
                 told |= {*lesson.causes, *lesson.trouble}
@@ -69,7 +69,7 @@ def _finding(lesson: _Lesson) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _OwnerMessage:
     """A message of the owner in its session: the one at place ``at`` among the ``spoken``."""
 
     turns: Sequence[Turn]
@@ -86,7 +86,7 @@ class _Told:
         return language_of(self.utterance.text)
 
 
-def _found(here: _Told) -> _Lesson | None:
+def _found(here: _OwnerMessage) -> _Lesson | None:
     """The owner tells what was behind the trouble: found themselves, or remembered."""
     utterance, language = here.utterance, here.language
     own = next((at for at, one in enumerate(utterance.statements[:2]) if language.lesson.own.search(one.text)), None)
@@ -108,7 +108,7 @@ def _unannounced(text: str, language: Language) -> str:
     return rest.lstrip(_SIGNS) if rest.lstrip()[:1] in _PAUSES and rest.strip(_SIGNS) else text
 
 
-def _confirmed(here: _Told) -> _Lesson | None:
+def _confirmed(here: _OwnerMessage) -> _Lesson | None:
     """The owner says that this was it."""
     utterance, language = here.utterance, here.language
     cues = language.lesson
@@ -130,7 +130,7 @@ def _confirmed(here: _Told) -> _Lesson | None:
     return _Lesson(text, evidence, where or (utterance.index,), not own, (problem.index,))
 
 
-def _accepted(here: _Told) -> _Lesson | None:
+def _accepted(here: _OwnerMessage) -> _Lesson | None:
     """The owner accepts in words what the agent just said it was."""
     utterance, language = here.utterance, here.language
     if acceptance(utterance, language) is None or language.lesson.unsolved.search(utterance.statements[0].text):
@@ -141,7 +141,7 @@ def _accepted(here: _Told) -> _Lesson | None:
     return _told(here, explained) if explained else None
 
 
-def _proven(here: _Told) -> _Lesson | None:
+def _proven(here: _OwnerMessage) -> _Lesson | None:
     """A command that failed before the agent said what it was works after it, and the owner does not object."""
     utterance, language = here.utterance, here.language
     if here.at == 0 or language.lesson.unsolved.search(utterance.statements[0].text):
@@ -169,7 +169,7 @@ def _went_wrong(call: ToolCall) -> bool:
     return bool(call.outcome and call.outcome.startswith(("exit ", "error")))
 
 
-def _told(here: _Told, explained: Explanation) -> _Lesson | None:
+def _told(here: _OwnerMessage, explained: Explanation) -> _Lesson | None:
     """The agent's words on the cause, after the owner's on the trouble where these are near."""
     language = language_of(explained.causes[0])
     problem = find_problem(here.spoken, here.at, language, look_back=_NEAR)
@@ -197,7 +197,7 @@ class Explanation:
 
 
 def _explanation(
-    here: _Told, after: int, *, nearby: bool, fixes: bool = False, sounds: bool = False
+    here: _OwnerMessage, after: int, *, nearby: bool, fixes: bool = False, sounds: bool = False
 ) -> Explanation | None:
     """The agent's latest words on the cause: ``nearby`` those just answered, else a few turns back, but not
     beyond a word of the owner that it was something else. Without any, where ``sounds`` will do, what sounds like one;
@@ -221,7 +221,7 @@ def explains(text: str, language: Language, judge: Judge, *, sure: bool = False)
     return enough and not any(cue.search(text) for cue in passed_over) and judge.explains(text, language, sure=sure)
 
 
-def _latest(here: _Told, after: int, nearby: bool, wanted: Wanted) -> Explanation | None:
+def _latest(here: _OwnerMessage, after: int, nearby: bool, wanted: Wanted) -> Explanation | None:
     said = [at for at in range(here.utterance.index - 1, after, -1) if is_content(here.turns[at])]
     for at in said[:_AGENT_LOOK_BACK]:
         turn = here.turns[at]

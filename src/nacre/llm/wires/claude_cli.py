@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from nacre.llm import failures
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.wires.command_line import CommandModel, Output
 from nacre.llm.wires.schemas import strict
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
@@ -41,7 +41,7 @@ class _Result(msgspec.Struct):
     session_id: str = ""
 
 
-def claude_model(asked: Asked, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
+def claude_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``claude``. Raises ModelRefused where that is not installed."""
 
     def arguments(prompt: Prompt, folder: Path) -> Sequence[str]:  # noqa: ARG001 - it needs no files
@@ -51,7 +51,7 @@ def claude_model(asked: Asked, capabilities: Capabilities, environ: Mapping[str,
     return CommandModel(asked, capabilities, environ, program="claude", arguments=arguments, read=_read)
 
 
-def _read(output: Output, asked: Asked) -> Completion:
+def _read(output: Output, asked: CallTarget) -> Completion:
     try:
         said = msgspec.json.decode(output.text.strip(), type=_Result)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from nacre.llm import failures
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.wires.command_line import CommandModel, Output
 from nacre.llm.wires.schemas import strict
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
@@ -45,7 +45,7 @@ class _Event(msgspec.Struct):
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def codex_model(asked: Asked, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
+def codex_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``codex``. Raises ModelRefused where that is not installed."""
 
     def arguments(prompt: Prompt, folder: Path) -> Sequence[str]:
@@ -57,7 +57,7 @@ def codex_model(asked: Asked, capabilities: Capabilities, environ: Mapping[str, 
     return CommandModel(asked, capabilities, environ, program="codex", arguments=arguments, read=_read)
 
 
-def _read(output: Output, asked: Asked) -> Completion:
+def _read(output: Output, asked: CallTarget) -> Completion:
     events = list(_events(output.text))
     problems = [event for event in events if event.type in ("turn.failed", "error")]
     said = [event.item.text for event in events if event.item and event.item.type == "agent_message"]

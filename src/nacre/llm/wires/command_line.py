@@ -15,7 +15,7 @@ from threading import Lock
 
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.platform.environment import OWN_CALL_VARIABLE
 from nacre.values.model_calls import OWN_CALL, Capabilities, Completion, Prompt
 
@@ -32,7 +32,7 @@ class Output:
 
 
 Arguments = Callable[[Prompt, Path], Sequence[str]]
-Reads = Callable[[Output, Asked], Completion]
+Reads = Callable[[Output, CallTarget], Completion]
 
 
 class CommandModel:
@@ -45,7 +45,7 @@ class CommandModel:
     """
 
     def __init__(
-        self, asked: Asked, capabilities: Capabilities, environ: Mapping[str, str], *, program: str,
+        self, asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str], *, program: str,
         arguments: Arguments, read: Reads,
     ) -> None:  # fmt: skip
         self.name = asked.name

@@ -15,7 +15,7 @@ import msgspec
 from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.platform.lazy import Module
 from nacre.values.model_calls import Capabilities
 
@@ -36,7 +36,7 @@ _GRACE_SECONDS = 1.0
 """So much longer than the library waits, that its own error, which says more, comes first."""
 
 
-def load_library(name: str, asked: Asked) -> ModuleType:
+def load_library(name: str, asked: CallTarget) -> ModuleType:
     """A maker's library. Raises ModelRefused where it is not installed."""
     try:
         return import_module(name)
@@ -44,7 +44,7 @@ def load_library(name: str, asked: Asked) -> ModuleType:
         raise failures.no_library(asked, name) from error
 
 
-def http_client(asked: Asked, library: ModuleType) -> Any:
+def http_client(asked: CallTarget, library: ModuleType) -> Any:
     """The connections a library uses. No proxy stands between nacre and this very machine, and no redirect is followed:
     a key in a header, and the prompt, would go along.
     """
@@ -52,7 +52,7 @@ def http_client(asked: Asked, library: ModuleType) -> Any:
     return client(follow_redirects=False, **({"trust_env": False} if asked.is_here else {}))
 
 
-def keep_to_maker(client: Any, asked: Asked, headers: Mapping[str, str]) -> None:
+def keep_to_maker(client: Any, asked: CallTarget, headers: Mapping[str, str]) -> None:
     """Send a maker's own headers to the maker alone.
 
     The libraries add what stands in ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to
@@ -71,7 +71,7 @@ def timeout_of(seconds: float) -> Any:
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
 
-def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: Callable[[], Any]) -> Any:
+def call(calls: Calls, asked: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]) -> Any:
     """What ``work`` returns; whatever the library raises is said in nacre's words."""
 
     try:
@@ -93,7 +93,7 @@ def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: 
         raise failures.strange(asked) from error  # what a library makes of an answer that is none
 
 
-def plain_client(asked: Asked) -> Any:
+def plain_client(asked: CallTarget) -> Any:
     """Connections without a maker's library, which takes half a second to load. Redirects are not followed: a key in a
     header would go along. Raises ModelRefused where httpx2 is missing, which comes with the libraries."""
     try:
@@ -104,7 +104,7 @@ def plain_client(asked: Asked) -> Any:
 
 
 def post(
-    calls: Calls, asked: Asked, client: Any, url: str, body: Any, headers: Mapping[str, str], seconds: float
+    calls: Calls, asked: CallTarget, client: Any, url: str, body: Any, headers: Mapping[str, str], seconds: float
 ) -> Any:  # fmt: skip
     """The response to a request in JSON, if it is a success; whatever goes wrong is said in nacre's words."""
 
@@ -125,7 +125,7 @@ def post(
     return response
 
 
-def _late(asked: Asked, seconds: float, error: BaseException) -> ModelUnavailable:
+def _late(asked: CallTarget, seconds: float, error: BaseException) -> ModelUnavailable:
     """The error for a wait that was too long: for an answer, or for a connection."""
 
     has_connected = not any(isinstance(one, httpx2.ConnectTimeout) for one in (error, error.__cause__))
@@ -139,7 +139,7 @@ def _parsed(body: bytes) -> Any:
         return body.decode("utf-8", "replace")
 
 
-def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
+def body_of(asked: CallTarget, response: Any, shape: type[S]) -> S:
     """The body of a success, as the provider writes it. Raises ModelUnavailable for anything else."""
     body: bytes = response.content
     try:

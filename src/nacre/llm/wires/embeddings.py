@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Wire(Protocol):
     def base(self, url: str) -> str:
         """Where embeddings are, by the address of the provider."""
 
-    def request(self, asked: Asked, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
+    def request(self, asked: CallTarget, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Path, body, and the headers that sign in."""
 
     def given(self, answer: Any) -> Given:
@@ -71,7 +71,7 @@ class OpenAI:
         """The address itself."""
         return url
 
-    def request(self, asked: Asked, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
+    def request(self, asked: CallTarget, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Dimensions are named only where some were asked for: not every server knows the word."""
         body: dict[str, Any] = {"model": asked.model, "input": list(wanted.texts), "encoding_format": "float"}
         if wanted.dimensions:
@@ -87,7 +87,7 @@ class OpenAI:
 class Voyage(OpenAI):
     """Voyage AI's ``POST /embeddings``, which is told what a text is for."""
 
-    def request(self, asked: Asked, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
+    def request(self, asked: CallTarget, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
         """As OpenAI's, with names of its own."""
         body: dict[str, Any] = {
             "model": asked.model, "input": list(wanted.texts), "truncation": True,
@@ -116,7 +116,7 @@ class Gemini:
         """Beside the compatible endpoint."""
         return url.rstrip("/").removesuffix("/openai")
 
-    def request(self, asked: Asked, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
+    def request(self, asked: CallTarget, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
         """A request for each text."""
         purpose = "RETRIEVAL_QUERY" if wanted.is_question else "RETRIEVAL_DOCUMENT"
         more: dict[str, Any] = {"outputDimensionality": wanted.dimensions} if wanted.dimensions else {}
@@ -133,7 +133,7 @@ class Gemini:
         return Given([one.values for one in answer.embeddings])
 
 
-def _bearer(asked: Asked) -> dict[str, str]:
+def _bearer(asked: CallTarget) -> dict[str, str]:
     return {"authorization": f"Bearer {asked.credential.secret}"} if asked.credential else {}
 
 

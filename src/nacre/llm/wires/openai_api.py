@@ -10,7 +10,7 @@ import msgspec
 from nacre.errors import ModelRefused
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.wires.connection import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.wires.schemas import strict, told
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens, most_written
@@ -85,7 +85,7 @@ class OpenAIModel:
     JSON of any kind, then in words alone. Raises ModelRefused where the library is missing.
     """
 
-    def __init__(self, asked: Asked, capabilities: Capabilities) -> None:
+    def __init__(self, asked: CallTarget, capabilities: Capabilities) -> None:
         self.name = asked.name
         self.capabilities = capabilities
         self._asked = asked

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nacre.errors import ModelUnavailable, NacreError
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
-from nacre.llm.failures import Asked
+from nacre.llm.failures import CallTarget
 from nacre.llm.providers import Provider
 from nacre.llm.wires.schemas import told
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
@@ -22,7 +22,7 @@ class SamplingModel:
     """A model made of a callback; implements LanguageModel. Clients count no tokens: four characters are one."""
 
     def __init__(self, sample: Sample, *, client: str = "the connected client") -> None:
-        self._asked = Asked(Provider("mcp-sampling", client, "mcp-sampling", needs_key=False), "client")
+        self._asked = CallTarget(Provider("mcp-sampling", client, "mcp-sampling", needs_key=False), "client")
         self.name = self._asked.name
         self.capabilities = Capabilities(answers="text")
         self._sample = sample

@@ -21,7 +21,7 @@ else:
     location = Module("nacre.home.location")
 
 _DONE = {
-    "stored": "Stored", "known": "Known already, and confirmed", "updated": "Made one with what was known",
+    "stored": "Stored", "known": "Known already, and confirmed", "updated": "Merged into what was known",
     "retired": "Retired at once, as a standing retirement says", "accepted": "Accepted; it finds its place in a moment",
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from nacre.sessions.summary.work import attempt
 from nacre.text.passages import one_line, shorten
 from nacre.transcripts.commands import names
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Turn
-from nacre.values.summary import Ending, Outcome
+from nacre.values.summary import Ending, SessionOutcome
 
 ENDED = "the owner ended it"
 CUT_OFF = (
@@ -97,11 +97,11 @@ def is_report(turn: Turn) -> bool:
     return is_done or len(turn.text) >= _FINAL or turn.text.rstrip().endswith(("?", "？"))
 
 
-def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Outcome:
+def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
     """How it ended. What is not told by words or deeds is unknown."""
     end = End(turns, spoken)
     told = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
-    return told or Outcome(Ending.UNKNOWN, "nothing tells")
+    return told or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
@@ -120,7 +120,7 @@ def is_check(call: ToolCall) -> bool:
     return call.action is Action.RUN and any(map(_CHECK.fullmatch, names(call.input)))
 
 
-def _by_owner(end: End) -> Outcome | None:
+def _by_owner(end: End) -> SessionOutcome | None:
     """What the owner's last words say of it, where the agent did nothing more that counts."""
     if end.owner is None:
         return None
@@ -154,24 +154,24 @@ def _has_worked(end: End) -> bool:
     return any(is_own(turn) for turn in before)
 
 
-def _interrupted(end: End) -> Outcome | None:
-    return Outcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None
+def _interrupted(end: End) -> SessionOutcome | None:
+    return SessionOutcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None
 
 
-def _in_the_middle(end: End) -> Outcome | None:
+def _in_the_middle(end: End) -> SessionOutcome | None:
     """The agent was stopped before it could report."""
     last = end.agent[-1] if end.agent else None
     if last is None or is_report(last) or not last.tool_calls:
         return None
     if last.tool_calls[-1].outcome == "rejected":
-        return Outcome(Ending.STOPPED, "the owner declined the last call")
+        return SessionOutcome(Ending.STOPPED, "the owner declined the last call")
     if last.tool_calls[-1].outcome is None and last.tool_calls[-1].name in FORMS:
-        return Outcome(Ending.STOPPED, "the agent waits for an answer")
+        return SessionOutcome(Ending.STOPPED, "the agent waits for an answer")
     if last.tool_calls[-1].outcome is None:
-        return Outcome(Ending.STOPPED, CUT_OFF[0])
+        return SessionOutcome(Ending.STOPPED, CUT_OFF[0])
     if _ends_session(last.tool_calls[-1]) and is_own(last):
         return _reported(end, last)
-    return Outcome(Ending.STOPPED, CUT_OFF[1])
+    return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
 
 
 def _ends_session(call: ToolCall) -> bool:
@@ -179,20 +179,20 @@ def _ends_session(call: ToolCall) -> bool:
     return call.action is Action.PLAN or call.name in ("attempt_completion", "finish", "task_complete")
 
 
-def _by_report(end: End) -> Outcome | None:
+def _by_report(end: End) -> SessionOutcome | None:
     """What the agent's last words say."""
     if end.report:
         return _reported(end, end.report)
     if not end.agent:
         return None
     if _checks_pass(end):
-        return Outcome(Ending.DONE, "its checks pass at the end")
+        return SessionOutcome(Ending.DONE, "its checks pass at the end")
     if any(call.made for turn in end.agent for call in turn.tool_calls):
-        return Outcome(Ending.DONE, "the work was committed")
-    return Outcome(Ending.UNKNOWN, "its last words draw on text from outside")
+        return SessionOutcome(Ending.DONE, "the work was committed")
+    return SessionOutcome(Ending.UNKNOWN, "its last words draw on text from outside")
 
 
-def _reported(end: End, report: Turn) -> Outcome:
+def _reported(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     language = language_of(text)
     done, gave_up = _sentence(text, language.concluded.done), _sentence(text, language.summary.gave_up, last=True)
@@ -260,10 +260,10 @@ def _opening(text: str) -> str:
     return next((one for one in said if not one.endswith((":", "：")) and is_telling(one)), one_line(text))
 
 
-def _said(ending: Ending, reason: str, end: End, words: str) -> Outcome:
+def _said(ending: Ending, reason: str, end: End, words: str) -> SessionOutcome:
     turn = end.turns[end.owner.index].id if end.owner else None
-    return Outcome(ending, reason, shorten(words, _WORDS), Speaker.OWNER, turn)
+    return SessionOutcome(ending, reason, shorten(words, _WORDS), Speaker.OWNER, turn)
 
 
-def _told(ending: Ending, reason: str, report: Turn, words: str) -> Outcome:
-    return Outcome(ending, reason, shorten(words, _WORDS), Speaker.AGENT, report.id)
+def _told(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
+    return SessionOutcome(ending, reason, shorten(words, _WORDS), Speaker.AGENT, report.id)

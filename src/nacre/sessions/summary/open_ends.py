@@ -15,7 +15,7 @@ from nacre.sessions.summary.topics import asks, is_telling, words_of
 from nacre.sessions.summary.work import does, mended, told
 from nacre.text.passages import normalise, shorten
 from nacre.values.session import Action, Speaker, ToolCall, Trust, Turn
-from nacre.values.summary import Ending, Loose, OpenEnd, Outcome
+from nacre.values.summary import Ending, Loose, OpenEnd, SessionOutcome
 
 MOST_OF_A_KIND = 6
 _CHARACTERS = 240
@@ -27,7 +27,7 @@ _TASK = re.compile(r"#(\w+)(?: (\w+))?")
 _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 
-def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: Outcome) -> list[OpenEnd]:
+def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome) -> list[OpenEnd]:
     """What was left, by kind; each thing once."""
     end = End(turns, spoken)
     found = [*_request(end, ended), *_questions(end, ended), *_failing(end), *_todos(turns), *_next_steps(end)]
@@ -39,7 +39,7 @@ def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: Outcome
     return list(kept.values())
 
 
-def _request(end: End, ended: Outcome) -> Iterator[OpenEnd]:
+def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
     """The owner's last request, where nobody answered it or the answer was cut off."""
     is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
     if not (end.owner and (is_open or ended.reason in CUT_OFF)):
@@ -50,7 +50,7 @@ def _request(end: End, ended: Outcome) -> Iterator[OpenEnd]:
         yield OpenEnd(Loose.REQUEST, shorten(words_of(turn, last), _CHARACTERS), Speaker.OWNER, turn.id)
 
 
-def _questions(end: End, ended: Outcome) -> Iterator[OpenEnd]:
+def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
     """What the agent asked last, where the owner did not answer."""
     if end.report and ended.speaker is not Speaker.OWNER:
         for text in questions(end.report.text):
