@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nacre.errors import SettingsInvalid
 from nacre.platform import private_files
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import tomlkit
 else:
     tomlkit = Module("tomlkit")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +219,33 @@ class Settings:
     platform: str = sys.platform
 
     def __getitem__(self, key: str) -> Any:
-        """The value of a setting. Raises SettingsInvalid for a key that does not exist."""
+        """The value of a setting named at run time. Raises SettingsInvalid for a key that does not exist."""
         return self.values[known(key).key].value
+
+    def flag(self, key: str) -> bool:
+        """A setting that is true or false. This and the next ones raise SettingsInvalid as ``[]`` does."""
+        return self._of(bool, key)
+
+    def whole(self, key: str) -> int:
+        """A setting that is a whole number."""
+        return self._of(int, key)
+
+    def number(self, key: str) -> float:
+        """A setting that is a number, whole or not."""
+        return self._of(float, key)
+
+    def text(self, key: str) -> str:
+        """A setting that is a text."""
+        return self._of(str, key)
+
+    def texts(self, key: str) -> list[str]:
+        """A setting that is a list of texts."""
+        return self._of(list[str], key)
+
+    def _of(self, kind: type[T], key: str) -> T:
+        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - the caller's mistake, not the owner's
+        value: T = self[key]
+        return value
 
     def having(self, key: str, value: Any) -> Settings:
         """The same with another value of a setting. Raises SettingsInvalid."""

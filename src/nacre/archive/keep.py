@@ -113,13 +113,13 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
 def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
     """Processes that clean what is to be archived next, where there is enough of it."""
     jobs = [job for one in due if (job := _job(home, one))]
-    processes = count_processes(jobs, home.settings["ingest.workers"])
+    processes = count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
         yield None
         return
 
     settings = home.settings
-    setup = wire.Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]))
+    setup = wire.Setup(tuple(settings.texts("redaction.patterns")), tuple(settings.texts("redaction.allow")))
     with contextlib.closing(workers.clean_in_processes(jobs, home.redactor, setup, processes)) as portions:
         yield Ahead(portions, [job.path for job in jobs])
 
@@ -138,7 +138,7 @@ def _job(home: Home, due: Due) -> Job | None:
 
 def is_on(home: Home) -> bool:
     """Whether transcripts are archived: the settings say so, and there is what it takes."""
-    return bool(home.settings["archive.enabled"]) and is_installed()
+    return bool(home.settings.flag("archive.enabled")) and is_installed()
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:

@@ -15,7 +15,7 @@ _MB = 1_000_000
 def prune_as_set(home: Home) -> int:
     """Prune as ``archive.keep_days`` and ``archive.budget_mb`` say; returns how many transcripts went."""
     settings = home.settings
-    chosen = choose(home, settings["archive.keep_days"], settings["archive.budget_mb"])
+    chosen = choose(home, settings.whole("archive.keep_days"), settings.whole("archive.budget_mb"))
     return prune(home, chosen) if chosen else 0
 
 

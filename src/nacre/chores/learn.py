@@ -19,7 +19,7 @@ def learn_now(
 
     ``is_over``: nobody will answer what was said last.
     """
-    if not home.settings["extraction.enabled"]:
+    if not home.settings.flag("extraction.enabled"):
         return None
     told = notify or (lambda _: None)
     with home.run("ingest") as run:

@@ -25,7 +25,7 @@ def counted(home: Home, state: SessionState, session: str | None, project: str |
 
     Where nobody can be reminded, nothing is counted.
     """
-    if not session or session.partition(":")[0] not in _WITH_TOOLS or not home.settings["context.nudges"]:
+    if not session or session.partition(":")[0] not in _WITH_TOOLS or not home.settings.flag("context.nudges"):
         return state
     last = home.memories.last_row()
     if state.stored_mark < 0:

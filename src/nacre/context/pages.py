@@ -37,7 +37,7 @@ def own_page(home: Home, name: str) -> OwnPage:
     """A page as it is, without secrets. Raises InvalidInput, VaultUnusable."""
     path, data = _read(home, name)
     text = home.redactor.clean((data or b"").decode("utf-8", errors="replace")).strip()
-    return OwnPage(name, path, text, int(SHARES[Part(name)] * home.settings["context.budget_tokens"]))
+    return OwnPage(name, path, text, int(SHARES[Part(name)] * home.settings.whole("context.budget_tokens")))
 
 
 def write_own_page(home: Home, name: str, text: str) -> OwnPage:

@@ -54,7 +54,7 @@ def due(home: Home, state: SessionState, project: str | None) -> Due:
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)
     since = now_ms - state.signal_at
-    if not state.name or state.signal_mark < 0 or not home.settings["context.signals"]:
+    if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
         return Due()
     if state.signals >= MOST_IN_SESSION or 0 <= since < COOLDOWN_SECONDS * 1000:
         return Due()

@@ -154,7 +154,7 @@ class Homes:
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
         """One model for all threads, loaded by the first that needs it."""
-        name = str(settings["embedding.model"])
+        name = str(settings.text("embedding.model"))
         with self._loading:
             known = self._embedders
             if name not in known:

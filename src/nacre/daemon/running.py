@@ -93,7 +93,7 @@ class Daemon:
         self._following = (
             Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
         )
-        everything = settings["mcp.tools"] == "all"
+        everything = settings.text("mcp.tools") == "all"
         asks_token = options.asks_token
         self._web = (
             Web(settings.home, options.http, everything=everything, asks_token=asks_token) if options.http else None
@@ -237,7 +237,7 @@ class Daemon:
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True))
                 CATALOGUE["recall"].run(home, RecallQuery(_WARMING, limit=1, turns=1, update=False))
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
-                if home.settings["embedding.model"] != "none":
+                if home.settings.text("embedding.model") != "none":
                     _ = embedder_in_use(home)  # also where there is nothing yet that it could be compared with
         except NacreError as error:
             self._tell(f"nothing could be loaded beforehand: {error.message}")

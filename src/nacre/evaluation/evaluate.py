@@ -254,7 +254,7 @@ def _baseline_result(result: Result) -> dict[str, Any]:
 
 
 def _recalled(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
-    mode = Mode(home.settings["recall.mode"])
+    mode = Mode(home.settings.text("recall.mode"))
     return _answer(query, recall(home, RecallQuery(query.query, mode=mode, limit=limit, update=False)))
 
 

@@ -156,7 +156,7 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
     ``None`` where they cost nothing.
     """
 
-    model = home.settings["embedding.model"]
+    model = home.settings.text("embedding.model")
     try:
         place = embedding_consent.place_of(home.settings, model)
         if place.cost(1) == 0:
@@ -171,7 +171,7 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
 
 def foresee(home: Home) -> str | None:
     """What to say before learning begins, where today's budget does not hold what waits; ``None`` where it does."""
-    if not home.settings["models.background"] or name_for(home, Task.EXTRACTION) == NONE:
+    if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
     found = estimate_learning(home)
     if found.now >= found.waiting or found.cost is None:
@@ -198,7 +198,7 @@ def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[P
         if sizes and (name := name_for(home, task)) != NONE
     )
     left = left_today(home, Task.EXTRACTION.value)
-    return Estimate(len(sizes), trivial, tasks, left, home.settings["models.background"], problems)
+    return Estimate(len(sizes), trivial, tasks, left, home.settings.flag("models.background"), problems)
 
 
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEstimate:

@@ -22,7 +22,7 @@ else:
 
 def meaning_of(home: Home) -> Meaning | None:
     """Judges by the bundled embedding model, loaded with the first statement; ``None`` where vectors are off."""
-    return None if home.settings["embedding.model"] == "none" else _ModelMeaning(home)
+    return None if home.settings.text("embedding.model") == "none" else _ModelMeaning(home)
 
 
 class _ModelMeaning:

@@ -71,7 +71,7 @@ def _proposed(
         Wanted(
             way=wanted.way, user_only=wanted.user_only,
             related=related(home, project, turns) if wanted.related else (),
-            timeout_seconds=home.settings["models.timeout_seconds"],
+            timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
         meaning=meaning,
     )  # fmt: skip

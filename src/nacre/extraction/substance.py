@@ -23,7 +23,7 @@ def is_worth_asking(session: Session, turns: Sequence[Turn], settings: Settings,
     """
     if session.kind is not SessionKind.MAIN:
         return False
-    least = settings["extraction.substance_words"]
+    least = settings.whole("extraction.substance_words")
     if any(words_of(one) >= least for one in utterances(turns) if one.index >= begin):
         return True
     return bool(extract(session, turns, begin=begin))

@@ -72,7 +72,7 @@ class ModelExtractor:
             self._home, model, session, turns,
             Wanted(
                 begin=begin, way=self._way, related=related(self._home, project, turns, begin=begin), notify=tell,
-                timeout_seconds=self._home.settings["models.timeout_seconds"],
+                timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
             meaning=meaning,
         )  # fmt: skip
@@ -126,7 +126,7 @@ def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: in
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        if home.settings["embedding.model"] != "none" and configured_embedder(home).name == home.vectors.model():
+        if home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model():
             return _nearest(home, wanted, longest)
     except EmbedderUnavailable:
         pass  # the words have to do

@@ -168,7 +168,7 @@ def _lost(home: Home) -> Iterator[Check]:
 
 def _history(home: Home) -> Iterator[Check]:
     """Whether git keeps the history, and what it is not given."""
-    if not home.settings["git.enabled"]:
+    if not home.settings.flag("git.enabled"):
         yield Check("history", OK, "off (git.enabled = false)")
         return
     try:
@@ -196,7 +196,7 @@ def _repository(home: Home) -> Check:
 
 def _sync(home: Home) -> Iterator[Check]:
     """How the last sync ended."""
-    last = last_sync(home) if home.settings["git.enabled"] else None
+    last = last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
         yield Check("sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint)
     elif last:
@@ -204,7 +204,7 @@ def _sync(home: Home) -> Iterator[Check]:
 
 
 def _reranker(home: Home) -> Iterator[Check]:
-    if not home.settings["recall.reranker"]:
+    if not home.settings.text("recall.reranker"):
         return
     try:
         loaded = home.reranker
@@ -212,7 +212,7 @@ def _reranker(home: Home) -> Iterator[Check]:
         yield Check("reranker", WARNING, error.message, error.hint or "recall works without it")
         return
     if loaded:
-        yield Check("reranker", OK, str(home.settings["recall.reranker"]))
+        yield Check("reranker", OK, str(home.settings.text("recall.reranker")))
 
 
 def _credentials(home: Home) -> Iterator[Check]:
@@ -238,7 +238,7 @@ def _credential(home: Home, provider: str) -> Check:
 
 
 def _model(home: Home) -> Check:
-    if home.settings["embedding.model"] == "none":
+    if home.settings.text("embedding.model") == "none":
         return Check("model", OK, "off; the lexical lanes answer")
     try:
         embedder = configured_embedder(home)
@@ -364,14 +364,14 @@ def _chores(home: Home) -> Iterator[Check]:
 
 
 def _vectors(home: Home) -> Check:
-    if home.settings["embedding.model"] == "none":
+    if home.settings.text("embedding.model") == "none":
         return Check("vectors", OK, "off")
     try:
         turns, memories = home.vectors.missing()
         made = home.vectors.count()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
-    wanted = home.settings["embedding.model"]
+    wanted = home.settings.text("embedding.model")
     held = hold(home, wanted)
     why = f": {held.message}" if held else ""
     if is_switching(home):
@@ -386,7 +386,7 @@ def _vectors(home: Home) -> Check:
 def _archive(home: Home) -> Iterator[Check]:
     """What is kept of transcripts, and what their tools are about to delete."""
     states = [state for state in home.archive.all() if state.pack]
-    is_wanted = home.settings["archive.enabled"]
+    is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
     if is_wanted and not is_installed():
         yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")

@@ -99,7 +99,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
     Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy when another
     process commits.
     """
-    if not home.settings["git.enabled"]:
+    if not home.settings.flag("git.enabled"):
         return Committed(waiting=home.journal.waiting()[0], note="git is off (git.enabled = false)")
     with FileLock(home.settings.home / COMMIT_LOCK, patience_seconds):
         prepare(home)
@@ -117,7 +117,9 @@ def commit_quietly(home: Home) -> None:
 def author_of(home: Home) -> Author:
     """Who commits: as the settings say, else as git's own say, else nacre."""
     own = home.repository.identity() or Author("nacre", "nacre@localhost")
-    return Author(home.settings["git.author_name"] or own.name, home.settings["git.author_email"] or own.email)
+    return Author(
+        home.settings.text("git.author_name") or own.name, home.settings.text("git.author_email") or own.email
+    )
 
 
 def _commit_all(home: Home) -> Committed:

@@ -27,13 +27,13 @@ def is_due(home: Home) -> bool:
     Never more often than once in ``git.commit_after_seconds``, and not where git is off or missing.
     """
     settings = home.settings
-    if not settings["git.enabled"] or not settings["git.background"]:
+    if not settings.flag("git.enabled") or not settings.flag("git.background"):
         return False
     waiting, oldest = home.journal.waiting()
     if not waiting or oldest is None:
         return False
-    patience = timedelta(seconds=settings["git.commit_after_seconds"])
-    if waiting < settings["git.commit_after_operations"] and home.now() - oldest < patience:
+    patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
+    if waiting < settings.whole("git.commit_after_operations") and home.now() - oldest < patience:
         return False
     lock = settings.home / COMMIT_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
@@ -45,11 +45,11 @@ def commit_in_background(home: Home) -> None:
 
     In a vault without a repository the repository is made here, once. Without git, the journal is kept short instead.
     """
-    if not home.settings["git.enabled"] or shutil.which("git", path=home.settings.environ.get("PATH")) is None:
+    if not home.settings.flag("git.enabled") or shutil.which("git", path=home.settings.environ.get("PATH")) is None:
         _shorten_journal(home)
         return
     is_new = not home.vault.exists(GIT_FOLDER)
-    if is_new and home.settings["git.background"] and home.journal.waiting()[0]:
+    if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
         prepare(home)
     if not is_due(home):
         return
@@ -60,11 +60,11 @@ def commit_in_background(home: Home) -> None:
 def sync_in_background(home: Home) -> bool:
     """Start a process that syncs, if that is wanted and time; it commits, too. Nobody waits for the network."""
     settings = home.settings
-    if not settings["sync.auto"] or not settings["git.enabled"] or not settings["git.background"]:
+    if not settings.flag("sync.auto") or not settings.flag("git.enabled") or not settings.flag("git.background"):
         return False
     lock = settings.home / SYNC_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried and home.clock() - tried < timedelta(seconds=settings["sync.every_seconds"]):
+    if tried and home.clock() - tried < timedelta(seconds=settings.whole("sync.every_seconds")):
         return False
     lock.touch(mode=0o600)
     _start(settings, "sync", "--quiet")
@@ -73,7 +73,7 @@ def sync_in_background(home: Home) -> bool:
 
 def judge_in_background(home: Home) -> None:
     """Start a process that has a model judge new memories, if any wait; no more often than every twenty seconds."""
-    if not home.settings["contradiction.after_commands"] or not waits_for_models(home):
+    if not home.settings.flag("contradiction.after_commands") or not waits_for_models(home):
         return
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return

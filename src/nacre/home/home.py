@@ -68,7 +68,7 @@ class Stores:
     """The vault's history in git."""
     redactor: Lazy[Redactor] = Lazy(
         "nacre.redact.redactor:Redactor",
-        lambda kind, home: kind(home.settings["redaction.patterns"], home.settings["redaction.allow"]),
+        lambda kind, home: kind(home.settings.texts("redaction.patterns"), home.settings.texts("redaction.allow")),
     )
     """Takes secrets out of whatever is stored."""
     memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")
@@ -192,7 +192,7 @@ class Home(Stores):
             kind = load("nacre.storage.search.vectors:Vectors")  # numpy takes 100 ms
         except ImportError as error:
             raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
-        days = self.settings["embedding.turns_newer_than"]
+        days = self.settings.whole("embedding.turns_newer_than")
         made: Vectors = kind(self.database, self.now() - timedelta(days=days) if days else None, other=other)
         return made
 
@@ -280,8 +280,8 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
 
 
 def _load_configured(settings: Settings) -> Embedder:
-    name = settings["embedding.model"]
-    threads = settings["embedding.threads"] or None
+    name = settings.text("embedding.model")
+    threads = settings.whole("embedding.threads") or None
     if name == "none":
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
     embedder: Embedder
@@ -295,10 +295,10 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
-    if settings["recall.reranker"] in ("", "none", "model"):
+    if settings.text("recall.reranker") in ("", "none", "model"):
         return None
     kind = load("nacre.embed.cross_encoder:OnnxReranker")
-    reranker: Reranker = kind(Path(settings["recall.reranker"]).expanduser())
+    reranker: Reranker = kind(Path(settings.text("recall.reranker")).expanduser())
     return reranker
 
 

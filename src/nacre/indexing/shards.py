@@ -88,7 +88,7 @@ def is_possible() -> bool:
 
 
 def _is_due(home: Home) -> bool:
-    least = home.settings["index.fresh_turns"]
+    least = home.settings.whole("index.fresh_turns")
     work = Sharding(home.database)
     return work.is_waiting(least) or bool(home.shards.unreadable()) or len(home.shards.moved()) > _MOST_MOVED
 
@@ -97,7 +97,7 @@ def _fill(home: Home, notify: OnProgress) -> int:
     work = Sharding(home.database)
     home.shards.sweep()
     wanted = [_Range(place.first, place.last, (place.name,)) for place in _to_mend(home)]
-    if work.is_waiting(home.settings["index.fresh_turns"]):
+    if work.is_waiting(home.settings.whole("index.fresh_turns")):
         work.forget_text_in_shards()
         wanted += _ranges(home, work)
     total, done = work.count([(one.first, one.last) for one in wanted]), 0

@@ -62,7 +62,7 @@ def embed_pending(
     It stops between two steps once ``limit`` texts are done or ``seconds`` have passed, and where the model does not
     answer, or no text may go to it: the texts wait. ``is_asked``: a person said so, and knows what goes where.
     """
-    wanted = home.settings["embedding.model"]
+    wanted = home.settings.text("embedding.model")
     if wanted == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
     work = _Work(home, notify, limit, time.monotonic() + seconds, is_asked=is_asked)
@@ -114,13 +114,13 @@ def _before(home: Home) -> str | None:
 
 def is_switching(home: Home) -> bool:
     """Whether vectors are in use that another model made than the one that is set. Raises EmbedderUnavailable."""
-    used, wanted = home.vectors.setting(), home.settings["embedding.model"]
+    used, wanted = home.vectors.setting(), home.settings.text("embedding.model")
     return wanted != "none" and used not in (None, wanted)
 
 
 def _switch(home: Home, work: _Work) -> None:
     """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
-    wanted = home.settings["embedding.model"]
+    wanted = home.settings.text("embedding.model")
     try:
         work.fill(home.vectors, embedder_in_use(home))  # which nobody asked for: they are going
     except EmbedderHeld as error:
@@ -183,12 +183,12 @@ class _Work:
         self.note = f"no vectors: {error.message}" if not self.done else f"no more vectors: {error.message}"
         if isinstance(error, EmbedderHeld):
             self.note = f"{error.message}; {error.hint}"
-            note_held(self._home, self._home.settings["embedding.model"], error)
+            note_held(self._home, self._home.settings.text("embedding.model"), error)
 
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Make the vectors of a model that are missing. Raises EmbedderUnavailable."""
         self.looks_at(vectors)
-        vectors.reach_back(self._home.settings["embedding.turns_newer_than"])
+        vectors.reach_back(self._home.settings.whole("embedding.turns_newer_than"))
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)
@@ -236,10 +236,10 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
     """
     outcomes: dict[str, StoreOutcome] = {}
     try:
-        if home.settings["embedding.model"] == "none" or not home.vectors.memories_to_embed(1):
+        if home.settings.text("embedding.model") == "none" or not home.vectors.memories_to_embed(1):
             return outcomes  # without a look at the model, which takes long to load
         if begins and home.vectors.model() is None:
-            _begin(home, home.settings["embedding.model"], is_asked=False)
+            _begin(home, home.settings.text("embedding.model"), is_asked=False)
         if not has_vectors(home):
             return outcomes
         embedder = embedder_in_use(home)

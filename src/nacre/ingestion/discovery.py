@@ -72,7 +72,7 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
 
     The watcher leaves them alone, and ``nacre ingest`` reads them. Raises SettingsInvalid.
     """
-    told = home.settings["watch.changed_since"]
+    told = home.settings.text("watch.changed_since")
     if not told:
         return findings
     try:
@@ -111,7 +111,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
     """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
     for _, root in tool_roots(home, tuple(sorted(projects_of(home))), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
-    for folder in home.settings["ingest.roots"]:
+    for folder in home.settings.texts("ingest.roots"):
         yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
 
 
@@ -128,7 +128,7 @@ def tool_roots(home: Home, projects: tuple[Path, ...], problems: list[Problem]) 
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
-    excluded = home.settings["ingest.exclude"]
+    excluded = home.settings.texts("ingest.exclude")
     home_path = str(home.settings.home) + os.sep
     kept = [
         file

@@ -20,10 +20,10 @@ class Exclusions:
 
     def __init__(self, home: Home) -> None:
         settings = home.settings
-        self.tools = frozenset(settings["ingest.exclude_tools"])
+        self.tools = frozenset(settings.texts("ingest.exclude_tools"))
         self._home = home
-        self._projects = tuple(name.lower() for name in settings["ingest.exclude_projects"])
-        self._paths = tuple(_expanded(path, settings.user_home) for path in settings["ingest.exclude_paths"])
+        self._projects = tuple(name.lower() for name in settings.texts("ingest.exclude_projects"))
+        self._paths = tuple(_expanded(path, settings.user_home) for path in settings.texts("ingest.exclude_paths"))
 
     def reason(self, session: Session) -> str | None:
         """Why a session is left out: ``path`` or ``project``; ``None`` when it is not."""

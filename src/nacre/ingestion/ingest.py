@@ -98,7 +98,7 @@ class _Ingest:
 
     def _learn(self, report: IngestReport) -> IngestReport:
         """Learn memories from what waits, where that is wanted."""
-        if not (self._options.extract and self._home.settings["extraction.enabled"]):
+        if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
             return report
         foreseen = foresee(self._home)
         if foreseen:

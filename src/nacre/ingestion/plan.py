@@ -44,7 +44,7 @@ def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
     if adapter is None:
         tally.unrecognised += 1
         return 0
-    if adapter.tool in home.settings["ingest.exclude_tools"]:
+    if adapter.tool in home.settings.texts("ingest.exclude_tools"):
         tally.excluded[str(job.path)] = "tool"
         return 0
     tally.tools[adapter.tool] += 1

@@ -81,11 +81,13 @@ def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
 
 def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
     settings = home.settings
-    processes = count_processes(jobs, settings["ingest.workers"])
+    processes = count_processes(jobs, settings.whole("ingest.workers"))
     if processes == 1:
         return read_files(jobs, home.redactor, exclusions.tools)
     from nacre.parsing.wire import Setup  # noqa: PLC0415 - 20 ms that pay where much is to be read
     from nacre.parsing.workers import read_in_processes  # noqa: PLC0415 - as above
 
-    setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]), tuple(exclusions.tools))
+    setup = Setup(
+        tuple(settings.texts("redaction.patterns")), tuple(settings.texts("redaction.allow")), tuple(exclusions.tools)
+    )
     return read_in_processes(jobs, home.redactor, setup, processes)

@@ -86,7 +86,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
         asked, dimensions = _describe(settings, name)
         if asked.provider.needs_key and asked.credential is None:
             raise failures.no_key(asked)
-        return RemoteEmbedder(asked, dimensions, seconds=settings["models.timeout_seconds"])
+        return RemoteEmbedder(asked, dimensions, seconds=settings.number("models.timeout_seconds"))
     except ModelRefused as error:
         raise _unavailable(error) from error
 

@@ -27,7 +27,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
         raise failures.no_key(asked)
-    return RetryingModel(_open(settings, asked, able), seconds=settings["models.timeout_seconds"])
+    return RetryingModel(_open(settings, asked, able), seconds=settings.number("models.timeout_seconds"))
 
 
 def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> LanguageModel:

@@ -93,7 +93,7 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
         doubtful = list(_doubtful(home, wanted, asking))
         return _decide(home, model, doubtful, asking.seconds) if doubtful else Decisions()
     except EmbedderUnavailable as error:
-        is_meant = home.settings["embedding.model"] == "none" and not asking.online
+        is_meant = home.settings.text("embedding.model") == "none" and not asking.online
         return Decisions(note=None if is_meant else _note(error))
     finally:
         model.close()
@@ -120,7 +120,7 @@ def weigh(home: Home, memories: Sequence[Memory]) -> Iterable[tuple[Memory, list
 
 
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
-    is_more = home.settings["dedup.aggressive"] if asking.aggressive is None else asking.aggressive
+    is_more = home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
     least = (limits.ask_more if is_more else limits.ask) if asking.threshold is None else asking.threshold
     shown = _SHOWN_MORE if is_more else _SHOWN
@@ -137,7 +137,7 @@ def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterabl
 
 def may_ask(home: Home, asking: Asking) -> bool:
     """Whether a model is set that decides about new memories, and may be asked."""
-    wanted = home.settings["models.background"] if asking.online is None else asking.online
+    wanted = home.settings.flag("models.background") if asking.online is None else asking.online
     return bool(wanted) and name_for(home, Task.DEDUP) != NONE
 
 
@@ -215,7 +215,7 @@ class _Deciding:
     def __init__(
         self, home: Home, model: LanguageModel, seconds: float | None, decided: Decisions, run: Run
     ) -> None:  # fmt: skip
-        longest = home.settings["models.timeout_seconds"]
+        longest = home.settings.number("models.timeout_seconds")
         self._home = home
         self._model = model
         self._decided = decided

@@ -109,7 +109,7 @@ def _by_meaning(home: Home, memory: Memory, told: Rehearsal) -> Rehearsal:
     outcome = told.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
-        if not is_open or home.settings["embedding.model"] == "none" or not has_vectors(home):
+        if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
             return told
         found = next(iter(weigh(home, [memory])))[1]
     except EmbedderUnavailable:
@@ -126,7 +126,7 @@ def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
     """What a model decides, if one is to; a memory that is stored beside whatever is there needs nobody to."""
     if new.force:
         return Decisions()
-    return decisions(home, [memory], replace(new.asking, seconds=home.settings["dedup.model_seconds"]))
+    return decisions(home, [memory], replace(new.asking, seconds=home.settings.number("dedup.model_seconds")))
 
 
 def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None]) -> Memory:

@@ -142,7 +142,7 @@ def queue_reviews(home: Home) -> None:
     poor = home.reviews.low_quality()
     found = {memory.id: memory for memory in home.memories.rows_of([row[0] for row in poor]).values()}
     for memory, quality, recalls in poor:
-        is_kept = is_protected(found[memory], home.settings["forgetting.protect"])
+        is_kept = is_protected(found[memory], home.settings.texts("forgetting.protect"))
         detail = f"quality {quality:.2f} after {recalls} recalls"
         suggested = Action.REVIEW if is_kept else Action.RETIRE
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
@@ -160,7 +160,7 @@ def _raise_importance(change: Change) -> None:
     The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
     """
     home = change.home
-    if not home.settings["usage.raise_importance"]:
+    if not home.settings.flag("usage.raise_importance"):
         return
     due = {steps.memory: steps for steps in home.usage.steps_due()}
     if not due:

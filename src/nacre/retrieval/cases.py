@@ -28,7 +28,7 @@ _TOLD = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "c
 
 def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
     """Note a question and its answer: a line in a spool, nothing in the database."""
-    if not home.settings["traces.cases"]:
+    if not home.settings.flag("traces.cases"):
         return
     steps = [
         Step(f"{lane.name} lane", output=lane.note or lane.state.value, status=_STATUS.get(lane.state, "skipped"))
@@ -41,7 +41,7 @@ def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
 
 def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     """The same for a question that was looked into deeply: its steps, and who took each."""
-    if not home.settings["traces.cases"]:
+    if not home.settings.flag("traces.cases"):
         return
     steps = [
         Step(step.name, output=step.problem or step.outcome, status="failed" if step.problem else "done",

@@ -131,7 +131,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
     """By vectors where there is a model, else by words."""
-    if home.settings["embedding.model"] != "none":
+    if home.settings.text("embedding.model") != "none":
         try:
             return _by_cosine(home, reply, memories)
         except EmbedderUnavailable:

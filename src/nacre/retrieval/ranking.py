@@ -78,7 +78,7 @@ def ranking_of(home: Home, query: RecallQuery) -> Ranking:
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, datetime.combine(day, datetime.max.time(), UTC)) if day else now
-    clamped = home.settings["scoring.profile"] == "nacre"
+    clamped = home.settings.text("scoring.profile") == "nacre"
     return Ranking(moment, query.around, query.radius_days, query.boost, clamped)
 
 

@@ -143,7 +143,7 @@ def search_sessions(
 
 def _trusting(home: Home, query: RecallQuery) -> RecallQuery:
     """The query without what is untrusted, where the owner wants none."""
-    if query.filter.trusted or not home.settings["recall.trusted"]:
+    if query.filter.trusted or not home.settings.flag("recall.trusted"):
         return query
     return replace(query, filter=replace(query.filter, trusted=True))
 
@@ -193,9 +193,9 @@ def _open_lanes(home: Home, query: RecallQuery, question: Question) -> _Lanes:
     vector = None
     if query.mode in (Mode.LEXICAL, Mode.BROWSE):
         reports.append(Lane("vector", LaneState.SKIPPED))
-    elif home.settings["embedding.model"] == "none":
+    elif home.settings.text("embedding.model") == "none":
         reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
-    elif lexical and is_unspaced(question.semantic) and home.settings["embedding.model"] == BUNDLED:
+    elif lexical and is_unspaced(question.semantic) and home.settings.text("embedding.model") == BUNDLED:
         reports.append(Lane("vector", LaneState.SKIPPED, note="the model does not read this script"))
     else:
         try:
@@ -236,7 +236,7 @@ def _embed_question(home: Home, question: Question) -> tuple[QueryVector | None,
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     text = question.semantic
     if isinstance(embedder, RemoteEmbedder):
-        embedder = embedder.within(home.settings["embedding.query_seconds"], question=True)
+        embedder = embedder.within(home.settings.number("embedding.query_seconds"), question=True)
         text = home.redactor.clean(text)  # it may leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):

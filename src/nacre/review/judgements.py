@@ -213,7 +213,7 @@ def _judged(home: Home, model: LanguageModel, memory: Memory, others: Sequence[M
     prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     found = judgements(answer, len(others))
-    sure = home.settings["contradiction.auto_supersede"]
+    sure = home.settings.number("contradiction.auto_supersede")
     judged = []
     for other, one in zip(others, found, strict=True):
         one = replace(one, explanation=home.redactor.clean(one.explanation))

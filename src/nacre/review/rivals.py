@@ -100,7 +100,7 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
     """Row → cosine of the nearest memories; ``None`` where this one has no vector."""
     row = home.comparisons.row_of(memory.id)
-    if home.settings["embedding.model"] == "none" or row is None:
+    if home.settings.text("embedding.model") == "none" or row is None:
         return None
     try:
         found = home.vectors.near_memory(row, limit=_LOOKED_AT)

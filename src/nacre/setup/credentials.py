@@ -74,7 +74,7 @@ def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
     """Look everywhere. Raises ModelRefused where ``models.providers`` is written wrongly."""
     why = keyrings.why_not()
     return SigningIn(
-        settings["models.default"], tuple(_ways(settings, clock)), programs(settings),
+        settings.text("models.default"), tuple(_ways(settings, clock)), programs(settings),
         "" if why else keyrings.name(), why, str(key_file.path_of(settings)),
     )  # fmt: skip
 
@@ -90,7 +90,7 @@ def programs(settings: Settings) -> tuple[Program, ...]:
 
 def in_use(settings: Settings) -> set[str]:
     """The providers of the models that are set."""
-    names = [settings["models.default"], *(settings[f"models.{task}"] for task in Task if task is not Task.TEST)]
+    names = [settings.text("models.default"), *(settings[f"models.{task}"] for task in Task if task is not Task.TEST)]
     return {name.partition(":")[0] for name in names} - {"", "none"}
 
 
@@ -116,7 +116,7 @@ def replace_key(settings: Settings, provider: str, secret: str) -> str:
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefused(f"{provider_of(settings, provider).label} needs no key", hint="nacre models test")
-    own, wanted = method_of(provider, secret), methods().get(settings["models.auth"])
+    own, wanted = method_of(provider, secret), methods().get(settings.text("models.auth"))
     if own and wanted and wanted.provider == provider and own != wanted:
         raise CredentialsUnusable(
             f"that is no credential for {wanted.name}, which is set",
@@ -178,7 +178,7 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
         names = (name,) if method.kind == BEARER and method.login else (name, "")
         places = tuple(place for place in of_methods[method.provider] if place.method in names)
         taken = next((one for one in of_methods[method.provider] if _is_taken(settings, one, method.provider)), None)
-        by_program = method.through in used and settings["models.auth"] == name
+        by_program = method.through in used and settings.text("models.auth") == name
         is_used = by_program or (method.provider in used and taken is not None and taken in places)
         yield Way(name, method.provider, method.label, places, is_used)
     for name, provider in providers(settings).items():

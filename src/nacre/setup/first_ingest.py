@@ -37,6 +37,6 @@ def look(home: Home) -> FirstReading:
     since = (home.clock() - RECENT).timestamp() * 1e9
     found = discovery.find(home, (), with_discovery=True).files
     recent = tuple(file.path for file in found if file.mtime_ns >= since)
-    has_model = home.settings["models.default"] != NONE and plan.files > 0
+    has_model = home.settings.text("models.default") != NONE and plan.files > 0
     estimate = planning.estimate(home, options) if has_model else None
     return FirstReading(plan.files, plan.bytes, recent if len(recent) < len(found) else (), estimate)

@@ -146,7 +146,7 @@ def try_model(home: Home, wish: Wish, hear: Callable[[Setback], object] | None =
 
 def _soon(settings: Settings) -> Settings:
     """Settings with which a model has half a minute to answer: somebody waits."""
-    seconds = min(_TEST_SECONDS, settings["models.timeout_seconds"])
+    seconds = min(_TEST_SECONDS, settings.number("models.timeout_seconds"))
     return replace(settings, values={**settings.values, "models.timeout_seconds": Value(seconds, "setup")})
 
 

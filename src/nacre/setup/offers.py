@@ -73,7 +73,7 @@ def offers(home: Home) -> Sequence[Offer]:
     for task, name in uses(home).items():
         if name != NONE:
             tasks.setdefault(name, []).append(task)
-    default = home.settings["models.default"]
+    default = home.settings.text("models.default")
     if default not in ("", NONE):
         tasks.setdefault(default, [])
     return [_offer(home.settings, name, tuple(found)) for name, found in tasks.items()]

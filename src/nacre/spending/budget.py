@@ -175,7 +175,7 @@ class HomeAnswers:
         self._home = home
         self._connection = connection
         self._background = background
-        self._days = timedelta(days=home.settings["models.cache_days"])
+        self._days = timedelta(days=home.settings.whole("models.cache_days"))
 
     def find(self, key: str) -> str | None:
         """The answer that is kept, if one is."""
@@ -212,7 +212,7 @@ def costs(home: Home, days: int = 30) -> CostReport:
     ]
     return CostReport(
         since, day, resets_at(home), spending.since(since), spending.refusals(since),
-        spending.failing(home.now()), budgets, home.settings["models.background"],
+        spending.failing(home.now()), budgets, home.settings.flag("models.background"),
     )  # fmt: skip
 
 

@@ -16,12 +16,12 @@ else:
 
 def configured_embedder(home: Home) -> Embedder:
     """The embedding model that the settings name, loaded on first use. Raises EmbedderUnavailable."""
-    return embedder_of(home, home.settings["embedding.model"])
+    return embedder_of(home, home.settings.text("embedding.model"))
 
 
 def embedder_in_use(home: Home) -> Embedder:
     """The model that made the vectors in use, else the configured one. Raises EmbedderUnavailable."""
-    return embedder_of(home, home.vectors.setting() or home.settings["embedding.model"])
+    return embedder_of(home, home.vectors.setting() or home.settings.text("embedding.model"))
 
 
 def embedder_of(home: Home, name: str) -> Embedder:

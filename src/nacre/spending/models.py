@@ -19,12 +19,12 @@ def name_for(home: Home, task: Task) -> str:
     """The model that is set for a task, as ``provider:model``; ``none`` where there is none."""
     settings = home.settings
     own = "" if task is Task.TEST else settings[f"models.{task.value}"]
-    return own or settings["models.default"] or NONE
+    return own or settings.text("models.default") or NONE
 
 
 def waits_for_models(home: Home) -> bool:
     """Whether a model looks at new memories by and by: one is set for that, and models may work in the background."""
-    return bool(home.settings["models.background"]) and may_judge(home)
+    return bool(home.settings.flag("models.background")) and may_judge(home)
 
 
 def may_judge(home: Home) -> bool:
@@ -42,7 +42,7 @@ def model_for(home: Home, task: Task, *, background: bool, hear: Hear | None = N
     cannot be opened.
     """
     name = name_for(home, task)
-    if name == NONE or (background and not home.settings["models.background"]):
+    if name == NONE or (background and not home.settings.flag("models.background")):
         return None
     model: LanguageModel = load("nacre.spending.wrapping:wrapped")(
         home, home.load_model(home.settings, name), hear, background=background

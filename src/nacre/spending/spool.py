@@ -34,7 +34,7 @@ _MOST_BYTES = 20_000_000
 
 def note_trace(home: Home, trace: Trace) -> None:
     """Note what a run went through; its texts are without secrets already."""
-    if home.settings["traces.keep_days"]:
+    if home.settings.whole("traces.keep_days"):
         _append(home, b'{"trace":' + _encoded(trace) + b"}", at_most=_MOST_BYTES)
 
 
@@ -68,8 +68,8 @@ def fold_notes(home: Home) -> None:
 
 def _prune(home: Home) -> None:
     now = home.now()
-    home.traces.prune(now - timedelta(days=home.settings["traces.keep_days"]), MOST_TRACES)
-    answers_since = now - timedelta(days=home.settings["models.cache_days"])
+    home.traces.prune(now - timedelta(days=home.settings.whole("traces.keep_days")), MOST_TRACES)
+    answers_since = now - timedelta(days=home.settings.whole("models.cache_days"))
     home.spending.prune((now - CALLS_KEPT).date(), answers_since)
 
 

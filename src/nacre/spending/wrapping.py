@@ -30,7 +30,7 @@ def wrapped(home: Home, model: LanguageModel, hear: Hear | None, *, background: 
     """A model with its ledger, its tries, its trace and what keeps it within the owner's limits."""
     connection = OwnConnection(home)
     books = HomeBooks(home, connection, background=background)
-    told = CallTrace(model.name, model.capabilities, keeps_prompts=home.settings["models.keep_prompts"])
+    told = CallTrace(model.name, model.capabilities, keeps_prompts=home.settings.flag("models.keep_prompts"))
     if isinstance(model, RetryingModel):  # each try is a call: it is asked for, and counted
         hears = [told.hear, *([hear] if hear else [])]
         model = model.around(lambda each: Metered(each, books), hears)
@@ -38,7 +38,7 @@ def wrapped(home: Home, model: LanguageModel, hear: Hear | None, *, background: 
         model = Metered(model, books)
     if background:
         model = CircuitBreaker(model, home, connection)
-    if home.settings["models.cache_days"]:
+    if home.settings.whole("models.cache_days"):
         model = Cached(model, HomeAnswers(home, connection, background=background))
     return TurnTaking(model, home.turn, told)
 

@@ -23,11 +23,11 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
     if home.database.unwritable:
         return
 
-    if home.settings["models.background"]:
+    if home.settings.flag("models.background"):
         schedule.judge_in_background(home)
     if not commits:
         return
-    if home.settings["sync.auto"] and schedule.sync_in_background(home):
+    if home.settings.flag("sync.auto") and schedule.sync_in_background(home):
         return
     if home.journal.waiting()[0]:
         schedule.commit_in_background(home)
@@ -36,7 +36,7 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
     """What a person should know beside an answer: that syncs fail, or that nothing can be written now."""
     found = []
-    if of_sync and home.settings["sync.auto"]:
+    if of_sync and home.settings.flag("sync.auto"):
         last = sync.long_failing(home)
         found += [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
     why = home.database.unwritable

@@ -88,7 +88,7 @@ def sync(home: Home, wanted: SyncRequest | None = None) -> Synced:
     EditConflict, StoreBusy. Nothing is lost then: the next sync goes on.
     """
     wanted = wanted or SyncRequest()
-    if not home.settings["git.enabled"]:
+    if not home.settings.flag("git.enabled"):
         raise RepositoryUnusable("git is off, so there is nothing to sync", hint="nacre config set git.enabled true")
     with FileLock(home.settings.home / SYNC_LOCK, wanted.patience_seconds), _outcome_kept(home, wanted):
         committed = _commit(home, wanted)
@@ -138,7 +138,7 @@ def _remote(home: Home, wanted: SyncRequest, branch: str) -> Remote | None:
 
     Raises InvalidInput, RemoteRefused, RemoteUnreachable.
     """
-    known = Remote(home.repository, home.settings["git.remote"], wanted.timeout_seconds)
+    known = Remote(home.repository, home.settings.text("git.remote"), wanted.timeout_seconds)
     if wanted.remote is None:
         return known if known.url() else None
     named = replace(known, name=wanted.remote)

@@ -57,7 +57,7 @@ def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = 
 
 def is_due(home: Home) -> bool:
     """Whether a session that extraction has not seen to its end is over by now."""
-    if not home.settings["extraction.enabled"]:
+    if not home.settings.flag("extraction.enabled"):
         return False
     for row, _ in home.sessions.to_extract():
         with contextlib.suppress(KeyError):  # forgotten since it was listed

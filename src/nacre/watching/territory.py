@@ -77,7 +77,7 @@ def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
     if not paths:
         found = list(discovery.tool_roots(home, tuple(sorted(discovery.projects_of(home))), []))
         scattered = tuple(root.folder for adapter, root in found if adapter.beside not in (None, log_of))
-        folders = tuple(Path(folder).expanduser() for folder in home.settings["ingest.roots"])
+        folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
         return Territory(tuple(root for _, root in found), folders, scattered=scattered)
     named = [path.expanduser().absolute() for path in paths]
     for path in named:

@@ -98,8 +98,8 @@ class Watcher:
             self._run = home.ids()
         now = self._clock()
         self.health = status.Health(os.getpid(), now, now, version)
-        self._pace.interval = options.interval_seconds or self._settings["watch.interval_seconds"]
-        self._notices = Notices(self._told, polling=options.polling or self._settings["watch.polling"])
+        self._pace.interval = options.interval_seconds or self._settings.whole("watch.interval_seconds")
+        self._notices = Notices(self._told, polling=options.polling or self._settings.flag("watch.polling"))
         self._territory = Territory(())
         self._missing: list[Path] = []
         self._messages: queue.Queue[frozenset[Path] | rounds.RoundOutcome] = queue.Queue()

@@ -23,7 +23,7 @@ def warmed(settings: Settings) -> Iterator[None]:
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
-        daemon = start_daemon(home, settings.environ, "--no-watch") if settings["daemon.enabled"] else None
+        daemon = start_daemon(home, settings.environ, "--no-watch") if settings.flag("daemon.enabled") else None
     if daemon is None:
         yield
         return

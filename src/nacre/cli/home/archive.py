@@ -98,8 +98,8 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
     """
     given = keep_days or budget_mb
     settings = run.settings
-    days = keep_days or (0 if given else settings["archive.keep_days"])
-    budget = budget_mb or (0 if given else settings["archive.budget_mb"])
+    days = keep_days or (0 if given else settings.whole("archive.keep_days"))
+    budget = budget_mb or (0 if given else settings.whole("archive.budget_mb"))
     if not days and not budget:
         raise click.UsageError("nothing says what may go: --keep-days or --budget-mb", click.get_current_context())
     chosen = pruning.choose(run.home, days, budget)

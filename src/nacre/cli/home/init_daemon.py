@@ -44,7 +44,7 @@ class DaemonMet:
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
     """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
     try:
-        started = start.start_daemon(str(settings.home), settings.environ) if settings["daemon.enabled"] else None
+        started = start.start_daemon(str(settings.home), settings.environ) if settings.flag("daemon.enabled") else None
     except OSError:
         return None  # hooks do without, and try again
     if started is None:

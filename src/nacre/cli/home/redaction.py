@@ -52,7 +52,7 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
     if file is None:
         raise click.UsageError("say which text: a file, or - for standard input")
     data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    redactor = nacre_redact.Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"])
+    redactor = nacre_redact.Redactor(run.settings.texts("redaction.patterns"), run.settings.texts("redaction.allow"))
     result = redactor.redact(data.decode("utf-8", errors="replace"))
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
     run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))

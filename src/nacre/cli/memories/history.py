@@ -67,7 +67,7 @@ def log(run: Run, reference: str | None, project: str | None, limit: int, everyt
     listed = list(found)
     run.answer(
         {"operations": [_operation_record(one.operation, one.memories) for one in listed], "limit": most},
-        lambda paper: _render_log(paper, listed, with_git=run.settings["git.enabled"]),
+        lambda paper: _render_log(paper, listed, with_git=run.settings.flag("git.enabled")),
     )
 
 

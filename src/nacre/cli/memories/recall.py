@@ -89,13 +89,13 @@ def recall(  # noqa: PLR0913 - one parameter an option
         _recall_deep(run, " ".join(text), wanted, explain=explain, update=update, session=session)
         return
     settings = run.settings
-    asks_model = expand or settings["recall.expand"], rerank or settings["recall.reranker"] == "model"
+    asks_model = expand or settings.flag("recall.expand"), rerank or settings.text("recall.reranker") == "model"
     result: RecallResult = (perform if any(asks_model) else ask)(  # a model takes its time, and is shown as it goes
         run, "recall",
-        text=" ".join(text), filter=wanted, limit=limit or settings["recall.limit"], around=around,
-        mode="browse" if browse else mode or settings["recall.mode"], radius_days=radius_days,
-        budget_tokens=settings["recall.budget_tokens"] if budget_tokens is None else budget_tokens,
-        turns=settings["recall.turns"] if turns is None else turns, boost=boost, update=update,
+        text=" ".join(text), filter=wanted, limit=limit or settings.whole("recall.limit"), around=around,
+        mode="browse" if browse else mode or settings.text("recall.mode"), radius_days=radius_days,
+        budget_tokens=settings.whole("recall.budget_tokens") if budget_tokens is None else budget_tokens,
+        turns=settings.whole("recall.turns") if turns is None else turns, boost=boost, update=update,
         session=session, expand=asks_model[0], rerank=asks_model[1],
     )  # fmt: skip
     message = None

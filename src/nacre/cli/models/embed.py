@@ -113,8 +113,8 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
     It asks first where texts would leave this machine and nobody said yes to that, as after nacre config set. No budget
     holds it: you ask for it.
     """
-    if run.settings["embedding.model"] != "none":
-        planned: Plan = perform(run, "embed-plan", name=run.settings["embedding.model"])
+    if run.settings.text("embedding.model") != "none":
+        planned: Plan = perform(run, "embed-plan", name=run.settings.text("embedding.model"))
         if estimate:
             _answer_plan(run, planned)
             return
@@ -122,7 +122,7 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
             _ask(run, planned, yes=yes)
     with progress.shown(run) as notify:
         made: Embedded = perform(run, "embed-resume", notify)
-    _answer(run, run.settings["embedding.model"], made)
+    _answer(run, run.settings.text("embedding.model"), made)
 
 
 def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:

@@ -67,9 +67,9 @@ def test(run: Run, name: str) -> None:
 def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:
     """The models that are set, and what each task has."""
     return {
-        "default": settings["models.default"],
-        "background": settings["models.background"],
-        "daily_budget_usd": settings["models.daily_budget_usd"],
+        "default": settings.text("models.default"),
+        "background": settings.flag("models.background"),
+        "daily_budget_usd": settings.number("models.daily_budget_usd"),
         "tasks": {task.value: name for task, name in uses.items()},
         "models": [_offer_record(offer) for offer in offers],
     }
@@ -117,14 +117,14 @@ def _render_models(paper: Paper, settings: Settings, uses: Mapping[Task, str], o
         paper.line(dim(f"without a model: {', '.join(idle)}"))
     paper.line(dim(_background(settings)))
     unpriced = [offer.name for offer in offers if offer.problem is None and offer.capabilities.price is None]
-    if unpriced and settings["models.background"]:
+    if unpriced and settings.flag("models.background"):
         told = f"but not {', '.join(unpriced)}: no budget can hold what nobody knows the price of (models.capabilities)"
         paper.line(Span(told, "yellow"))
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     able = offer.capabilities
-    is_default = offer.name == settings["models.default"]
+    is_default = offer.name == settings.text("models.default")
     tasks = ", ".join(task.value for task in offer.tasks)
     facts: list[tuple[str, Cell]] = [("for", f"{tasks}{' (the default)' if is_default else ''}")]
     if offer.problem is None or offer.credential:
@@ -158,7 +158,7 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _background(settings: Settings) -> str:
-    if not settings["models.background"]:
+    if not settings.flag("models.background"):
         return "in the background: off (models.background)"
     return f"in the background: on, up to ${settings['models.daily_budget_usd']:,.2f} a day"
 

@@ -139,11 +139,11 @@ def _setup_record(done: Done, tried: Tried) -> Record:
     """What holds now, what was changed where, and how the test went."""
     settings = done.settings
     return {
-        "model": settings["models.default"],
-        "auth": settings["models.auth"] or None,
-        "embedding": settings["embedding.model"],
-        "background": settings["models.background"],
-        "daily_budget_usd": settings["models.daily_budget_usd"],
+        "model": settings.text("models.default"),
+        "auth": settings.text("models.auth") or None,
+        "embedding": settings.text("embedding.model"),
+        "background": settings.flag("models.background"),
+        "daily_budget_usd": settings.number("models.daily_budget_usd"),
         "changed": [
             {"key": key, "value": visible_settings.hidden(settings, value)} for key, value in done.changed.items()
         ],
@@ -159,13 +159,13 @@ def _setup_record(done: Done, tried: Tried) -> Record:
 def _render_setup(paper: Paper, done: Done, tried: Tried) -> None:
     """What holds now, where it was written, and how to go on."""
     settings = done.settings
-    has_model = settings["models.default"] != "none"
+    has_model = settings.text("models.default") != "none"
     paper.facts(
         (
-            ("model", bold(settings["models.default"]) if has_model else "none: nacre works without one"),
+            ("model", bold(settings.text("models.default")) if has_model else "none: nacre works without one"),
             ("test", _test(tried) if has_model else ""),
             ("key", f"{done.masked}, kept in {_place(done.kept)}" if done.kept else ""),
-            ("vectors", settings["embedding.model"]),
+            ("vectors", settings.text("embedding.model")),
             ("background", _background(done) if has_model else ""),
             ("written", f"{', '.join(done.changed)} in {settings.config}" if done.changed else "nothing: it was so"),
         )
@@ -191,18 +191,18 @@ def _place(kept: str) -> str:
 
 
 def _background(done: Done) -> str:
-    if not done.settings["models.background"]:
+    if not done.settings.flag("models.background"):
         return "off: the model works only when you ask for it"
-    budget = done.settings["models.daily_budget_usd"]
+    budget = done.settings.number("models.daily_budget_usd")
     if not budget:
         return "on, but the budget is US$ 0 a day: nothing is asked"
     return f"on: it works while sessions are read, for at most US$ {budget:,.2f} a day"
 
 
 def _next(done: Done) -> list[tuple[str, str]]:
-    if done.settings["models.default"] == "none":
+    if done.settings.text("models.default") == "none":
         return [("nacre ingest", "reads what is new, by rules alone"), ("nacre auth status", "what keys are left")]
-    if done.settings["models.background"]:
+    if done.settings.flag("models.background"):
         return [("nacre ingest", "reads what is new, with the model")]
     return [
         ("nacre setup --background --daily-budget 1", "lets the model work while sessions are read"),

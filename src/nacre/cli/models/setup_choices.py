@@ -106,7 +106,7 @@ def _provider(settings: Settings, asked: SetupOptions) -> str:
             return named.partition(":")[0]
     if asked.auth:
         return through(settings, asked.auth)
-    present: str = settings["models.default"].partition(":")[0]
+    present: str = settings.text("models.default").partition(":")[0]
     if present == spending_models.NONE:
         raise click.UsageError("say whose model it is: add --provider", click.get_current_context())
     return present
@@ -121,7 +121,7 @@ def through(settings: Settings, auth: str) -> str:
 
 def _model(settings: Settings, asked: SetupOptions, provider: str, somebody: Asks | None) -> tuple[str, list[str]]:
     """The model's name, and the options that are missing for it."""
-    present = settings["models.default"]
+    present = settings.text("models.default")
     if asked.model:
         return asked.model, []
     if present.partition(":")[0] == provider:

@@ -88,7 +88,7 @@ class Dialog:
                 ("commands", programs(found)),
                 ("servers", "; ".join(_server(name, names) for name, names in local.items()) or "none that answers"),
                 ("keys go", kept_in(found)),
-                ("model now", self._settings["models.default"]),
+                ("model now", self._settings.text("models.default")),
             ),
             indent=2,
         )
@@ -151,7 +151,7 @@ class Dialog:
         wish = models.Wish(f"{provider}:", base_url=base_url)
         able = llm_providers.provider_of(models.wished(settings, wish), provider)
         names = proposals.proposed(able)
-        present = settings["models.default"]
+        present = settings.text("models.default")
         if present.partition(":")[0] == provider:
             names = list(dict.fromkeys([present.partition(":")[2], *names]))
         paper = self._paper()
@@ -170,7 +170,7 @@ class Dialog:
 
     def embedding(self) -> str:
         """The model for the vector lane."""
-        present = self._settings["embedding.model"]
+        present = self._settings.text("embedding.model")
         self._explain(
             "Vectors find what is said in other words. minilm is bundled and works offline; none does without."
         )
@@ -182,11 +182,11 @@ class Dialog:
             "In the background: while sessions are read, nacre asks the model to write memories. "
             "Otherwise it only works when you ask for it."
         )
-        present = self._settings["models.background"]
+        present = self._settings.flag("models.background")
         if not click.confirm("Let it work in the background?", default=present, err=True):
             return replace(wish, background=False)
         budget = click.prompt(
-            "At most so many US dollars a day", default=self._settings["models.daily_budget_usd"],
+            "At most so many US dollars a day", default=self._settings.number("models.daily_budget_usd"),
             type=click.FloatRange(0), err=True,
         )  # fmt: skip
         return replace(wish, background=True, daily_budget=float(budget))
@@ -248,7 +248,7 @@ def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
     """The option to propose: what is set now, else the first of which something was found, else none."""
-    present, auth = settings["models.default"].partition(":")[0], settings["models.auth"]
+    present, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     same = [at for at, one in enumerate(options) if one.provider == present and one.auth in ("", auth)]
     there = [at for at, one in enumerate(options) if one.note == "found" or (one.note and _models_of(one))]
     if present == spending_models.NONE:

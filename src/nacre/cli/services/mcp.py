@@ -56,9 +56,9 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
-    start = partial(_start_daemon, settings) if settings["daemon.enabled"] else None
+    start = partial(_start_daemon, settings) if settings.flag("daemon.enabled") else None
     return mcp_face.Face(
-        calling.HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
+        calling.HomeCalls(settings.home, start=start), everything=(everything or settings.text("mcp.tools")) == "all",
         structured=structured, folder=folder, session=settings.session,
         note=partial(_note, settings.home),
     )  # fmt: skip

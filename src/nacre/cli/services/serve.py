@@ -77,8 +77,8 @@ def serve(
 def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
     settings = run.settings
     options = running.DaemonOptions(
-        idle, settings["daemon.idle_minutes"], watches and settings["daemon.watch"],
-        settings["daemon.http"] if http is None else http, asks_token, installed.installed_version(),
+        idle, settings.number("daemon.idle_minutes"), watches and settings.flag("daemon.watch"),
+        settings.text("daemon.http") if http is None else http, asks_token, installed.installed_version(),
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False

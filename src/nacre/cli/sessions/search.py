@@ -60,7 +60,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     if regex:
         _match(run, words, wanted, limit=limit, offset=offset, aspect=aspect, role=role, as_lines=as_lines)
         return
-    chosen = "vector" if semantic else mode or run.settings["recall.mode"]
+    chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
     result: RecallResult = ask(
         run, "search-sessions", text=words, filter=wanted, mode=chosen, limit=limit, around=around, offset=offset,
         aspect=aspect, role=role,

@@ -229,7 +229,7 @@ def _ask(home: Home, turns: list[Turn], session: str, *, background: bool) -> tu
     if model is None:
         return None
     with closing(model), tracing(home, TraceKind.HANDOFF, f"handoff of {session}") as run:
-        prompt = handoff_prompt(shown, model.capabilities, home.settings["models.timeout_seconds"])
+        prompt = handoff_prompt(shown, model.capabilities, home.settings.number("models.timeout_seconds"))
         if prompt is None:
             return None
         try:

@@ -68,7 +68,7 @@ def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
 
 def prove_vectors(home: Home) -> Proof:
     """Every text has a vector, all of one size and of the model that is set."""
-    if home.settings["embedding.model"] == "none":
+    if home.settings.text("embedding.model") == "none":
         return Proof("vectors", "off")
     try:
         made_by, embedder = home.vectors.model(), embedder_in_use(home)

@@ -91,7 +91,7 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
 
 def fits(settings: Settings, place: Place, provider: str) -> bool:
     """Whether a place is of the method that is set for its provider, if one is."""
-    wanted = methods().get(settings["models.auth"])
+    wanted = methods().get(settings.text("models.auth"))
     return wanted is None or wanted.provider != provider or place.method in ("", wanted.name)
 
 

@@ -75,7 +75,7 @@ class _Run:
 
     def recalled(self, wanted: Filter, limit: int = _RANKED) -> RecallResult:
         """What recall finds by itself."""
-        mode = Mode(self.home.settings["recall.mode"])
+        mode = Mode(self.home.settings.text("recall.mode"))
         query = RecallQuery(
             self.query.text, wanted, mode, limit=limit, update=False, co_recall=False, session=self.query.session
         )
@@ -111,7 +111,7 @@ def deep_recall(home: Home, query: DeepQuery, *, clock: Callable[[], float] = ti
     if result:
         result = replace(result, repeated=True)
     else:
-        with advised(home, home.settings["recall.deep_seconds"], clock) as adviser:
+        with advised(home, home.settings.whole("recall.deep_seconds"), clock) as adviser:
             result = _answer(home, query, adviser)
         home.deep_answers.put(key, result)
     if query.update and result.hits:
