@@ -16,10 +16,9 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.speed.material import scatter_vectors
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.session import Speaker, Turn
+from nacre.values.session import Speaker, StoredSession, Turn
 
 _SENTENCE = re.compile(r"[^.!?。\n]*[.!?。\n]+\s*|[^.!?。\n]+$")
 _EXCHANGED = 0.4

@@ -9,21 +9,18 @@ from enum import StrEnum
 from typing import Any
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.claims import Judged
-from nacre.storage.reviews import QueuedReview
-from nacre.storage.sessions import StoredSession, StoredTurn
-from nacre.storage.usage import Usage
 from nacre.values.candidate import Candidate
 from nacre.values.file_history import Trouble
 from nacre.values.memory import Memory
 from nacre.values.operation import Operation
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
-from nacre.values.review import Maturity
-from nacre.values.session import ToolCall
+from nacre.values.review import JudgedPair, Maturity, QueuedReview
+from nacre.values.session import StoredSession, StoredTurn, ToolCall
 from nacre.values.spending import Health, Refusal, Spent
 from nacre.values.summary import Summary
 from nacre.values.trace import Trace
+from nacre.values.usage import Usage
 
 _ID_BYTES = 4
 
@@ -174,7 +171,7 @@ class Pair:
     older: Memory
     newer: Memory
     reason: str | None
-    judged: Judged | None = None
+    judged: JudgedPair | None = None
 
     @property
     def id(self) -> str:

@@ -13,9 +13,8 @@ from nacre.health.database import backup, rebuild, reset
 from nacre.home.change import FEW
 from nacre.home.home import open_home
 from nacre.memories.scan import scan
-from nacre.storage.vault_index import Intent
 from nacre.values.memory import Kind, Link, Memory, Retirement
-from nacre.values.operation import Operation
+from nacre.values.operation import Intent, Operation
 from tests.app.conftest import NOON, World, leave_pending, says
 
 

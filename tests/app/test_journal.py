@@ -15,8 +15,8 @@ import nacre
 from nacre.history.schedule import KEPT_WITHOUT_GIT, commit_in_background
 from nacre.home.home import Home
 from nacre.memories.scan import scan
-from nacre.storage.vault_index import Intent
 from nacre.values.memory import Kind, Memory
+from nacre.values.operation import Intent
 from tests.app.conftest import NOON, World, leave_pending, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"

@@ -52,13 +52,13 @@ from nacre.review.contradictions import judge_waiting
 from nacre.settings import Settings, load_settings
 from nacre.spending.embedders import embedder_in_use
 from nacre.spending.spool import fold_notes, note_call, note_trace
-from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.migrate import migrations
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Kind, Link, Memory, Retirement
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.recall import Mode, RecallQuery
+from nacre.values.session import StoredSession
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder

@@ -30,8 +30,8 @@ from nacre.packs.zstd import is_installed
 from nacre.parsing.parse import Job, count_processes
 from nacre.parsing.redaction import SEGMENT_BYTES, Ahead, clean, cut
 from nacre.platform.lazy import Module
+from nacre.platform.times import to_ms
 from nacre.storage.archive import Archived, Due
-from nacre.storage.sqlite.times import to_ms
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES
 from nacre.transcripts.file_source import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of

@@ -20,9 +20,9 @@ from nacre.packs.pack import LINES, Fresh, Segment
 from nacre.packs.payload import Payload
 from nacre.platform import private_files
 from nacre.storage.archive import Archived
-from nacre.storage.sessions import StoredSession
 from nacre.transcripts.file_source import FINGERPRINT_BYTES, fingerprint_of
 from nacre.values.reports import OnProgress, Problem, Progress
+from nacre.values.session import StoredSession
 from nacre.vault.layout import slugify
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.home.home import Home
-from nacre.storage.sessions import SeenFile
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.retention import Retention, retentions
+from nacre.values.session import SeenFile
 
 SOON_DAYS = 7
 SOON_FILES = 20

@@ -8,9 +8,9 @@ from nacre.chores.requests import FlushRequest
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories.scan import catch_up
-from nacre.storage.sessions import StoredSession
 from nacre.values.handoff import FlushReport
 from nacre.values.reports import OnProgress
+from nacre.values.session import StoredSession
 
 
 def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:

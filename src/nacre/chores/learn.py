@@ -5,8 +5,8 @@ from __future__ import annotations
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
-from nacre.storage.sessions import StoredSession
 from nacre.values.reports import OnProgress
+from nacre.values.session import StoredSession
 
 VECTOR_SECONDS = 10.0
 """So long vectors are made; the next ingest goes on with them."""

@@ -8,9 +8,9 @@ from nacre.context.sections import SHARES
 from nacre.errors import InvalidInput
 from nacre.home.home import Home
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent
 from nacre.text.passages import count_tokens
 from nacre.values.context import Part
+from nacre.values.operation import Intent
 from nacre.vault.layout import OWN_PAGES
 
 PAGES = (Part.IDENTITY.value, Part.PROFILE.value)

@@ -25,8 +25,8 @@ from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
     from nacre.home import projects
-    from nacre.storage.sessions import StoredSession
     from nacre.values import filters
+    from nacre.values.session import StoredSession
 else:
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")

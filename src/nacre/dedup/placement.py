@@ -19,8 +19,8 @@ from nacre.errors import EditConflict
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
+from nacre.platform.times import to_ms
 from nacre.spending.models import waits_for_models
-from nacre.storage.sqlite.times import to_ms
 from nacre.text.passages import words
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import Confidence, Confirmation, Link, Memory

@@ -24,7 +24,6 @@ from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
 from nacre.storage.memories import Known
-from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.text.passages import words
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
@@ -32,7 +31,7 @@ from nacre.values.candidate import Candidate
 from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
-from nacre.values.session import Flag, Speaker, Turn
+from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn
 
 BATCH_MEMORIES = 500
 _ALIKE = 12

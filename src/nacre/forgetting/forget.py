@@ -21,7 +21,6 @@ from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
 from nacre.platform.ids import content_hash
-from nacre.storage.erasure import TurnPlace
 from nacre.tombstones.affected import Affected, is_shared, survey
 from nacre.tombstones.archive_erasure import withdraw_matching
 from nacre.tombstones.erasure import apply_tombstones, clear_told, clear_words, erase_bytes
@@ -39,7 +38,7 @@ from nacre.tombstones.tombstones import (
     words_value,
 )
 from nacre.values.codec import stamp
-from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Tombstone, TombstoneKind
+from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Tombstone, TombstoneKind, TurnPlace
 from nacre.values.memory import Memory
 from nacre.vault import ledger
 

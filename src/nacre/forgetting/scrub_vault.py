@@ -16,9 +16,9 @@ from nacre.home.intents import apply_intents
 from nacre.home.redaction import redacted
 from nacre.memories.hand_edits import read_written
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.tombstones.text_search import claim_texts
 from nacre.values.memory import Memory
+from nacre.values.operation import Intent, SeenMemoryFile
 from nacre.vault.layout import LEDGER, is_memory_file, path_for, slugify
 
 SCRUB = "scrub"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from nacre.home.home import Home
-from nacre.storage.sessions import Heard
 from nacre.values.reports import Check
+from nacre.values.session import Heard
 
 FEWEST_NEW = 4
 """So many sessions in a row without the owner's words, at least: fewer happen by chance, or have only begun."""

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from nacre.history.preparation import prepare
 from nacre.home.home import Home
 from nacre.link.start import start_process
+from nacre.platform.times import to_ms
 from nacre.settings import Settings
 from nacre.spending.models import waits_for_models
-from nacre.storage.sqlite.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
 
 COMMIT_LOCK = "commit.lock"

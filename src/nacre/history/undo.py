@@ -19,10 +19,9 @@ from nacre.home.operations import is_going_on
 from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
-from nacre.values.operation import Operation
+from nacre.values.operation import Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file

@@ -20,9 +20,9 @@ from nacre.home.intents import apply_intents, new_path, write_memory
 from nacre.home.operations import OpenOperation
 from nacre.home.redaction import clean_values, without_secrets
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.codec import plain
 from nacre.values.memory import Memory
+from nacre.values.operation import Intent, SeenMemoryFile
 from nacre.vault import ledger
 from nacre.vault.document import adjust, render, rewrite
 from nacre.vault.layout import LEDGER, folder_of

@@ -12,8 +12,8 @@ from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.home.home import Home
 from nacre.home.operations import close_left_open, left_open
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.memory import Link, Memory
+from nacre.values.operation import Intent, SeenMemoryFile
 from nacre.vault.document import render
 from nacre.vault.layout import LEDGER, path_for
 

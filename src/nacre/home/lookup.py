@@ -7,8 +7,8 @@ from pathlib import Path
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
+from nacre.values.session import StoredSession
 
 
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:

@@ -14,10 +14,9 @@ from pathlib import Path
 from nacre.home.home import Home
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock, is_held
-from nacre.storage.vault_index import Intent
 from nacre.text.passages import one_line, shorten
 from nacre.values.memory import Memory
-from nacre.values.operation import ADOPT, EDIT, SYNC, Operation
+from nacre.values.operation import ADOPT, EDIT, SYNC, Intent, Operation
 from nacre.vault.layout import LEDGER
 from nacre.vault.ledger import Entry
 

@@ -14,8 +14,8 @@ from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
 from nacre.home.redaction import clean_values
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, Project
 from nacre.text.passages import one_line
+from nacre.values.operation import Intent, Project
 from nacre.values.session import Session
 from nacre.vault.front_matter import dump, load, merge, split
 from nacre.vault.layout import slugify

@@ -9,9 +9,9 @@ from pathlib import Path
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.ingest import read_changed, unread
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.reports import IngestReport
+from nacre.values.session import StoredSession
 
 RECENT_SECONDS = 86_400
 _MOST_RECENT = 20

@@ -14,10 +14,9 @@ from nacre.home.home import Home
 from nacre.home.redaction import redacted, without_secrets
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.codec import stamp
 from nacre.values.memory import Memory, Retirement
-from nacre.values.operation import ADOPT, EDIT, WITHHELD
+from nacre.values.operation import ADOPT, EDIT, WITHHELD, Intent, SeenMemoryFile
 from nacre.vault.document import Stated, adopt, parse, render, stated, without_id
 from nacre.vault.files import FileStat
 from nacre.vault.front_matter import load, split

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from nacre.storage.usage import Usage
 from nacre.values.memory import Kind, Memory
 from nacre.values.review import Maturity, Verdict
+from nacre.values.usage import Usage
 
 LEAST_REPLY = 50
 REPLY_CHARACTERS = 8000

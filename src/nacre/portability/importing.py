@@ -31,10 +31,10 @@ from nacre.portability.sources.shape import ORIGIN, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
 from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
-from nacre.storage.usage import Usage
 from nacre.values.memory import MAX_BODY_BYTES, Link, Memory
 from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.session import Trust
+from nacre.values.usage import Usage
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
-from nacre.storage.sessions import StoredSession
 from nacre.text.passages import one_line
 from nacre.values.codec import stamp
 from nacre.values.memory import Memory
-from nacre.values.session import Flag, SessionKind, Trust, Turn
+from nacre.values.session import Flag, SessionKind, StoredSession, Trust, Turn
 from nacre.vault.layout import slugify
 
 Talk = Iterable[tuple[StoredSession, list[Turn]]]

@@ -19,10 +19,11 @@ from nacre.retrieval.scoring import ADDED_FACTORS, factors, product
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search.full_text import Match, Search, Term, admitted_memories, browse_memories
-from nacre.storage.usage import Usage, UsageLog
+from nacre.storage.usage import UsageLog
 from nacre.text.passages import is_unspaced
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
+from nacre.values.usage import Usage
 
 CANDIDATES = 250
 WEIGHTS = {"lexical": 0.5, "vector": 0.5}

@@ -43,12 +43,11 @@ from nacre.retrieval.rerank import SecondLook
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
 from nacre.spending.embedders import embedder_in_use
 from nacre.storage.search.full_text import admitted_memories
-from nacre.storage.sessions import StoredTurn
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, is_unspaced, words
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
-from nacre.values.session import Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000

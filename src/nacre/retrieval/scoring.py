@@ -7,9 +7,9 @@ from datetime import datetime
 from itertools import pairwise
 
 from nacre.memories.quality import maturity
-from nacre.storage.usage import Usage
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.review import Maturity
+from nacre.values.usage import Usage
 
 FACTOR_RANGE = (0.5, 1.25)
 """All factors after relevance together: no signal lifts an irrelevant hit above a relevant one."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import nlargest
 
+from nacre.platform.times import from_ms
 from nacre.retrieval.confidence import BORDER, Signals, sureness_of
 from nacre.retrieval.fusion import blend
 from nacre.retrieval.lanes import QueryVector
@@ -20,7 +21,6 @@ from nacre.retrieval.scoring import gaussian
 from nacre.storage.search.full_text import Admission, Held, Match, Term, admitted_turns
 from nacre.storage.search.turns import TurnSearch
 from nacre.storage.sessions import Sessions
-from nacre.storage.sqlite.times import from_ms
 from nacre.text.passages import words as words_of
 from nacre.values.recall import Filter
 

@@ -23,16 +23,17 @@ from nacre.indexing.vectors import embed_memories
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import queue_reviews
 from nacre.platform.locks import FileLock
+from nacre.platform.times import to_ms
 from nacre.protocols import LanguageModel
 from nacre.review.conflicts import RESOLVE
 from nacre.review.judgements import BY_RULES, TOGETHER, Found, Looked, in_order, look_at
 from nacre.review.rivals import is_settled
 from nacre.spending.models import may_judge, model_for, waits_for_models
-from nacre.storage.claims import Due, Judged
-from nacre.storage.sqlite.times import to_ms
+from nacre.storage.claims import Due
 from nacre.values.memory import Claim, Link, Memory
 from nacre.values.model_calls import Task
 from nacre.values.reports import OnProgress, Progress
+from nacre.values.review import JudgedPair
 from nacre.vault import ledger
 
 JUDGE = "judge"
@@ -323,7 +324,7 @@ class _Judgement:
             self.change.put(changed, self.entries)
         at = to_ms(home.now()) or 0
         for earlier, later, one in self.kept:
-            judged = Judged(one.judged.bearing.value, one.judged.confidence, one.by, None)
+            judged = JudgedPair(one.judged.bearing.value, one.judged.confidence, one.by, None)
             home.claims.keep(earlier.id, later.id, judged, at)
             if one.judged.bearing is Bearing.CONTRADICTS and not outranks(earlier, later):
                 home.claims.contradict(earlier.id)

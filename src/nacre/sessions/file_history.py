@@ -10,14 +10,13 @@ from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.sessions.requests import DidQuery
-from nacre.storage.file_history import Deeds, FileUse, plain_path
-from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.storage.file_history import plain_path
 from nacre.storage.turn_rows import stored_calls
 from nacre.text.passages import words
 from nacre.transcripts.tool_calls import action_of
-from nacre.values.file_history import FileChange, FileHistory
+from nacre.values.file_history import Deeds, FileChange, FileHistory, FileUse
 from nacre.values.recall import Filter
-from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Turn
+from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, StoredSession, StoredTurn, ToolCall, Turn
 
 _USES_READ = 2_000
 _REQUESTS_READ = 5

@@ -11,14 +11,13 @@ from nacre.retrieval.recall import recall, search_sessions
 from nacre.sessions.error_likeness import likeness, searched, terms_of
 from nacre.sessions.file_history import catch_up_deeds, said_of
 from nacre.sessions.requests import FixQuery
-from nacre.storage.sessions import StoredTurn
 from nacre.text.passages import shorten
 from nacre.transcripts.commands import only_looks, programs
 from nacre.transcripts.tool_calls import telling
 from nacre.values.file_history import Repair, Trouble
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery, TurnHit
-from nacre.values.session import Action, ToolCall
+from nacre.values.session import Action, StoredTurn, ToolCall
 from nacre.views import FixResult
 
 _CANDIDATES = 100

@@ -11,7 +11,7 @@ from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
-from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.values.session import StoredSession, StoredTurn
 
 _PAUSE = 0.5
 _AHEAD = 1_000

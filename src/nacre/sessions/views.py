@@ -11,9 +11,9 @@ from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
 from nacre.platform.lazy import Module
-from nacre.storage.sessions import OPENING_TURNS, StoredSession, StoredTurn
+from nacre.storage.sessions import OPENING_TURNS
 from nacre.values.filters import SessionFilter
-from nacre.values.session import ToolCall, Turn
+from nacre.values.session import StoredSession, StoredTurn, ToolCall, Turn
 from nacre.views import SessionLine, SessionView
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from nacre.indexing.vectors import passages
 from nacre.platform.ids import content_hash
 from nacre.platform.lazy import Module
 from nacre.spending.embedders import configured_embedder
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.session import Turn
+from nacre.values.session import StoredSession, Turn
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.times import from_ms
 from nacre.storage.sqlite.database import Database
-from nacre.storage.sqlite.times import from_ms
+from nacre.values.review import JudgedPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,6 @@ class Due:
     memory: str
     tries: int = 0
     reworded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """How a model judged a pair: the relation, how sure it was (0 to 1), which model, when."""
-
-    relation: str
-    confidence: float
-    model: str
-    at: datetime | None
 
 
 class Claims:
@@ -100,14 +91,14 @@ class Claims:
         count, since, note = self._db.one("count_claims_waiting") or (0, None, None)
         return Waiting(int(count), from_ms(since), note)
 
-    def judged(self) -> dict[tuple[str, str], Judged]:
+    def judged(self) -> dict[tuple[str, str], JudgedPair]:
         """How pairs that wait for a person were judged, by (older, newer)."""
         return {
-            (older, newer): Judged(relation, confidence, model, from_ms(at))
+            (older, newer): JudgedPair(relation, confidence, model, from_ms(at))
             for older, newer, relation, confidence, model, at in self._db.all("list_conflicts")
         }
 
-    def keep(self, older: str, newer: str, judged: Judged, at: int) -> None:
+    def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
         """A pair waits for a person; it was judged once, whichever is the newer one by now."""
         self.settled(older, newer)
         self._db.run(

@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.times import to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.queries import about_other
-from nacre.storage.sqlite.times import to_ms
 from nacre.storage.turn_rows import stored_calls
-from nacre.values.session import ToolCall
+from nacre.values.forgetting import SessionPlace, TurnPlace, TurnText
 
 _TURNS_A_TRANSACTION = 60
 _STEP = 5000
@@ -23,51 +22,6 @@ _OF_MEMORY = (
     "delete_claims_waiting", "erase_claimless", "erase_conflicts", "erase_intents",
     "erase_operations", "erase_touched",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlace:
-    """A session in brief."""
-
-    row: int
-    tool: str
-    native_id: str
-    project: str | None
-    kind: str
-    parent: str | None
-    title: str | None
-    file: str | None
-    cwd: str | None
-    branch: str | None
-    turns: int
-
-    @property
-    def id(self) -> str:
-        """``<tool>:<the tool's own id>``."""
-        return f"{self.tool}:{self.native_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPlace:
-    """What tells a turn from others."""
-
-    row: int
-    tool: str
-    session_id: str
-    session: int
-    id: str
-    identity: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class TurnText:
-    """What a turn says and does."""
-
-    row: int
-    session: int
-    text: str
-    calls: tuple[ToolCall, ...]
-    author: str | None
 
 
 class Erasing:

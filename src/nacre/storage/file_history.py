@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 import msgspec
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.times import from_ms, to_ms
 from nacre.storage.sqlite.database import Database
-from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import segment
+from nacre.values.file_history import Deeds, FileUse
 from nacre.values.filters import DeedFilter
-from nacre.values.session import Action, Flag, Speaker, ToolCall
+from nacre.values.session import Action, Flag, Speaker
 
 _encode = msgspec.json.Encoder().encode
 _PORTION = 500
 _USES = (Action.READ, Action.EDIT)
 _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
-
-
-@dataclass(frozen=True, slots=True)
-class Deeds:
-    """Tool calls of one turn."""
-
-    turn: int
-    calls: tuple[ToolCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FileUse:
-    """One turn that touched a file, and where it stands."""
-
-    file: int
-    turn: int
-    session: int
-    seq: int
-    time: datetime | None
-    action: Action
 
 
 class DeedIndex:

@@ -9,9 +9,9 @@ from functools import cached_property
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash
+from nacre.platform.times import from_ms, to_ms
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
-from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory
 

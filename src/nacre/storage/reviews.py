@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.times import from_ms
 from nacre.storage.sqlite.database import Database
-from nacre.storage.sqlite.times import from_ms
-from nacre.values.review import Action, Reason
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedReview:
-    """A pending entry: which memory, why, and what is suggested."""
-
-    memory: str
-    reason: Reason
-    detail: str | None
-    suggested: Action
-    since: datetime | None
+from nacre.values.review import Action, QueuedReview, Reason
 
 
 @dataclass(frozen=True, slots=True)

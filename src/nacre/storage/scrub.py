@@ -14,10 +14,11 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.storage.erasure import Erasing
-from nacre.storage.file_history import DeedIndex, Deeds
+from nacre.storage.file_history import DeedIndex
 from nacre.storage.sessions import index_texts
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.turn_rows import stored_calls
+from nacre.values.file_history import Deeds
 
 BATCH = 500
 

@@ -7,15 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.file_history import DeedIndex, Deeds
+from nacre.platform.times import from_ms, to_ms
+from nacre.storage.file_history import DeedIndex
 from nacre.storage.sqlite.database import Database, Row
-from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.storage.turn_rows import did_of, encode, stored_calls, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
+from nacre.values.file_history import Deeds
 from nacre.values.filters import SessionFilter
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import (
+    Flag,
+    Heard,
+    SeenFile,
+    Session,
+    SessionKind,
+    Speaker,
+    StoredSession,
+    StoredTurn,
+    Tokens,
+    ToolCall,
+    Trust,
+    Turn,
+)
 
 _PORTION = 500
 _NAMES_CHARACTERS = 8000
@@ -26,49 +39,6 @@ OPENING_TURNS = 12
 
 
 _EVERY = SessionFilter()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSession:
-    """A session as the index knows it."""
-
-    row: int
-    session: Session
-    project: str | None
-    ended: datetime | None
-    file: str | None
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
-    """A turn with its place: ``seq`` counts from 0 within the session."""
-
-    row: int
-    session: int
-    seq: int
-    turn: Turn
-
-
-@dataclass(frozen=True, slots=True)
-class SeenFile:
-    """A transcript that was read: what it was, how large, and what in it was not understood."""
-
-    path: str
-    tool: str
-    size: int
-    mtime_ns: int
-    unknown: dict[str, int]
-    corrupt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A main session of a tool in some version, and whether it holds words of the owner."""
-
-    tool: str
-    version: str | None
-    owner_spoke: bool
 
 
 TurnBatch = tuple[str, int, Sequence[Turn]]

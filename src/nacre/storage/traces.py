@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from nacre.platform.times import at_ms, to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
-from nacre.storage.sqlite.times import at_ms, to_ms
 from nacre.values.trace import Step, Trace, TraceKind
 
 _STEP = 500

@@ -4,47 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.sqlite.database import Database, Row
-
-
-@dataclass(frozen=True, slots=True)
-class SeenMemoryFile:
-    """A memory file as it was last read or written."""
-
-    path: str
-    memory: str
-    mtime_ns: int
-    size: int
-    hash: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A write to the vault that is durable in the database: ``write``, ``adjust``, ``remove`` or ``append``.
-
-    An ``adjust`` is a write that gives way to whoever changed the file meanwhile. ``base`` is the hash of the file a
-    write was made from, ``None`` for a new one, ``former`` what that file said, where it holds no secret. In the
-    journal there is also ``seen``: what a person wrote, whose ``document`` is ``None`` where it holds a secret.
-    """
-
-    action: str
-    path: str
-    document: str | None = None
-    base: bytes | None = None
-    memory: str | None = None
-    operation: str | None = None
-    former: str | None = None
-    seq: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """A project: its id, and its slug, which is its folder."""
-
-    id: str
-    slug: str
-    mtime_ns: int
+from nacre.values.operation import Intent, Project, SeenMemoryFile
 
 
 def intent_of(row: Row) -> Intent:

@@ -26,10 +26,9 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
 from nacre.spending.models import waits_for_models
-from nacre.storage.vault_index import Intent
 from nacre.sync.merge import FileChange, Plan, counted
 from nacre.tombstones.erasure import apply_tombstones
-from nacre.values.operation import EDIT, SYNC
+from nacre.values.operation import EDIT, SYNC, Intent
 from nacre.vault.front_matter import split
 from nacre.vault.identity import id_in
 from nacre.vault.layout import LEDGER, is_memory_file

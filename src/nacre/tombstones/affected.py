@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.erasure import SessionPlace, TurnPlace
 from nacre.storage.turn_rows import shared_identity
 from nacre.tombstones.tombstones import Barred
+from nacre.values.forgetting import SessionPlace, TurnPlace
 from nacre.values.memory import Memory
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from nacre.storage.erasure import TurnText
 from nacre.text.passages import one_line
+from nacre.values.forgetting import TurnText
 from nacre.values.memory import Memory
 
 Pattern = re.Pattern[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.session import Session, ToolCall, Turn
+from nacre.values.session import Action, Session, ToolCall, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +77,23 @@ class Trouble:
     def mended(self) -> int:
         """How often something worked."""
         return sum(repair.worked for repair in self.repairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Deeds:
+    """Tool calls of one turn."""
+
+    turn: int
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """One turn that touched a file, and where it stands."""
+
+    file: int
+    turn: int
+    session: int
+    seq: int
+    time: datetime | None
+    action: Action

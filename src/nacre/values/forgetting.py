@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Memory
+from nacre.values.session import ToolCall
 
 
 class TombstoneKind(StrEnum):
@@ -137,3 +138,48 @@ class Forgotten:
     memories: int
     before: datetime | None = None
     is_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A session in brief."""
+
+    row: int
+    tool: str
+    native_id: str
+    project: str | None
+    kind: str
+    parent: str | None
+    title: str | None
+    file: str | None
+    cwd: str | None
+    branch: str | None
+    turns: int
+
+    @property
+    def id(self) -> str:
+        """``<tool>:<the tool's own id>``."""
+        return f"{self.tool}:{self.native_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlace:
+    """What tells a turn from others."""
+
+    row: int
+    tool: str
+    session_id: str
+    session: int
+    id: str
+    identity: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TurnText:
+    """What a turn says and does."""
+
+    row: int
+    session: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    author: str | None

@@ -35,3 +35,42 @@ class Operation:
     subject: str | None = None
     why: str | None = None
     committed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMemoryFile:
+    """A memory file as it was last read or written."""
+
+    path: str
+    memory: str
+    mtime_ns: int
+    size: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write to the vault that is durable in the database: ``write``, ``adjust``, ``remove`` or ``append``.
+
+    An ``adjust`` is a write that gives way to whoever changed the file meanwhile. ``base`` is the hash of the file a
+    write was made from, ``None`` for a new one, ``former`` what that file said, where it holds no secret. In the
+    journal there is also ``seen``: what a person wrote, whose ``document`` is ``None`` where it holds a secret.
+    """
+
+    action: str
+    path: str
+    document: str | None = None
+    base: bytes | None = None
+    memory: str | None = None
+    operation: str | None = None
+    former: str | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project: its id, and its slug, which is its folder."""
+
+    id: str
+    slug: str
+    mtime_ns: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from nacre.platform.fast_dataclass import dataclass
@@ -67,3 +68,24 @@ class FeedbackReport:
     judged: tuple[Judged, ...] = ()
     by: str | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedReview:
+    """A pending entry: which memory, why, and what is suggested."""
+
+    memory: str
+    reason: Reason
+    detail: str | None
+    suggested: Action
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """How a model judged a pair: the relation, how sure it was (0 to 1), which model, when."""
+
+    relation: str
+    confidence: float
+    model: str
+    at: datetime | None

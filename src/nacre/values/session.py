@@ -174,3 +174,46 @@ class Session:
     def id(self) -> str:
         """``<tool>:<the tool's own id>``."""
         return f"{self.tool}:{self.native_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session as the index knows it."""
+
+    row: int
+    session: Session
+    project: str | None
+    ended: datetime | None
+    file: str | None
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn with its place: ``seq`` counts from 0 within the session."""
+
+    row: int
+    session: int
+    seq: int
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A transcript that was read: what it was, how large, and what in it was not understood."""
+
+    path: str
+    tool: str
+    size: int
+    mtime_ns: int
+    unknown: dict[str, int]
+    corrupt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A main session of a tool in some version, and whether it holds words of the owner."""
+
+    tool: str
+    version: str | None
+    owner_spoke: bool

@@ -23,8 +23,7 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.sessions import follow as sessions_follow
-    from nacre.storage.sessions import StoredSession, StoredTurn
-    from nacre.values.session import Session, Tokens, ToolCall
+    from nacre.values.session import Session, StoredSession, StoredTurn, Tokens, ToolCall
     from nacre.views import SessionLine, SessionView
 else:
     sessions_follow = Module("nacre.sessions.follow")

@@ -26,12 +26,11 @@ from nacre.memories.scan import catch_up
 from nacre.memories.store import retire
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, Source
 from nacre.values.model_calls import Task
-from nacre.values.session import SessionKind, Speaker, Turn
+from nacre.values.session import SessionKind, Speaker, StoredSession, Turn
 from nacre.values.trace import TraceKind
 
 HAND_OVER = "handoff"

@@ -12,10 +12,9 @@ from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_recent, read_session
 from nacre.memories.scan import catch_up
-from nacre.storage.sessions import StoredSession
 from nacre.values.filters import SessionFilter
 from nacre.values.handoff import HandoffView
-from nacre.values.session import SessionKind
+from nacre.values.session import SessionKind, StoredSession
 
 NOTHING = (
     "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "

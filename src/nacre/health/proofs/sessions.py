@@ -12,12 +12,11 @@ from nacre.ingestion.discovery import footprint
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.parsing.parse import opened, parsed
-from nacre.storage.sessions import SeenFile
 from nacre.storage.soundness import Soundness
 from nacre.storage.turn_rows import turn_identity
 from nacre.transcripts.registry import get_adapter
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.session import Session, Turn
+from nacre.values.session import SeenFile, Session, Turn
 
 SAMPLE = 20
 """So many transcripts are read again unless all are asked for: evenly spread over those that still exist."""

@@ -13,9 +13,9 @@ from nacre.home.projects import page_keys, read_pages
 from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Project, SeenMemoryFile
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
+from nacre.values.operation import Project, SeenMemoryFile
 from nacre.vault import ledger
 from nacre.vault.document import parse
 from nacre.vault.files import FileStat

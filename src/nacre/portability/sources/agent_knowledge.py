@@ -23,8 +23,8 @@ from nacre.portability.sources.shape import (
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
-from nacre.storage.usage import Usage
 from nacre.values.memory import Confidence, Kind, Link
+from nacre.values.usage import Usage
 
 NAME = "agent-knowledge"
 

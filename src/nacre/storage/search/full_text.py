@@ -18,7 +18,8 @@ from nacre.values.recall import Filter
 from nacre.values.session import Speaker, Turn
 
 if TYPE_CHECKING:
-    from nacre.storage.sessions import Sessions, StoredTurn
+    from nacre.storage.sessions import Sessions
+    from nacre.values.session import StoredTurn
 
 _SESSIONS_A_PORTION = 100
 _MEMORY_FIELDS = "m.row"

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.platform.times import to_ms
 from nacre.storage.search import quantised
 from nacre.storage.search.full_text import Admission
 from nacre.storage.search.quantised import Matrix, Outward
 from nacre.storage.search.vector_tables import VectorTables
 from nacre.storage.sqlite.database import Database
-from nacre.storage.sqlite.times import to_ms
 
 _NEAREST_BY_BITS = 600
 _WIDENED = 4

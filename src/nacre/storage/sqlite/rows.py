@@ -13,8 +13,8 @@ from datetime import date, datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from nacre.platform.times import at_ms, to_ms
 from nacre.storage.sqlite.database import Row
-from nacre.storage.sqlite.times import at_ms, to_ms
 
 T = TypeVar("T")
 _Read = Callable[[Any], Any]

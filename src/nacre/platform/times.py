@@ -1,4 +1,4 @@
-"""Times in the database are whole milliseconds since 1970, UTC."""
+"""Times as whole milliseconds since 1970, UTC: so the database and its notes hold them."""
 
 from __future__ import annotations
 
