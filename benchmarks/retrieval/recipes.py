@@ -118,7 +118,7 @@ def rankers(haystack: Haystack, context: Home, variations: tuple[Variation, ...]
 
 
 def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Embedding) -> Ranker:
-    engine = TurnRecall(context.turn_search, context.sessions, variation.recipe)
+    engine = TurnRecall(context.turn_search, context.sessions, context.selection, variation.recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
 
     def rank(asked: BenchQuestion) -> Ranked:

@@ -21,7 +21,6 @@ from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import CANDIDATES, MemoryRecall, Ranking
 from nacre.retrieval.question.question import read_question
 from nacre.sessions import views
-from nacre.storage.search.full_text import memory_search
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter
 from tests.app.conftest import NOON, World, says
@@ -508,7 +507,7 @@ def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     for number in range(CANDIDATES + 20):
         store.store(context, StoreRequest(content=f"Note {number} about the harbour.", force=True))
     embed_pending(context, lambda _: None)
-    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    engine = MemoryRecall(context.memory_search, context.memories, context.selection, context.usage)
     question = read_question("Note 7 about the harbour.", now=NOON)
     vector = QueryVector(world.embedder.embed([question.semantic])[0], context.vectors.of(world.embedder.name))
     ranked = engine.rank(question, Filter(), Ranking(NOON), vector=vector, lexical=False)

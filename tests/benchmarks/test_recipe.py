@@ -61,7 +61,7 @@ def context(tmp_path: Path) -> Iterator[Home]:
 
 
 def ranked(context: Home, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
-    engine = TurnRecall(context.turn_search, context.sessions, recipe)
+    engine = TurnRecall(context.turn_search, context.sessions, context.selection, recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
     question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects)
     found = engine.rank(question, wanted or Filter(), vector=None)
@@ -92,7 +92,7 @@ def test_a_long_turn_does_not_win_by_its_length(context: Home) -> None:
 
 
 def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: Home) -> None:
-    engine = TurnRecall(context.turn_search, context.sessions)
+    engine = TurnRecall(context.turn_search, context.sessions, context.selection)
     question = read_question("computeSpacing", now=datetime(2026, 1, 1, tzinfo=UTC))
     whole, part = engine.rank(question, Filter(), vector=None)[:2]
     assert part.components["name"] > 0

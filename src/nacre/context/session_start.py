@@ -16,7 +16,6 @@ from nacre.errors import VaultUnusable
 from nacre.platform.lazy import Module
 from nacre.retrieval.memories import Ranking
 from nacre.retrieval.ranking import doubts, engine_of
-from nacre.storage.search.full_text import browse_memories, latest_memories
 from nacre.text.passages import count_tokens, shorten
 from nacre.values.context import ContextItem, Part
 from nacre.values.memory import Expiry, Kind
@@ -163,7 +162,7 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
 
 def _rows(draft: Draft) -> list[int]:
     """Memories that may be told: of each sort those that matter most, and what changed last."""
-    database, wanted, today = draft.home.database, draft.filter(), draft.home.clock().date()
+    selection, wanted, today = draft.home.selection, draft.filter(), draft.home.clock().date()
     sorts = (
         replace(wanted, expiry=(Expiry.CORE,)),
         replace(wanted, kinds=(Kind.TODO,)),
@@ -173,8 +172,8 @@ def _rows(draft: Draft) -> list[int]:
     )
     share = _ALONE_SHARE if draft.request.alone else 1
     browsed, latest = _BROWSED // share, _LATEST // share
-    rows = [row for sort in sorts for row in browse_memories(database, sort, limit=browsed, today=today)]
-    return list(dict.fromkeys([*rows, *latest_memories(database, wanted, limit=latest, today=today)]))
+    rows = [row for sort in sorts for row in selection.browse_memories(sort, limit=browsed, today=today)]
+    return list(dict.fromkeys([*rows, *selection.latest_memories(wanted, limit=latest, today=today)]))
 
 
 _REASONS: dict[Part, Callable[[Candidate], str]] = {

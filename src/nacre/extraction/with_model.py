@@ -21,7 +21,6 @@ from nacre.retrieval.recall import recall
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
-from nacre.storage.search.full_text import admitted_memories
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.recall import Filter, Mode, RecallQuery
@@ -136,7 +135,7 @@ def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: in
 def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
     limits = calibration_of(configured_embedder(home).name)
     least = limits.link + _RELATED * (limits.alike - limits.link)
-    admitted = admitted_memories(home.database, wanted, today=home.now().date())
+    admitted = home.selection.admitted_memories(wanted, today=home.now().date())
     best: dict[int, float] = {}
     for vector in configured_embedder(home).embed(list(statements)) if statements else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from nacre.storage.memories import Memories
     from nacre.storage.outcomes import Outcomes
     from nacre.storage.reviews import Reviews
+    from nacre.storage.search.full_text import Search
+    from nacre.storage.search.selection import Selection
     from nacre.storage.search.shard_set import ShardSet
     from nacre.storage.search.turns import TurnSearch
     from nacre.storage.search.vectors import Vectors
@@ -89,6 +91,10 @@ class Stores:
         "nacre.storage.search.turns:TurnSearch", lambda kind, home: kind(home.database, home.shards)
     )
     """Full text over turns, wherever it lies."""
+    memory_search: Lazy[Search] = Lazy("nacre.storage.search.full_text:memory_search")
+    """Full text over memories."""
+    selection: Lazy[Selection] = Lazy("nacre.storage.search.selection:Selection")
+    """Memories and turns that a filter lets through."""
     usage: Lazy[UsageLog] = Lazy("nacre.storage.usage:UsageLog")
     """How memories are used."""
     session_uses: Lazy[SessionUses] = Lazy("nacre.storage.usage:SessionUses")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nacre.home.home import Home
-from nacre.storage.search.full_text import find_said
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import words
 from nacre.values.memory import Memory
@@ -20,7 +19,7 @@ def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
     said_in += [(one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns]
     evidence = []
     for session_id, turn_id in said_in:
-        stored = find_said(home.sessions, session_id, turn_id) if session_id else None
+        stored = home.sessions.find_said(session_id, turn_id) if session_id else None
         if stored is None:
             continue
         turn, session = stored.turn, home.sessions.get(stored.session).session

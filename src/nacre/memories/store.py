@@ -24,7 +24,6 @@ from nacre.memories.model_decision import Decisions, decisions, weigh
 from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
-from nacre.storage.search.full_text import list_memories
 from nacre.text.passages import title_of
 from nacre.values.codec import keys_of
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement
@@ -286,7 +285,7 @@ def finish_todo(home: Home, reference: str) -> Memory:
 def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
     """A page of active memories, the newest first, and how many there are in all."""
     catch_up(home)
-    rows, total = list_memories(home.database, wanted, limit=limit, offset=offset, today=home.now().date())
+    rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=home.now().date())
     found = home.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
 

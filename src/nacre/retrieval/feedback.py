@@ -25,7 +25,6 @@ from nacre.memories.usage import fold_usage, queue_reviews, session_name, today,
 from nacre.platform.times import to_ms
 from nacre.retrieval.cases import note_verdicts
 from nacre.spending.embedders import embedder_of
-from nacre.storage.search.full_text import memory_search
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
 from nacre.values.review import Action, FeedbackReport, Judged, Reason, Verdict
@@ -154,7 +153,7 @@ def _by_cosine(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
     """The share of a memory's words, stemmed and without stop words; of the shorter one where two are compared."""
-    search = memory_search(home.database)
+    search = home.memory_search
 
     def stems(text: str) -> set[str]:
         return {term.stem for term in search.terms([word for word in words(text) if word not in STOP_WORDS])}

@@ -18,7 +18,8 @@ from nacre.retrieval.question.question import Question
 from nacre.retrieval.scoring import ADDED_FACTORS, factors, product
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
-from nacre.storage.search.full_text import Match, Search, Term, admitted_memories, browse_memories
+from nacre.storage.search.full_text import Match, Search, Term
+from nacre.storage.search.selection import Selection
 from nacre.storage.usage import UsageLog
 from nacre.text.passages import is_unspaced
 from nacre.values.memory import Kind, Memory
@@ -114,20 +115,22 @@ def sureness_kind(question: Question) -> str:
 class MemoryRecall:
     """Ranks memories for a question."""
 
-    def __init__(self, search: Search, memories: Memories, usage: UsageLog) -> None:
+    def __init__(self, search: Search, memories: Memories, selection: Selection, usage: UsageLog) -> None:
         self._search = search
         self._memories = memories
+        self._selection = selection
         self._usage = usage
 
     def rank(
         self, question: Question, wanted: Filter, ranking: Ranking, *, vector: QueryVector | None, lexical: bool = True
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
-        database = self._memories.database
         if question.is_open or wanted.is_for_handoffs:
-            return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
+            return self._of_a_time(
+                self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today), ranking
+            )
         where = memory_clause(wanted, ranking.today)
-        admitted = admitted_memories(database, wanted, today=ranking.today)
+        admitted = self._selection.admitted_memories(wanted, today=ranking.today)
         former = {} if wanted.as_of else {old: row for old, row in self._memories.former().items() if row in admitted}
         matches, weights, coverage = (
             self._lexical(question, where, former) if lexical else ({}, Weights(), QueryCoverage())

@@ -18,7 +18,6 @@ from nacre.retrieval.merge import most_of
 from nacre.retrieval.outdated import fold
 from nacre.retrieval.question.prompts import as_prompt, is_common_name, parts_of
 from nacre.retrieval.question.question import Question, read_question
-from nacre.storage.search.full_text import browse_memories, memory_search, names_known
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
 
@@ -54,7 +53,7 @@ def nearest(ranked: Sequence[ScoredMemory]) -> tuple[Memory, float] | None:
 
 def engine_of(home: Home) -> MemoryRecall:
     """What ranks memories."""
-    return MemoryRecall(memory_search(home.database), home.memories, home.usage)
+    return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
 def _read(home: Home, query: RecallQuery, text: str) -> Question:
@@ -64,7 +63,7 @@ def _read(home: Home, query: RecallQuery, text: str) -> Question:
 
 def read_plainly(home: Home, text: str) -> Question:
     """A question taken apart, with the names that the index knows."""
-    authors, projects = names_known(home.database)
+    authors, projects = home.sessions.names_known()
     return read_question(text, now=home.now(), authors=authors, projects=projects)
 
 
@@ -90,7 +89,7 @@ def rank_memories(
     engine = engine_of(home)
     if query.mode is Mode.BROWSE:
         limit = max(3 * query.limit, 50)
-        rows = browse_memories(home.database, query.filter, limit=limit, today=ranking.today)
+        rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
         return engine.browse(rows, ranking), query.filter
     wanted = narrowed(query, question)
     ranked = engine.rank(question, wanted, ranking, vector=vector, lexical=lexical)

@@ -42,7 +42,6 @@ from nacre.retrieval.ranking import (
 from nacre.retrieval.rerank import SecondLook
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
 from nacre.spending.embedders import embedder_in_use
-from nacre.storage.search.full_text import admitted_memories
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, is_unspaced, words
 from nacre.values.memory import Memory, Scope
@@ -158,7 +157,7 @@ def _read(home: Home, query: RecallQuery) -> Question:
     question = read(query.text)
     if find_anchor(question) is None:
         return question
-    engine = TurnRecall(home.turn_search, home.sessions)
+    engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return anchored(question, lambda event: engine.when(read(event), query.filter))
 
 
@@ -305,7 +304,7 @@ def _co_recalled(
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
     asked_by_nobody = replace(wanted, trusted=True)
-    admitted = admitted_memories(home.database, asked_by_nobody, today=home.clock().date()) if unknown else set()
+    admitted = home.selection.admitted_memories(asked_by_nobody, today=home.clock().date()) if unknown else set()
     found = [memory for row, memory in home.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
 
@@ -387,7 +386,7 @@ def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
 def _rank_turns(
     home: Home, query: RecallQuery, question: Question, lanes: _Lanes, limit: int, *, confident: bool
 ) -> list[TurnHit]:
-    engine = TurnRecall(home.turn_search, home.sessions)
+    engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     ranked = engine.rank(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
         radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,

@@ -18,7 +18,8 @@ from nacre.retrieval.question.question import Question
 from nacre.retrieval.question.question_words import only_asks
 from nacre.retrieval.recipe import DEFAULT, Recipe
 from nacre.retrieval.scoring import gaussian
-from nacre.storage.search.full_text import Admission, Held, Match, Term, admitted_turns
+from nacre.storage.search.full_text import Held, Match, Term
+from nacre.storage.search.selection import Admission, Selection
 from nacre.storage.search.turns import TurnSearch
 from nacre.storage.sessions import Sessions
 from nacre.text.passages import words as words_of
@@ -71,9 +72,12 @@ class _Byline:
 class TurnRecall:
     """Ranks turns for a question."""
 
-    def __init__(self, search: TurnSearch, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
+    def __init__(
+        self, search: TurnSearch, sessions: Sessions, selection: Selection, recipe: Recipe = DEFAULT
+    ) -> None:  # fmt: skip
         self._search = search
         self._sessions = sessions
+        self._selection = selection
         self._recipe = recipe
 
     def rank(
@@ -82,7 +86,7 @@ class TurnRecall:
     ) -> list[ScoredTurn]:  # fmt: skip
         """The best turns, the best first. ``vector`` is the embedded question, where that lane can run."""
         words = self._lexical(question, wanted) if lexical else _Lexical()
-        admitted = admitted_turns(self._sessions.database, wanted)
+        admitted = self._selection.admitted_turns(wanted)
         near = self._near(vector, admitted)
         pool = self._pool(words, near, admitted)
         cosines = self._cosines(vector, pool, near)

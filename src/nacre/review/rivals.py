@@ -10,7 +10,6 @@ from nacre.dedup.comparison import APART, CONTRADICTS, SUPERSEDES, last_said, vo
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable
 from nacre.home.home import Home
-from nacre.storage.search.full_text import list_memories
 from nacre.text.passages import STOP_WORDS, words
 from nacre.text.stems import stem
 from nacre.values.memory import Kind, Memory
@@ -116,7 +115,7 @@ def open_todos(home: Home, memory: Memory) -> list[Memory]:
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
     wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
-    rows, _ = list_memories(home.database, wanted, limit=_TODOS, offset=0)
+    rows, _ = home.selection.list_memories(wanted, limit=_TODOS, offset=0)
     near = _near(home, memory) or {}
     said = _said(memory)
     ranked = []

@@ -11,7 +11,6 @@ import regex
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
-from nacre.storage.search.full_text import newest_turns
 from nacre.text.passages import one_line
 from nacre.values.recall import Filter, TurnHit
 from nacre.values.session import Trust, Turn
@@ -86,7 +85,7 @@ def around(text: str, start: int, end: int) -> str:
 
 def _turns(home: Home, wanted: Filter) -> Iterator[tuple[int, Turn]]:
     """(session row, turn), those of the sessions that went on last first."""
-    for rows in newest_turns(home.database, wanted):
+    for rows in home.selection.newest_turns(wanted):
         for start in range(0, len(rows), _PORTION):
             portion = rows[start : start + _PORTION]
             stored = home.sessions.by_rows(portion)

@@ -17,7 +17,6 @@ from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
 from nacre.setup import examples
-from nacre.storage.search.full_text import browse_memories
 from nacre.transcripts.registry import get_adapter
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery, RecallResult
@@ -112,7 +111,7 @@ def _best_memories(home: Home) -> tuple[Memory, ...]:
     rows = [
         row
         for kind in Kind
-        for row in browse_memories(home.database, Filter(kinds=(kind,)), limit=_POOL, today=home.now().date())
+        for row in home.selection.browse_memories(Filter(kinds=(kind,)), limit=_POOL, today=home.now().date())
     ]
     found = home.memories.by_rows(rows).values()
     waiting = sorted(found, key=lambda memory: (memory.created, memory.id), reverse=True)

@@ -336,6 +336,25 @@ class Sessions:
         """The last version of its tool that wrote into a transcript, by the transcript's path."""
         return dict(self._db.all("list_versions_of_files"))
 
+    def names_known(self) -> tuple[set[str], set[str]]:
+        """People named as authors of turns, and projects of sessions or of memories."""
+        projects = {project for (project,) in self._db.all("list_projects_named")}
+        return {author for (author,) in self._db.all("list_authors")}, projects
+
+    def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
+        """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
+
+        A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
+        """
+        tool, _, _ = session.partition(":")
+        found = self.find(session)
+        place = self.place_of(found[0].row, turn_id) if found else None
+        if found and place is not None:
+            return self.turns_of(found[0].row, first=place, limit=1)[0]
+        copy = turn_identity(tool, 0, Turn(turn_id, Speaker.OWNER, "", unique=True))
+        found_copy = self._db.one("find_turn_by_identity", identity=copy)
+        return self.by_rows(found_copy)[found_copy[0]] if found_copy else None
+
     def heard(self, latest: int) -> list[Heard]:
         """Of every tool so many main sessions, those that began last first: does the owner say something in them?"""
         return [Heard(tool, version, bool(spoke)) for tool, version, spoke in self._db.all("list_heard", latest=latest)]

@@ -38,7 +38,6 @@ from nacre.retrieval.recall import check, recall
 from nacre.retrieval.requests import DeepQuery
 from nacre.spending.models import name_for
 from nacre.spending.tracing import tracing
-from nacre.storage.search.full_text import browse_memories, latest_memories, projects_of_memories
 from nacre.values.deep_recall import Candidate, DecidedBy, DeepResult, DeepStep, Route, Said
 from nacre.values.memory import Kind, Memory, Scope
 from nacre.values.model_calls import Task
@@ -206,7 +205,7 @@ def _owner(run: _Run) -> str:
         return profile
     wanted = replace(_everywhere(run), kinds=(Kind.PREFERENCE,))
     today = run.home.now().date()
-    rows = browse_memories(run.home.database, wanted, limit=_PREFERENCES, today=today)
+    rows = run.home.selection.browse_memories(wanted, limit=_PREFERENCES, today=today)
     known = run.home.memories.by_rows(rows)
     run.took("owner", DecidedBy.RULES, _counted(len(rows), "preference", "preferences") if rows else "nothing known")
     return "\n".join(f"- {known[row].content}" for row in rows if row in known)
@@ -325,7 +324,7 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
     if run.adviser.model is None:
         return []
     home = run.home
-    rows = latest_memories(home.database, wanted, limit=MOST, today=home.now().date())
+    rows = home.selection.latest_memories(wanted, limit=MOST, today=home.now().date())
     latest = home.memories.by_rows(rows)
     shown = {memory.id: memory for memory in (*(hit.memory for hit in ranked), *(latest[row] for row in rows))}
     return sorted(list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True)
@@ -365,7 +364,7 @@ def _block(run: _Run, route: Route, project: str | None, owner: str, hits: Seque
 
 def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
     """The projects that have memories for whoever asks, by all of their names, the one that changed last first."""
-    slugs = projects_of_memories(home.database, replace(wanted, strict=True), today=home.now().date())
+    slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.now().date())
     names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
     for key, value, slug in home.files.project_keys():
         if key == "alias" and slug in names:

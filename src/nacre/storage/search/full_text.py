@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Sequence
-from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import apsw
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.storage.filters import Clause
 from nacre.storage.sqlite.database import Database
 from nacre.text.passages import segment
-from nacre.values.recall import Filter
-from nacre.values.session import Speaker, Turn
 
-if TYPE_CHECKING:
-    from nacre.storage.sessions import Sessions
-    from nacre.values.session import StoredTurn
-
-_SESSIONS_A_PORTION = 100
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
 
@@ -44,32 +35,6 @@ _MATCH_MEMORY_PARTS = f"""
 SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN {{source}} m ON m.row = f.rowid
 WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
-_FEW_TURNS = """
-SELECT t.row FROM sessions s CROSS JOIN turns t ON t.session = s.row WHERE {where} LIMIT ?
-"""
-_CHECK_TURNS = """
-SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
-"""
-_TURNS_OF_SESSIONS = """
-SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.session IN (SELECT value FROM json_each(?)) AND {where}
-ORDER BY coalesce(t.time, s.ended, s.started, 0) DESC, t.session DESC, t.seq DESC
-"""
-_ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
-_LIST_MEMORIES = """
-SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
-"""
-_LATEST_MEMORIES = """
-SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
-"""
-_PROJECTS = """
-SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
-GROUP BY m.project ORDER BY max(m.updated) DESC, m.project
-"""
-_BROWSE_MEMORIES = """
-SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,100 +141,6 @@ def memory_search(database: Database) -> Search:
 def fresh_turn_search(database: Database) -> Search:
     """Full text over the turns that are in no shard: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
-
-
-class Admission:
-    """The turns that a filter lets through, without listing them: there may be a million."""
-
-    def __init__(self, database: Database, where: Clause) -> None:
-        self._db = database
-        self._where = where
-
-    def few(self, most: int) -> list[int] | None:
-        """All of them, where they are no more than so many."""
-        found = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
-        return [row for (row,) in found] if len(found) <= most else None
-
-    def among(self, rows: Collection[int]) -> set[int]:
-        """Those of some turns."""
-        encoded = json.dumps(list(rows))
-        return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), (encoded, *self._where.values))}
-
-
-def admitted_turns(database: Database, wanted: Filter) -> Admission | None:
-    """The turns a filter lets through; ``None`` when it lets all through."""
-    where = turn_clause(wanted)
-    return None if where.is_open else Admission(database, where)
-
-
-def newest_turns(database: Database, wanted: Filter) -> Iterator[list[int]]:
-    """The turns a filter lets through, session by session, a hundred of these at a time, what went on last first."""
-    where = turn_clause(wanted)
-    sessions = [row for (row,) in database.all("list_session_rows")]
-    for start in range(0, len(sessions), _SESSIONS_A_PORTION):
-        portion = json.dumps(sessions[start : start + _SESSIONS_A_PORTION])
-        yield [row for (row,) in database.rows(where.into(_TURNS_OF_SESSIONS), (portion, *where.values))]
-
-
-def admitted_memories(database: Database, wanted: Filter, *, today: date | None = None) -> set[int]:
-    """The active memories a filter lets through; with ``today``, those that still hold."""
-    where = memory_clause(wanted, today)
-    return {row for (row,) in database.rows(where.into(_ADMITTED_MEMORIES), where.values)}
-
-
-def browse_memories(database: Database, wanted: Filter, *, limit: int, today: date | None = None) -> list[int]:
-    """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
-    where = memory_clause(wanted, today)
-    rows = database.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
-    return [row for (row,) in rows]
-
-
-def list_memories(
-    database: Database, wanted: Filter, *, limit: int, offset: int, today: date | None = None
-) -> tuple[list[int], int]:
-    """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold.
-
-    Handoffs are among them: a list tells all that is there.
-    """
-    where = memory_clause(wanted, today, for_list=True)
-    rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
-    return [row for row, _ in rows], int(rows[0][1]) if rows else 0
-
-
-def latest_memories(database: Database, wanted: Filter, *, limit: int, today: date) -> list[int]:
-    """The active memories that hold, what changed last first."""
-    where = memory_clause(wanted, today)
-    return [row for (row,) in database.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))]
-
-
-def projects_of_memories(database: Database, wanted: Filter, *, today: date) -> list[str]:
-    """The projects of the memories that a filter lets through, the one that changed last first."""
-    where = memory_clause(wanted, today)
-    return [project for (project,) in database.rows(where.into(_PROJECTS), where.values)]
-
-
-def names_known(database: Database) -> tuple[set[str], set[str]]:
-    """People named as authors of turns, and projects of sessions or of memories."""
-    return {author for (author,) in database.all("list_authors")}, {
-        project for (project,) in database.all("list_projects_named")
-    }
-
-
-def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | None:
-    """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
-
-    A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
-    """
-    from nacre.storage.turn_rows import turn_identity  # noqa: PLC0415 - whoever asks has loaded it
-
-    tool, _, _ = session.partition(":")
-    found = sessions.find(session)
-    place = sessions.place_of(found[0].row, turn_id) if found else None
-    if place is not None:
-        return sessions.turns_of(found[0].row, first=place, limit=1)[0]
-    copy = turn_identity(tool, 0, Turn(turn_id, Speaker.OWNER, "", unique=True))
-    found_copy = sessions.database.one("find_turn_by_identity", identity=copy)
-    return sessions.by_rows(found_copy)[found_copy[0]] if found_copy else None
 
 
 def quoted(term: str) -> str:

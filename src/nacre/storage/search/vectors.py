@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform.times import to_ms
 from nacre.storage.search import quantised
-from nacre.storage.search.full_text import Admission
 from nacre.storage.search.quantised import Matrix, Outward
+from nacre.storage.search.selection import Admission
 from nacre.storage.search.vector_tables import VectorTables
 from nacre.storage.sqlite.database import Database
 
