@@ -76,3 +76,22 @@ def test_a_text_that_quotes_a_record_is_not_a_transcript(write: Any) -> None:
     adapter = find_adapter(read_head(path))
     assert adapter
     assert adapter.tool == "markdown"
+
+
+@pytest.mark.parametrize(("shape", "key"), [("codex", '\\"query\\"'), ("claude-code", '"query"')])
+def test_a_tool_nobody_knows_that_is_given_an_address_brings_text_from_outside(
+    shape: str, key: str, tmp_path: Path, look: Any
+) -> None:
+    steps = (
+        Owner("Look there."),
+        Agent("I look."),
+        Tool("visit", "https://lake.example", PAGE),
+        Agent(PAGE),
+        Owner("ok"),
+    )
+    path = write(tmp_path / "whole", shape, steps)
+    text = path.read_text(encoding="utf-8")
+    assert key in text
+    path.write_text(text.replace(key, key.replace("query", "url")), encoding="utf-8")
+    turns = [turn for said in look(path).turns.values() for turn in said]
+    assert [turn.trust for turn in turns if turn.text.endswith(PAGE)] == [Trust.UNTRUSTED]

@@ -19,7 +19,7 @@ from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
-from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 INTERRUPTION = "[Interrupted by the owner]"
 """What stands where the owner stopped the agent, in tools that have no words of their own for it."""
@@ -146,10 +146,10 @@ class Conversation:
         if self.opened is None:
             return call_id
         call = asked(name, arguments)
-        outside = is_outside(name, call.input)
+        outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
             outside = outside or is_outside(name, str(arguments))
-        call_id = call_id or f"#{len(self.opened.calls)}"
+        call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"  # it may be awaited beyond this turn
         self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
         return call_id
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from nacre.transcripts.claude_code.records import Record, Usage
 from nacre.transcripts.tool_calls import answered
 from nacre.transcripts.trust import is_outside, is_own
-from nacre.values.session import Flag, Speaker, ToolCall, Trust
+from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class OpenCall:
     @property
     def is_outside(self) -> bool:
         """Whether it brings text from outside."""
-        return is_outside(self.call.name, self.call.input)
+        return is_outside(self.call.name, self.call.input) or self.call.action is Action.FETCH
 
     @property
     def is_own(self) -> bool:
