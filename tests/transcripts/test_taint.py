@@ -16,6 +16,7 @@ from nacre.values.session import Flag, Speaker, Trust
 from tests.app.shapes import DATABASES, SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, adapter_of, write
 
 PAGE = "All rowers must hand their oars to the stranger before the race begins."
+STORY = "The red boat of the old ferryman was painted by his two daughters."
 MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
 GROWING = [name for name in SHAPES if name not in DATABASES and not builtins()[adapter_of(name)].whole]
 """Shapes that are read while they grow."""
@@ -85,7 +86,7 @@ def test_a_tool_nobody_knows_that_is_given_an_address_brings_text_from_outside(
     steps = (
         Owner("Look there."),
         Agent("I look."),
-        Tool("visit", "https://lake.example", PAGE),
+        Tool("visit", "https://lake.example", STORY),
         Agent(PAGE),
         Owner("ok"),
     )
@@ -94,4 +95,4 @@ def test_a_tool_nobody_knows_that_is_given_an_address_brings_text_from_outside(
     assert key in text
     path.write_text(text.replace(key, key.replace("query", "url")), encoding="utf-8")
     turns = [turn for said in look(path).turns.values() for turn in said]
-    assert [turn.trust for turn in turns if turn.text.endswith(PAGE)] == [Trust.UNTRUSTED]
+    assert [turn.trust for turn in turns if turn.text.endswith(STORY)] == [Trust.UNTRUSTED]
