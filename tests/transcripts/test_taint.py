@@ -87,8 +87,10 @@ def test_a_tool_nobody_knows_that_is_given_an_address_brings_text_from_outside(
         Owner("Look there."),
         Agent("I look."),
         Tool("visit", "https://lake.example", STORY),
-        Agent(PAGE),
+        Agent("It is about a boat."),
         Owner("ok"),
+        Agent(f"It says: {STORY}"),
+        Owner("Thanks."),
     )
     path = write(tmp_path / "whole", shape, steps)
     text = path.read_text(encoding="utf-8")
