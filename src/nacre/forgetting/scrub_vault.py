@@ -16,8 +16,8 @@ from nacre.home.intents import apply_intents
 from nacre.home.redaction import redacted
 from nacre.memories.hand_edits import read_written
 from nacre.platform.ids import bytes_hash
-from nacre.tombstones.text_search import claim_texts
-from nacre.values.memory import Memory
+from nacre.values.codec import texts_of
+from nacre.values.memory import NAMES, Memory
 from nacre.values.operation import Intent, SeenMemoryFile
 from nacre.vault.layout import LEDGER, is_memory_file, path_for, slugify
 
@@ -33,9 +33,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
     for memory_id in sorted(home.memories.all_ids()):
         memory = home.memories.find(memory_id)
         if memory and redacted(home.redactor, memory) != memory:
-            for text in (memory.subject, memory.content, *memory.tags, memory.author or "", memory.canonical_key or ""):
-                tally.clean(text)
-            for text in claim_texts(memory):
+            for text in texts_of(memory, NAMES):
                 tally.clean(text)
             changed.append(memory_id)
     tally.changed["memories"] += len(changed)

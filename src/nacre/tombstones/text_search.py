@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nacre.text.passages import one_line
+from nacre.values.codec import texts_of
 from nacre.values.forgetting import TurnText
-from nacre.values.memory import Memory
+from nacre.values.memory import NAMES, Memory
 
 Pattern = re.Pattern[str]
 
 _AROUND = 60
+_OF_OTHERS = {"links", "source", "suppressed_contexts"}
+"""Their texts speak of other memories, of a file, or of when it is shown."""
 
 
 def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
@@ -35,25 +38,4 @@ def turn_texts(turn: TurnText) -> Iterator[str]:
 
 def memory_texts(memory: Memory) -> Iterator[str]:
     """Everything a memory says."""
-    yield from (memory.subject, memory.content, *memory.tags, *memory.triggers)
-    yield from (memory.canonical_key or "", memory.author or "", *claim_texts(memory))
-    yield memory.retired.reason or "" if memory.retired else ""
-    yield from _texts(memory.extra)
-
-
-def claim_texts(memory: Memory) -> tuple[str, ...]:
-    """What its claim says."""
-    claim = memory.claim
-    return (claim.entity, claim.attribute, claim.predicate, claim.object) if claim else ()
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
+    yield from texts_of(memory, NAMES | _OF_OTHERS)

@@ -5,8 +5,8 @@ Field names are the keys. A field whose key differs says so: ``field(metadata={"
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
 from functools import cache
@@ -39,6 +39,38 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
         keys[name][0]: _rounded(plain(getattr(value, name)), keys[name][1])
         for name in (keys if names is None else names)
     }
+
+
+def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
+    """All texts of a value, at any depth, with keys of mappings; not those of fields named in ``but``, nor enums."""
+    if isinstance(value, str):
+        if not isinstance(value, Enum):
+            yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts_of(item, but)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts_of(item, but)
+    elif is_dataclass(value):
+        for field in fields(value):
+            if field.name not in but:
+                yield from texts_of(getattr(value, field.name), but)
+
+
+def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) -> Any:
+    """A value with all those texts changed, but for keys; see :func:`texts_of`."""
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) else change(value)
+    if isinstance(value, dict):
+        return {key: with_texts(item, change, but) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(with_texts(item, change, but) for item in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    names = [field.name for field in fields(value) if field.name not in but]
+    return replace(value, **{name: with_texts(getattr(value, name), change, but) for name in names})
 
 
 def keys_of(kind: Any) -> dict[str, str]:

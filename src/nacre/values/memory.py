@@ -11,6 +11,9 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.values.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000
+NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
+"""Fields of a memory, and of what it holds, that name something by an id or a slug; all other texts are words."""
+
 HANDOFF = "handoff"
 HANDOFF_TAGS = frozenset({HANDOFF, "session"})
 
