@@ -15,12 +15,11 @@ from nacre.values.memory import Memory
 from nacre.values.operation import Operation
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
-from nacre.values.review import JudgedPair, Maturity, QueuedReview
+from nacre.values.review import JudgedPair, Maturity, QueuedReview, Usage
 from nacre.values.session import StoredSession, StoredTurn, ToolCall
 from nacre.values.spending import Health, Refusal, Spent
 from nacre.values.summary import Summary
 from nacre.values.trace import Trace
-from nacre.values.usage import Usage
 
 _ID_BYTES = 4
 

@@ -272,7 +272,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
-    monkeypatch.setattr("nacre.health.checks.health", broken)
+    monkeypatch.setattr("nacre.cli.home.doctor.perform", broken)
     nacre("health", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []

@@ -21,8 +21,7 @@ from nacre.retrieval.recall import recall as answer
 from nacre.retrieval.scoring import FACTOR_RANGE, spacing_factor
 from nacre.values.memory import Expiry, Kind
 from nacre.values.recall import Filter, RecallQuery
-from nacre.values.review import Reason
-from nacre.values.usage import Usage
+from nacre.values.review import Reason, Usage
 from tests.app.conftest import NOON, World, says
 from tests.app.test_many_processes import is_well
 

@@ -49,7 +49,7 @@ def old(nacre: Nacre) -> str:
 def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
     asked(update())
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--dry-run")
-    assert "Would be made one with" in told.out
+    assert "Would be merged into" in told.out
     assert BOTH in told.out
     assert "fake:m: adds the paper" in told.out
     assert nacre("list", "--json").json["total"] == 1

@@ -29,8 +29,8 @@ from nacre.packs.payload import Payload
 from nacre.packs.zstd import is_installed
 from nacre.parsing.parse import Job, count_processes
 from nacre.parsing.redaction import SEGMENT_BYTES, Ahead, clean, cut
+from nacre.platform.ids import to_ms
 from nacre.platform.lazy import Module
-from nacre.platform.times import to_ms
 from nacre.storage.archive import Archived, Due
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES

@@ -19,7 +19,7 @@ from nacre.errors import EditConflict
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.spending.models import waits_for_models
 from nacre.text.passages import words
 from nacre.values.forgetting import StandingRetirement

@@ -17,7 +17,7 @@ from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.ingestion.ingest import ingest, named_before
 from nacre.ingestion.requests import IngestOptions
-from nacre.platform.times import from_ms
+from nacre.platform.ids import from_ms
 from nacre.settings import Settings
 from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from nacre.history.preparation import prepare
 from nacre.home.home import Home
 from nacre.link.start import start_process
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.settings import Settings
 from nacre.spending.models import waits_for_models
 from nacre.vault.layout import GIT_FOLDER

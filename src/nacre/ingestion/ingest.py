@@ -23,7 +23,7 @@ from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.parsing.parse import Job
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.tombstones.erasure import erase_bytes
 from nacre.values.reports import IngestReport, OnProgress, Problem, Progress
 from nacre.vault import ledger

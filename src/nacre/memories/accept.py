@@ -27,7 +27,7 @@ from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.platform import private_files
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.values.memory import Kind, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.vault.document import parse, render, rewrite

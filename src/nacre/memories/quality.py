@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from nacre.values.memory import Kind, Memory
-from nacre.values.review import Maturity, Verdict
-from nacre.values.usage import Usage
+from nacre.values.review import Maturity, Usage, Verdict
 
 LEAST_REPLY = 50
 REPLY_CHARACTERS = 8000

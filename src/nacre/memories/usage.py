@@ -24,13 +24,12 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.platform import private_files
+from nacre.platform.ids import to_ms
 from nacre.platform.locks import FileLock
-from nacre.platform.times import to_ms
 from nacre.spending.spool import fold_notes
 from nacre.values.memory import Memory
-from nacre.values.review import Action, Reason
+from nacre.values.review import Action, Reason, StepsDue
 from nacre.values.session import Trust
-from nacre.values.usage import StepsDue
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 

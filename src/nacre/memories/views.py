@@ -9,7 +9,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import spool_use, today
 from nacre.values.memory import Memory
-from nacre.values.usage import Usage
+from nacre.values.review import Usage
 from nacre.views import CompanionView, LinkView, MemoryView
 
 _COMPANIONS = 10

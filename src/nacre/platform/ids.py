@@ -82,3 +82,18 @@ def keyed_hash(key: bytes, *parts: str) -> str:
     """16 hex digits that tell some texts from others, and nothing of them to whoever lacks the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
     return _blake2b(joined, digest_size=8, key=key).hexdigest()
+
+
+def to_ms(moment: datetime | None) -> int | None:
+    """Milliseconds of a time; ``None`` stays ``None``."""
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def from_ms(value: int | None) -> datetime | None:
+    """The time, aware UTC."""
+    return None if value is None else at_ms(value)
+
+
+def at_ms(value: int) -> datetime:
+    """The time, aware UTC."""
+    return datetime.fromtimestamp(value / 1000, UTC)

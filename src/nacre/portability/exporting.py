@@ -19,7 +19,7 @@ from nacre.home.redaction import clean_values, redacted
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform import private_files
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.portability.readable_export import write_page, write_zip
 from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
@@ -29,8 +29,8 @@ from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.reports import OnProgress, Progress
+from nacre.values.review import Usage
 from nacre.values.session import StoredSession, Turn
-from nacre.values.usage import Usage
 from nacre.vault import ledger
 from nacre.vault.document import to_front
 from nacre.vault.layout import LEDGER, OWN_PAGES

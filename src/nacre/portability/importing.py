@@ -33,8 +33,8 @@ from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
 from nacre.values.memory import MAX_BODY_BYTES, Link, Memory
 from nacre.values.reports import IngestReport, OnProgress, Progress
+from nacre.values.review import Usage
 from nacre.values.session import Trust
-from nacre.values.usage import Usage
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 

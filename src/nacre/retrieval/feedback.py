@@ -22,13 +22,12 @@ from nacre.memories.quality import (
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage, queue_reviews, session_name, today, use_together
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.retrieval.cases import note_verdicts
 from nacre.spending.embedders import embedder_of
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
-from nacre.values.review import Action, FeedbackReport, Judged, Reason, Verdict
-from nacre.values.usage import Usage
+from nacre.values.review import Action, FeedbackReport, Judged, Reason, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from nacre.storage.usage import UsageLog
 from nacre.text.passages import is_unspaced
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
-from nacre.values.usage import Usage
+from nacre.values.review import Usage
 
 CANDIDATES = 250
 WEIGHTS = {"lexical": 0.5, "vector": 0.5}

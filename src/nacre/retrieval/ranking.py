@@ -63,7 +63,7 @@ def _read(home: Home, query: RecallQuery, text: str) -> Question:
 
 def read_plainly(home: Home, text: str) -> Question:
     """A question taken apart, with the names that the index knows."""
-    authors, projects = home.sessions.names_known()
+    authors, projects = home.selection.names_known()
     return read_question(text, now=home.now(), authors=authors, projects=projects)
 
 

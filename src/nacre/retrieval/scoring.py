@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from nacre.memories.quality import maturity
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
-from nacre.values.review import Maturity
-from nacre.values.usage import Usage
+from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
 """All factors after relevance together: no signal lifts an irrelevant hit above a relevant one."""

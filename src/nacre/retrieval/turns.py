@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import nlargest
 
-from nacre.platform.times import from_ms
+from nacre.platform.ids import from_ms
 from nacre.retrieval.confidence import BORDER, Signals, sureness_of
 from nacre.retrieval.fusion import blend
 from nacre.retrieval.lanes import QueryVector

@@ -15,7 +15,7 @@ from nacre.errors import Conflict, NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER

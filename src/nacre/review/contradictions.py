@@ -22,8 +22,8 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import queue_reviews
+from nacre.platform.ids import to_ms
 from nacre.platform.locks import FileLock
-from nacre.platform.times import to_ms
 from nacre.protocols import LanguageModel
 from nacre.review.conflicts import RESOLVE
 from nacre.review.judgements import BY_RULES, TOGETHER, Found, Looked, in_order, look_at

@@ -11,10 +11,10 @@ from nacre.memories import store
 from nacre.memories.quality import KEPT_QUALITY
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, queue_reviews
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.review.conflicts import resolve, settle
 from nacre.values.memory import Memory
-from nacre.values.usage import Usage
+from nacre.values.review import Usage
 from nacre.views import Choice, Pair, Review
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.times import from_ms
+from nacre.platform.ids import from_ms
 from nacre.storage.sqlite.database import Database
 from nacre.values.review import JudgedPair
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.turn_rows import stored_calls

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from nacre.platform.times import from_ms, to_ms
+from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.sqlite.database import Database, Row, in_transaction
 from nacre.storage.vault_index import intent_of
 from nacre.values.operation import Intent, Operation

@@ -8,8 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.ids import content_hash
-from nacre.platform.times import from_ms, to_ms
+from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.times import from_ms
+from nacre.platform.ids import from_ms
 from nacre.storage.sqlite.database import Database
 from nacre.values.review import Action, QueuedReview, Reason
 

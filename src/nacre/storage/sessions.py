@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nacre.platform.times import from_ms, to_ms
+from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.turn_rows import did_of, encode, stored_calls, tools_column, turn_identity, turn_row
@@ -335,11 +335,6 @@ class Sessions:
     def versions(self) -> dict[str, str]:
         """The last version of its tool that wrote into a transcript, by the transcript's path."""
         return dict(self._db.all("list_versions_of_files"))
-
-    def names_known(self) -> tuple[set[str], set[str]]:
-        """People named as authors of turns, and projects of sessions or of memories."""
-        projects = {project for (project,) in self._db.all("list_projects_named")}
-        return {author for (author,) in self._db.all("list_authors")}, projects
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
         """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 
-from nacre.platform.times import from_ms, to_ms
+from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.platform.times import at_ms, to_ms
+from nacre.platform.ids import at_ms, to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.values.trace import Step, Trace, TraceKind
 

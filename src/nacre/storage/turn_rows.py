@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.values.session import Action, ToolCall, Turn
 
 encode = msgspec.json.Encoder().encode

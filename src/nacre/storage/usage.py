@@ -6,9 +6,9 @@ import json
 from collections.abc import Collection, Sequence
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.times import from_ms, to_ms
+from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.sqlite.database import Database
-from nacre.values.usage import StepsDue, Usage
+from nacre.values.review import StepsDue, Usage
 
 _STEPS = (3, 10, 25)
 

@@ -89,3 +89,27 @@ class JudgedPair:
     confidence: float
     model: str
     at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How a memory was used so far; a session's recalls count once (docs/usage.md).
+
+    ``intervals`` are the times of the recalls that count, in epoch milliseconds. ``access_count`` counts every use.
+    """
+
+    recall_count: int = 0
+    last_recalled: datetime | None = None
+    intervals: tuple[int, ...] = ()
+    contradictions: int = 0
+    quality: float = NEUTRAL_QUALITY
+    access_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepsDue:
+    """A memory, the steps of importance its recalls have earned, and how many of them it has taken."""
+
+    memory: str
+    earned: int
+    taken: int

@@ -23,7 +23,7 @@ from nacre.ingestion import discovery
 from nacre.ingestion.discovery import FoundFile
 from nacre.ingestion.ingest import read_changed, unread
 from nacre.parsing.parse import Job
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.transcripts.databases import SUFFIXES as DATABASES
 from nacre.values.reports import IngestReport
 from nacre.watching import rounds, status

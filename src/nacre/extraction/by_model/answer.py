@@ -11,7 +11,7 @@ import msgspec
 Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m00012]")]
 
 
-class ProposedMemory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Told(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One memory as a model proposes it."""
 
     kind: Literal["fact", "decision", "preference", "todo", "relationship", "event", "lesson"]
@@ -28,7 +28,7 @@ class ProposedMemory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a model found worth keeping; nothing, most of the time."""
 
-    memories: list[ProposedMemory]
+    memories: list[Told]
 
 
 class Repeats(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -78,9 +78,9 @@ def _memory(item: Any) -> dict[str, Any] | None:
     found["kind"] = str(found.get("kind", "")).lower()
     found["evidence"] = [int(match[1]) for match in map(_TURN.fullmatch, _texts(found.get("evidence"))) if match]
     found["tags"] = _texts(found["tags"])
-    fitting = {name: found[name] for name in ProposedMemory.__struct_fields__ if name in found}
+    fitting = {name: found[name] for name in Told.__struct_fields__ if name in found}
     try:
-        msgspec.convert(fitting, ProposedMemory)
+        msgspec.convert(fitting, Told)
     except msgspec.ValidationError:
         return None
     return fitting

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from nacre.extraction.by_model.answer import ProposedMemory
+from nacre.extraction.by_model.answer import Told
 from nacre.extraction.by_model.evidence import is_turned_round, mood_refusal, said_in
 from nacre.extraction.by_model.stances import data
 from nacre.extraction.by_model.voices import Voice, Voices, is_in
@@ -93,7 +93,7 @@ class Grounds:
         self._text = "\n".join([*(turns[at].text for at in usable), *files]).lower()
         self._is_coding = any(turn.tool_calls for turn in turns)
 
-    def judge(self, told: ProposedMemory, shown: Set[int]) -> Candidate | Dropped:
+    def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
         """A proposal as a candidate, if the turns that were ``shown`` bear it out."""
         content, subject = one_line(told.content), one_line(told.subject)
         language = language_of(content)
@@ -197,7 +197,7 @@ class Grounds:
         return "taken back" if taken_back(kind, content, last, spoken) else None
 
     def _candidate(
-        self, told: ProposedMemory, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
+        self, told: Told, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
     ) -> Candidate:  # fmt: skip
         language = language_of(content)
         is_owner = quoted.voice is Voice.OWNER
@@ -211,7 +211,7 @@ class Grounds:
             confidence_score=round(self._support(content_words(content, language), evidence), 2),
         )  # fmt: skip
 
-    def _importance(self, told: ProposedMemory, quoted: _Quoted, *, is_hedged: bool) -> int:
+    def _importance(self, told: Told, quoted: _Quoted, *, is_hedged: bool) -> int:
         """As the model weighs it, within what seed facts 1.5 allow."""
         weight = min(told.importance, 10)
         if quoted.voice is not Voice.OWNER:
@@ -235,7 +235,7 @@ class Grounds:
         return self._words[at]
 
 
-def _refusal(told: ProposedMemory, content: str, subject: str, language: Language) -> str | None:
+def _refusal(told: Told, content: str, subject: str, language: Language) -> str | None:
     """What is wrong with a proposal whatever the session says."""
     bare = _ARTICLE.sub("", subject).strip().lower()
     if told.importance < LEAST_IMPORTANCE:

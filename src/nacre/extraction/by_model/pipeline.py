@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
-from nacre.extraction.by_model.answer import Answer, ProposedMemory, Repeats
+from nacre.extraction.by_model.answer import Answer, Repeats, Told
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.grounding import Dropped, Grounds
 from nacre.extraction.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
@@ -136,7 +136,7 @@ class _Asking:
             return way is Way.WHOLE
         return able.known and count_tokens(chunk.text) <= able.window - able.output - _RESERVED_TOKENS
 
-    def _ask_whole(self, chunk: Chunk) -> Sequence[ProposedMemory] | None:
+    def _ask_whole(self, chunk: Chunk) -> Sequence[Told] | None:
         """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -146,9 +146,9 @@ class _Asking:
                 return answer
         return None
 
-    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Sequence[ProposedMemory] | None]:
+    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Sequence[Told] | None]:
         """What the model finds in each part; ``None`` for those whose calls failed again and again."""
-        answers: list[Sequence[ProposedMemory] | None] = [None] * len(parts)
+        answers: list[Sequence[Told] | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             waiting = [at for at, one in enumerate(answers) if one is None]
             if waiting and not self.caller.stopped:
@@ -157,13 +157,11 @@ class _Asking:
                     self.wanted.notify(sum(one is not None for one in answers), len(parts))
         return answers
 
-    def _round(
-        self, parts: Sequence[Chunk], waiting: Sequence[int]
-    ) -> Iterator[tuple[int, Sequence[ProposedMemory] | None]]:
+    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Sequence[Told] | None]]:
         """Each part that waits is asked for once, some at a time."""
         pool = ThreadPoolExecutor(min(THREADS, len(waiting)), thread_name_prefix="nacre-extraction")
         try:
-            asked: list[tuple[int, Future[Sequence[ProposedMemory] | None]]] = [
+            asked: list[tuple[int, Future[Sequence[Told] | None]]] = [
                 (at, pool.submit(copy_context().run, self._ask, "chunk", parts[at])) for at in waiting
             ]
             yield from ((at, future.result()) for at, future in asked)
@@ -173,7 +171,7 @@ class _Asking:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _ask(self, way: str, chunk: Chunk) -> Sequence[ProposedMemory] | None:
+    def _ask(self, way: str, chunk: Chunk) -> Sequence[Told] | None:
         caller = self.caller
         prompt = for_transcript(
             way, self.session, chunk, self.related, caller.capabilities, self.wanted.timeout_seconds
@@ -181,7 +179,7 @@ class _Asking:
         answer = caller.ask(prompt, Answer)
         return None if answer is None else answer.memories
 
-    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[ProposedMemory] | None]) -> list[Candidate]:
+    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[Told] | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
         grounds = Grounds(self.turns, begin=self.wanted.begin)
@@ -191,7 +189,7 @@ class _Asking:
             found += self._judged(grounds, chunk, told or ())
         return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
 
-    def _judged(self, grounds: Grounds, chunk: Chunk, told: Sequence[ProposedMemory]) -> list[Candidate]:
+    def _judged(self, grounds: Grounds, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
         self.proposed += len(told)
         judged = [grounds.judge(one, chunk.turns) for one in told]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput
-from nacre.platform.ids import to_millisecond
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_millisecond, to_ms
 from nacre.portability.sources.shape import between, imported_id, is_true, moment, project_of, shape, tags_of, text_of
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
 from nacre.values.memory import Claim, Expiry, Kind, Link, Retirement, Scope
-from nacre.values.usage import Usage
+from nacre.values.review import Usage
 
 NAME = "agenr"
 EXPIRED = "EXPIRED"

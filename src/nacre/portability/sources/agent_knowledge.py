@@ -24,7 +24,7 @@ from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
 from nacre.values.memory import Confidence, Kind, Link
-from nacre.values.usage import Usage
+from nacre.values.review import Usage
 
 NAME = "agent-knowledge"
 

@@ -16,8 +16,8 @@ from nacre.portability.sources.source import Found, ImportSource, Item, Operatio
 from nacre.portability.sources.tree import Tree, safe_name
 from nacre.values import portable
 from nacre.values.memory import Memory
+from nacre.values.review import Usage
 from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
-from nacre.values.usage import Usage
 from nacre.vault.document import as_text, assemble, parse
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import LEDGER, is_memory_file

@@ -9,8 +9,8 @@ from typing import Any
 
 from nacre.portability.sources.tree import Tree
 from nacre.values.memory import Memory
+from nacre.values.review import Usage
 from nacre.values.session import Session, Turn
-from nacre.values.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,3 +109,8 @@ class Selection:
         """The projects of the memories that a filter lets through, the one that changed last first."""
         where = memory_clause(wanted, today)
         return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
+
+    def names_known(self) -> tuple[set[str], set[str]]:
+        """People named as authors of turns, and projects of sessions or of memories."""
+        projects = {project for (project,) in self._db.all("list_projects_named")}
+        return {author for (author,) in self._db.all("list_authors")}, projects

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from nacre.platform import private_files
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
 from nacre.values.session import Speaker, Trust

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
-from nacre.platform.times import to_ms
+from nacre.platform.ids import to_ms
 from nacre.storage.search import quantised
 from nacre.storage.search.quantised import Matrix, Outward
 from nacre.storage.search.selection import Admission

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from nacre.platform.times import at_ms, to_ms
+from nacre.platform.ids import at_ms, to_ms
 from nacre.storage.sqlite.database import Row
 
 T = TypeVar("T")
