@@ -94,6 +94,15 @@ def test_files_that_the_guides_name_exist() -> None:
         assert (PROJECT / path).exists(), path
 
 
+def test_modules_that_pages_name_exist() -> None:
+    """Also where a page names a module by the end of its path; what users' projects hold begins with their ``src``."""
+    known = [f"/{path.relative_to(PROJECT)}" for path in PROJECT.rglob("*.py") if ".venv" not in path.parts]
+    for page in (PROJECT / "docs").glob("*.md"):
+        for path in re.findall(r"`(\w[\w/]*\.py)`", page.read_text(encoding="utf-8")):
+            is_of_users = path.startswith("src/") and not path.startswith("src/nacre/")
+            assert is_of_users or any(name.endswith(f"/{path}") for name in known), f"{page.name} names {path}"
+
+
 def keys_of(value: Any) -> set[str]:
     """The names in an answer, also those of the first object in each list."""
     if isinstance(value, list):
