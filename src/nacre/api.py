@@ -30,6 +30,7 @@ from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.ingestion import ingest as ingesting
+from nacre.ingestion import quotes
 from nacre.ingestion.requests import IngestOptions
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
@@ -154,6 +155,7 @@ class MemoryHome:
         expiry: Expiry | str = Expiry.PERMANENT, scope: Scope | str = Scope.PRIVATE, project: str | None = None,
         tags: Sequence[str] = (), canonical_key: str | None = None, expires_on: date | None = None, force: bool = False,
         online_dedup: bool | None = None, aggressive: bool | None = None, dedup_threshold: float | None = None,
+        quote: str | None = None,
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
 
@@ -163,10 +165,10 @@ class MemoryHome:
         ``importance`` is 1 to 10. From the day ``expires_on`` recall and context leave it out. What says the same as a
         memory of the same project is not stored twice, and what says otherwise takes its place, unless ``force``.
         Secrets are redacted. Where the rules cannot tell, a language model is asked if one may work in the background,
-        or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) say from which likeness on. Raises
-        MemoryInvalid.
+        or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) say from which likeness on. What
+        an agent's process stores is its proposal unless the owner typed the ``quote``. Raises MemoryInvalid.
         """
-        return remembering.store(
+        return quotes.store(
             self._home,
             StoreRequest(
                 content=content, subject=subject, kind=choose(Kind, kind, MemoryInvalid),
@@ -174,6 +176,7 @@ class MemoryHome:
                 scope=choose(Scope, scope, MemoryInvalid), project=project, tags=tags_of(tags),
                 canonical_key=canonical_key, expires_on=expires_on, force=force,
                 online_dedup=online_dedup, aggressive=aggressive, dedup_threshold=dedup_threshold,
+                quote=quote,
             ),
         )  # fmt: skip
 

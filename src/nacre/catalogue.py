@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nacre.operation import Face, Needs, Operation
+from nacre.operation import Needs, Operation
+from nacre.values.actor import Face
 
 _NOTHING = "platform.request:Nothing"
 _LONG: dict[str, Any] = {"writes": True, "takes_long": True, "reports_progress": True}
@@ -33,10 +34,10 @@ _MEMORIES = (
         "connections", "memories.connections:connections", "memories.requests:ConnectionsRequest", "views:Connections"
     ),
     Operation(
-        "store", "memories.store:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
+        "store", "ingestion.quotes:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
     ),
     Operation(
-        "store-rehearse", "memories.store:rehearse", "memories.requests:StoreRequest", "memories.store:Rehearsal",
+        "store-rehearse", "ingestion.quotes:rehearse", "memories.requests:StoreRequest", "memories.store:Rehearsal",
     ),
     Operation(
         "edit", "memories.answers:edit", "memories.requests:EditRequest", "values.memory:Memory", writes=True
@@ -52,7 +53,7 @@ _MEMORIES = (
     ),
     Operation(
         "unretire", "memories.answers:unretire", "memories.requests:ReferencesRequest", "memories.retire:BroughtBack",
-        writes=True,
+        writes=True, owners=True,
     ),
     Operation(
         "todo-done", "memories.answers:finish_todos", "memories.requests:ReferencesRequest",
@@ -130,7 +131,7 @@ _AGENTS = (
     Operation("page-own", "context.answers:own_page", "context.requests:OwnPageRequest", "context.pages:OwnPage"),
     Operation(
         "page-write", "context.answers:write_own_page", "context.requests:WritePageRequest", "context.pages:OwnPage",
-        writes=True,
+        writes=True, owners=True,
     ),
 )  # fmt: skip
 
@@ -138,18 +139,19 @@ _REVIEW = (
     Operation("waiting", "review.answers:waiting", _NOTHING, "views:Waiting"),
     Operation(
         "review-dismiss", "review.answers:dismiss", "review.requests:ReviewRequest", "list[values.memory:Memory]",
-        writes=True,
+        writes=True, owners=True,
     ),
     Operation(
         "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
-        writes=True,
+        writes=True, owners=True,
     ),
     Operation(
         "review-retire", "review.answers:retire", "review.requests:ReviewRetireRequest", "list[values.memory:Memory]",
-        writes=True,
+        writes=True, owners=True,
     ),
     Operation(
         "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
+        owners=True,
     ),
     Operation(
         "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
@@ -170,9 +172,19 @@ _HISTORY = (
     Operation("log", "history.answers:log", "history.requests:LogRequest", "list[views:Listed]"),
     Operation("diff", "history.answers:diff", "history.requests:DiffRequest", "views:OperationDiff"),
     Operation("undo-plan", "history.answers:plan_undo", "history.requests:UndoRequest", "history.undo:Undoing"),
-    Operation("undo", "history.answers:undo", "history.requests:UndoRequest", "history.undo:Undoing", writes=True),
+    Operation(
+        "undo", "history.answers:undo", "history.requests:UndoRequest", "history.undo:Undoing", writes=True, owners=True
+    ),
     Operation("commit", "history.answers:commit", _NOTHING, "history.commit:Committed", writes=True),
-    Operation("sync", "sync.sync:sync", "sync.requests:SyncRequest", "sync.sync:Synced", writes=True, takes_long=True),
+    Operation(
+        "sync",
+        "sync.sync:sync",
+        "sync.requests:SyncRequest",
+        "sync.sync:Synced",
+        writes=True,
+        takes_long=True,
+        owners=("remote",),
+    ),
 )
 
 _FORGETTING = (
@@ -180,13 +192,11 @@ _FORGETTING = (
               "values.forgetting:ForgetPlan"),
     Operation(
         "forget", "forgetting.answers:forget", "forgetting.requests:ForgetRequest", "values.forgetting:ForgetReport",
-        writes=True, takes_long=True,
-    ),
+        writes=True, takes_long=True, owners=True),
     Operation("forgotten", "forgetting.forget:forgotten", _NOTHING, "list[values.forgetting:Forgotten]"),
     Operation(
         "forget-allow-again", "forgetting.answers:allow_again", "forgetting.requests:AllowAgainRequest",
-        "values.forgetting:Forgotten", writes=True,
-    ),
+        "values.forgetting:Forgotten", writes=True, owners=True),
     Operation(
         "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **_LONG,
     ),
@@ -203,8 +213,7 @@ _OWN = (
     ),
     Operation(
         "import", "portability.answers:import_", "portability.requests:ImportOptions",
-        "portability.importing:ImportReport", **_LONG,
-    ),
+        "portability.importing:ImportReport", **_LONG, owners=("trust",)),
     Operation(
         "backup-create", "portability.answers:back_up", "portability.requests:BackupRequest",
         "portability.backup:BackupReport", takes_long=True, reports_progress=True,
@@ -215,8 +224,7 @@ _OWN = (
     ),
     Operation(
         "backup-restore", "portability.answers:restore", "portability.requests:RestoreRequest",
-        "portability.backup:RestoreReport", **_LONG, needs=Needs.CLOSED,
-    ),
+        "portability.backup:RestoreReport", **_LONG, needs=Needs.CLOSED, owners=True),
     Operation("archive-status", "archive.operations:status", _NOTHING, "archive.operations:ArchiveStatus"),
     Operation(
         "archive-verify", "archive.answers:verify", _NOTHING, "list[values.reports:Problem]", takes_long=True,
@@ -229,8 +237,7 @@ _OWN = (
     ),
     Operation(
         "archive-prune", "archive.answers:prune_archive", "archive.requests:PruneRequest",
-        "list[storage.archive:Archived]", writes=True,
-    ),
+        "list[storage.archive:Archived]", writes=True, owners=True),
 )  # fmt: skip
 
 _MODELS = (
@@ -244,21 +251,18 @@ _MODELS = (
     ),
     Operation(
         "auth-set", "setup.answers:set_key", "setup.requests:SetKeyRequest", "str", writes=True, needs=_SETTINGS,
-        not_by=_KEYS,
-    ),
+        not_by=_KEYS, owners=True),
     Operation(
         "auth-remove", "setup.answers:remove_key", "setup.requests:ProviderRequest", "list[str]", writes=True,
-        needs=_SETTINGS, not_by=_KEYS,
-    ),
+        needs=_SETTINGS, not_by=_KEYS, owners=True),
     Operation("embed", "indexing.model_switch:status", _NOTHING, "indexing.model_switch:Standing", not_by=_HELD),
     Operation("embed-plan", "indexing.answers:plan", "indexing.requests:ModelRequest", "indexing.model_switch:Plan"),
     Operation("embed-try", "indexing.answers:try_one", "indexing.requests:ModelRequest", "indexing.model_switch:Trial"),
     Operation(
         "embed-switch", "indexing.answers:switch", "indexing.requests:SwitchRequest", "indexing.vectors:Embedded",
-        **_LONG,
-    ),
+        **_LONG, owners=True),
     Operation("embed-resume", "indexing.answers:resume", _NOTHING, "indexing.vectors:Embedded", **_LONG),
-    Operation("embed-back", "indexing.answers:back", _NOTHING, "indexing.vectors:Embedded", **_LONG),
+    Operation("embed-back", "indexing.answers:back", _NOTHING, "indexing.vectors:Embedded", **_LONG, owners=True),
     Operation("embed-forget-old", "indexing.model_switch:forget_old", _NOTHING, "int", writes=True),
     Operation("cost", "spending.answers:show_costs", "spending.requests:CostRequest", "views:CostReport"),
     Operation("traces", "health.answers:list_traces", "health.requests:TracesRequest", "list[values.trace:Trace]"),
@@ -278,7 +282,7 @@ _CARE = (
     Operation("hosts-plan", "wiring.answers:plan", "wiring.requests:WireRequest", "values.wiring:WiringPlan",
               needs=_SETTINGS, not_by=_HELD),
     Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
-              writes=True, needs=_SETTINGS, not_by=_HELD),
+              writes=True, needs=_SETTINGS, not_by=_HELD, owners=True),
     Operation("db-stats", "health.database:stats", _NOTHING, "health.database:Stats"),
     Operation(
         "db-rebuild", "health.answers:rebuild", "health.requests:RebuildRequest", "values.reports:IngestReport",
@@ -286,7 +290,9 @@ _CARE = (
         needs=Needs.CLOSED,
     ),
     Operation("db-backup", "health.answers:back_up_database", "health.requests:TargetRequest", "Path"),
-    Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED),
+    Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED,
+              owners=True,
+    ),
     Operation(
         "config", "setup.visible_settings:list_settings", _NOTHING, "list[setup.visible_settings:SettingView]",
         needs=_SETTINGS,
@@ -299,8 +305,7 @@ _CARE = (
     Operation(
         "config-set", "setup.visible_settings:set_setting", "setup.requests:SetRequest",
         "setup.visible_settings:SettingView",
-        writes=True, needs=_SETTINGS,
-    ),
+        writes=True, needs=_SETTINGS, owners=True),
     Operation(
         "eval", "evaluation.answers:evaluate", "evaluation.requests:EvaluateRequest",
         "list[evaluation.evaluate:Answer]", takes_long=True,
@@ -324,9 +329,9 @@ _CARE = (
     ),
     Operation("watcher-stop", "watching.answers:stop", _NOTHING, "bool", writes=True, needs=_SETTINGS, not_by=_WATCHER),
     Operation("watcher-install", "watching.install:install", _NOTHING, "watching.install:Installation", writes=True,
-              needs=_SETTINGS, not_by=_WATCHER),
+              needs=_SETTINGS, not_by=_WATCHER, owners=True),
     Operation("watcher-uninstall", "watching.install:uninstall", _NOTHING, "watching.install:Installation", writes=True,
-              needs=_SETTINGS, not_by=_WATCHER),
+              needs=_SETTINGS, not_by=_WATCHER, owners=True),
 )  # fmt: skip
 
 _NOT_BY: Mapping[Face, Mapping[str, str]] = {

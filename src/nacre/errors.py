@@ -4,6 +4,7 @@ NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
+├── OwnerOnly               an agent asked for what only the owner may do
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
 │                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone),
 │                           BudgetSpent
@@ -81,6 +82,12 @@ class EditConflict(Conflict):
     """A file changed since it was read; nothing was overwritten."""
 
     code = "edit_conflict"
+
+
+class OwnerOnly(NacreError):
+    """What only the owner may do was asked by an agent."""
+
+    code = "owner_only"
 
 
 class Unavailable(NacreError):

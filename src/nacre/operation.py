@@ -15,6 +15,7 @@ import msgspec
 from nacre.errors import Conflict, InvalidInput
 from nacre.platform import json_values, lazy
 from nacre.platform.request import Nothing
+from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
@@ -30,15 +31,6 @@ class Needs(StrEnum):
     HOME = "home"
     SETTINGS = "settings"
     CLOSED = "closed"
-
-
-class Face(StrEnum):
-    """Through what an operation is reached; ``mcp`` are the tools of agents."""
-
-    PYTHON = "python"
-    DAEMON = "daemon"
-    MCP = "mcp"
-    COMMAND_LINE = "command line"
 
 
 @cache
@@ -63,6 +55,8 @@ class Operation:
     ``place`` is its function, which takes what it ``needs``, its request unless that is :class:`Nothing`, and
     ``on_progress`` if it ``reports_progress``. ``writes`` says that it changes more than usage and traces,
     ``takes_long`` that it may take minutes: few of those run side by side, so that others are answered meanwhile.
+    ``owners`` says that it changes rules, privacy or the owner's words, which no agent may: always, or where one of
+    these fields of the request is set.
     ``not_by`` are faces that do not offer it, each with the reason.
     """
 
@@ -76,6 +70,7 @@ class Operation:
     takes_long: bool = False
     reports_progress: bool = False
     needs: Needs = Needs.HOME
+    owners: bool | tuple[str, ...] = False
     not_by: Mapping[Face, str] = field(default_factory=dict)
 
     @property
@@ -94,11 +89,19 @@ class Operation:
         return load(self.answered) if isinstance(self.answered, str) else self.answered
 
     def run(self, opened: Home | Settings, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
-        """Run it, in what it :class:`needs <Needs>`. Raises what the operation raises."""
+        """Run it, in what it :class:`needs <Needs>`. Raises OwnerOnly, and what the operation raises."""
+        if self.is_owners(request):
+            opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             given = (*given, on_progress)
         return self.function(opened, *given)
+
+    def is_owners(self, request: Any) -> bool:
+        """Whether a request is for the owner alone."""
+        if isinstance(self.owners, bool):
+            return self.owners
+        return any(getattr(request, name) for name in self.owners)
 
     def run_in(self, home: Home, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
         """Run it where a home is open. Raises Conflict where none may be, and what the operation raises."""

@@ -12,14 +12,16 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nacre.errors import SettingsInvalid
 from nacre.platform import private_files
-from nacre.platform.environment import AGENTS, environment, home_folder, session_in, user_home
+from nacre.platform.ancestry import agent_above
+from nacre.platform.environment import agent_in, environment, home_folder, session_in, user_home
 from nacre.platform.lazy import Module
-from nacre.values.session import Speaker
+from nacre.values.actor import Actor, Face, acting_now
 from nacre.values.tasks import Task
 
 if TYPE_CHECKING:
@@ -217,6 +219,8 @@ class Settings:
     environ: Mapping[str, str] = field(default_factory=dict)
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
+    face: Face = Face.PYTHON
+    """Through what whoever runs this process reaches nacre."""
 
     def __getitem__(self, key: str) -> Any:
         """The value of a setting named at run time. Raises SettingsInvalid for a key that does not exist."""
@@ -252,9 +256,14 @@ class Settings:
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     @property
-    def speaker(self) -> Speaker:
-        """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
-        return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
+    def actor(self) -> Actor:
+        """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents
+        of this process tell so; else the owner. What the daemon does by itself is the owner's."""
+        found = acting_now()
+        if found is None:
+            is_own = self.face is Face.DAEMON
+            found = Actor(self.face, None if is_own else agent_in(self.environ) or _agent_above())
+        return found
 
     @property
     def session(self) -> str | None:
@@ -279,6 +288,12 @@ class Settings:
     def vault(self) -> Path:
         """The folder of memories."""
         return self.home / "vault"
+
+
+@cache
+def _agent_above() -> str | None:
+    """The agent that started this process; its parents may be gone when it is asked for again."""
+    return agent_above()
 
 
 def known(key: str) -> Setting:

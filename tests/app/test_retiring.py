@@ -10,7 +10,14 @@ from nacre.api import MemoryHome
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.health.database import rebuild
 from nacre.memories.retire import list_retired, list_standing
+from nacre.values.actor import Actor, Face, acting
+from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World, says
+
+
+def agent_stores(memory: MemoryHome, content: str, subject: str) -> StoreOutcome:
+    with acting(Actor(Face.MCP, "claude-code")):
+        return memory.store(content, subject=subject)
 
 
 def contents(memory: MemoryHome) -> set[str]:
@@ -58,6 +65,8 @@ def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> No
         )  # fmt: skip
         memory.ingest()
         first = {one.id for one in list_retired(memory._home)}
+        world.environ["AI_AGENT"] = "1"
+    with world.open() as memory:
         again = memory.store("Run the linter at night, too", subject=rule.subject)
         assert again.action == "retired"
         assert memory.store("Run the linter at night, too", subject=rule.subject).memory_id == again.memory_id
@@ -65,8 +74,17 @@ def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> No
         assert kept.retired
         assert (kept.retired.reason, kept.suppressed_contexts) == ("the hook does it", ("session-start",))
         assert first
-        forced = memory.store("Run the linter on Sundays, too", subject=rule.subject, force=True)
-        assert [one.id for one in memory.list() if one.subject == rule.subject] == [forced.memory_id]
+        assert not [one for one in memory.list() if one.subject == rule.subject]
+
+
+def test_what_the_owner_stores_goes_before_a_standing_retirement_and_says_so(world: World) -> None:
+    with world.open() as memory:
+        memory.retire("*linter*", persist=True)
+        stored = memory.store("Run the linter on Sundays, too", subject="When the linter runs")
+        assert stored.action == "stored"
+        assert "'*linter*'" in str(stored.reason)
+    with world.open() as memory:
+        assert [one.id for one in memory.list()] == [stored.memory_id]
 
 
 def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -> None:
@@ -80,31 +98,31 @@ def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -
         assert not memory.list()
         memory.ingest()
         assert not memory.list()
-        assert memory.store("The linter is slow", subject="Linter").action == "retired"
+        assert list_standing(memory._home)
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:
         memory.ingest()
         assert not memory.list()
-        assert memory.store("The linter is quick", subject="A linter again").action == "retired"
+        assert list_standing(memory._home)
         assert memory.get(rule.id, update=False).retired
 
 
 def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
     with world.open() as memory:
         assert memory.retire("session handoff *", persist=True) == []
-        assert memory.store("We spoke of tiles", subject="Session handoff 2026-11-20").action == "retired"
+        assert agent_stores(memory, "We spoke of tiles", "Session handoff 2026-11-20").action == "retired"
         (rule,) = list_standing(memory._home)
         back = memory.unretire(rule.id[-8:])
         assert [one.id for one in back.rules] == [rule.id]
         assert list_standing(memory._home) == []
-        assert memory.store("We spoke of beams", subject="Session handoff 2026-11-21").action == "stored"
+        assert agent_stores(memory, "We spoke of beams", "Session handoff 2026-11-21").action == "stored"
 
 
 def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world: World) -> None:
     with world.open() as memory:
         memory.retire("draft *", persist=True)
-        draft = memory.store("The draft names three towns", subject="Draft of the tour").memory_id
+        draft = agent_stores(memory, "The draft names three towns", "Draft of the tour").memory_id
         memory.unretire(draft)
         found = memory.get(draft, update=False)
         assert (found.retired, found.suppressed_contexts) == (None, ())

@@ -17,6 +17,7 @@ from nacre.memories.store import edit, retire, store
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.hooks import HookCall, HookEvent
 from nacre.values.memory import Source
+from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
@@ -117,23 +118,16 @@ def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it
     assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
 
 
-def test_what_an_agent_stored_under_no_name_is_told_where_another_one_may_have_said_it(home: World) -> None:
-    stores(home, session=None, speaker=Speaker.AGENT)
-    assert told(prompt(home)) == []
+def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_it(home: World) -> None:
     start(home, OTHER)
-    end(home, OTHER)
+    memory = stores(home, session=OTHER, speaker=Speaker.AGENT)
     assert told(prompt(home)) == []
-    start(home, "codex:5e55-0003")
-    assert len(told(prompt(home))) == 1
-
-
-def test_what_an_agent_stores_in_its_shell_is_of_the_session_that_its_host_names(home: World) -> None:
-    start(home, OTHER)
-    home.environ = {"CLAUDE_CODE_SESSION_ID": "5e55-0001", "CLAUDECODE": "1"}
-    stores(home, session=None)
-    home.environ = {}
-    assert told(prompt(home)) == []
-    assert len(told(prompt(home, session=OTHER))) == 1
+    with home.open() as opened:
+        kept = opened.get(memory)
+        assert (kept.proposed, kept.importance) == (True, 7)
+        assert [one.entry.reason for one in opened.reviews()] == [Reason.PROPOSED]
+        opened.dismiss(memory)
+        assert opened.get(memory).proposed is False
 
 
 def test_a_new_session_begins_to_listen_now(home: World) -> None:

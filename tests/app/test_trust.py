@@ -13,12 +13,15 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
-from nacre.memories.requests import StoreRequest
+from nacre.memories.answers import edit
+from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.memories.scan import scan
-from nacre.memories.store import edit, get, retire, store
+from nacre.memories.store import get, retire, store
+from nacre.review import queue
 from nacre.transcripts.trust import Exchange
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
+from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
@@ -67,11 +70,11 @@ def test_what_is_stored_after_a_memory_never_changes_how_far_it_is_trusted(
         assert found[new.id].trust is second
     if first is Trust.TRUSTED and second is Trust.UNTRUSTED:
         assert found[old.id] == before, "what is untrusted ends, confirms and changes nothing"
-    if first is Trust.UNTRUSTED and second is Trust.TRUSTED:
+    if first is Trust.UNTRUSTED and second is Trust.TRUSTED and speaker is Speaker.OWNER:
         assert any(one.trust is Trust.TRUSTED and not one.superseded_by for one in found.values()), "the word stands"
 
 
-def test_an_edit_by_an_agent_is_the_agents_word_and_does_not_make_it_trusted(world: World) -> None:
+def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_its_own(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     context = world.context()
     old = put(context, TEXT, Trust.UNTRUSTED)
@@ -79,8 +82,13 @@ def test_an_edit_by_an_agent_is_the_agents_word_and_does_not_make_it_trusted(wor
     world.environ["CLAUDECODE"] = "1"
     context = world.context()
     try:
-        changed = edit(context, old.id, content=CHANGES["otherwise"])
+        assert edit(context, EditRequest(reference=old.id, content=CHANGES["otherwise"])) == old
+        (waiting,) = queue.pending(context)
+        assert (waiting.memory, waiting.entry.reason) == (old, Reason.WISH)
+        own = put(context, "The export runs on Sundays.", Trust.UNTRUSTED)
+        changed = edit(context, EditRequest(reference=own.id, content="The export runs daily.", importance=10))
         assert (changed.speaker, changed.trust) == (Speaker.AGENT, Trust.UNTRUSTED)
+        assert (changed.proposed, changed.importance) == (True, 7)
     finally:
         context.database.close()
 

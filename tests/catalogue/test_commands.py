@@ -14,7 +14,7 @@ import pytest
 
 from nacre.catalogue import offered_by
 from nacre.cli import operations
-from nacre.operation import Face
+from nacre.values.actor import Face
 from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.cli.conftest import Nacre
 

@@ -16,9 +16,9 @@ from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face as Tools
 from nacre.mcp.offers import by_name
 from nacre.memories.requests import RetireRequest, StoreRequest
-from nacre.operation import Face
 from nacre.platform import json_values
 from nacre.platform.bounds import bounds_of
+from nacre.values.actor import Face
 from tests.mcp.conftest import FOLDER, Server
 
 pytestmark = pytest.mark.anyio

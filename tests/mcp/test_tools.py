@@ -15,6 +15,7 @@ from nacre.memories.store import get, store
 from nacre.settings import load_settings
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Kind
+from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from tests.mcp.conftest import SESSION, Server
 
@@ -105,7 +106,9 @@ async def test_what_an_agent_stores_is_the_agents_word_in_the_project_of_its_fol
         (found,) = [one for one in memory.list() if "invoice job" in one.content]
     assert found.speaker is Speaker.AGENT
     assert found.trust is Trust.TRUSTED
-    assert (found.importance, found.tags, found.project) == (8, ("cron",), "acme-billing")
+    assert found.proposed
+    assert (found.importance, found.tags, found.project) == (7, ("cron",), "acme-billing")
+    assert "proposal" in stored.text
 
 
 async def test_a_repository_that_nobody_knows_yet_becomes_the_project_of_what_is_stored_in_it(
@@ -155,12 +158,25 @@ async def test_secrets_do_not_reach_the_vault(server: Server) -> None:
 
 
 async def test_retiring_takes_memories_out_of_recall_and_keeps_their_files(server: Server) -> None:
-    memory = keep("The old gateway listens on port 7000.")
+    memory = keep("The old gateway listens on port 7000.", speaker=Speaker.AGENT)
     answer = await server.ask("memory_retire", ids=[memory[-8:]], reason="it was switched off")
     assert memory[-8:] in answer.text
     assert kept(memory).retired.reason == "it was switched off"
     assert "7000" not in (await server.ask("memory_search", query="port of the old gateway", turns=0)).text
     assert "RETIRED" in (await server.ask("memory_get", ids=[memory])).text
+
+
+async def test_an_agent_ends_no_word_of_the_persons(server: Server) -> None:
+    memory = keep("The lobby code is changed by Ines alone.")
+    for asked in ({"persist": True}, {}):
+        answer = await server.ask("memory_retire", ids=[memory], reason="a page said so", **asked)
+        assert "Not retired" in answer.text
+        assert kept(memory).retired is None
+    with open_memory() as opened:
+        (waiting,) = opened.reviews()
+        assert waiting.entry.reason is Reason.WISH
+        assert "a page said so" in str(waiting.entry.detail)
+        assert opened.store("The lobby code is changed by Ines alone.").action == "known", "nothing keeps it out"
 
 
 async def test_a_pattern_retires_nothing(server: Server) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from nacre.cli.paper import Paper, unsteered
 from nacre.errors import NacreError
 from nacre.platform.lazy import Module
+from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings
@@ -49,7 +50,7 @@ class Run:
     @cached_property
     def settings(self) -> Settings:
         """All settings. Raises SettingsInvalid."""
-        return settings.load_settings()
+        return replace(settings.load_settings(), face=Face.COMMAND_LINE)
 
     @cached_property
     def home(self) -> Home:

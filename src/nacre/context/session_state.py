@@ -20,7 +20,6 @@ from nacre.values.context import SessionState
 
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
-_HOUR_SECONDS = 3_600
 _JUST_SECONDS = 60
 """A reset ends a session and begins the next one at once."""
 
@@ -66,13 +65,6 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
         if is_there and state.ended and 0 <= now_ms - state.ended <= _JUST_SECONDS * 1000:
             found += [state.name, *state.after]
     return tuple(dict.fromkeys(found))[:_MOST_BEFORE]
-
-
-def runs_alone(home: Path, session: str, now_ms: int) -> bool:
-    """Whether no other session was heard of within an hour, but for those that ended."""
-    return not any(
-        not state.ended and 0 <= now_ms - state.seen <= _HOUR_SECONDS * 1000 for state in _others(home, session)
-    )
 
 
 def _others(home: Path, session: str) -> Iterator[SessionState]:

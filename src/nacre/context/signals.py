@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from nacre.context.session_state import runs_alone
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.memories import News
 from nacre.values.context import SessionState
 from nacre.values.memory import Memory
-from nacre.values.session import Speaker
 
 LEAST_IMPORTANCE = 8
 MOST_AT_ONCE = 3
@@ -48,8 +46,7 @@ def due(home: Home, state: SessionState, project: str | None) -> Due:
     """What other sessions stored since this one was told last: of its project or of none, trusted, important, new.
 
     Nothing within the cooldown, nor beyond what a session is told at most, nor to one without a mark: it begins now.
-    Not what it said itself: under its own name, under one that it goes on from, or under none, where no other agent
-    is there that could have said it.
+    Not what it said itself, under its own name or under one that it goes on from.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)
@@ -63,14 +60,7 @@ def due(home: Home, state: SessionState, project: str | None) -> Due:
         (state.name, *state.after), project, LEAST_IMPORTANCE, MOST_IN_SESSION + len(state.given),
     )  # fmt: skip
     found = [(row, memory) for row, memory in home.memories.news(wanted) if memory.id not in state.given]
-    if any(map(_is_nobodys, found)) and runs_alone(home.settings.home, state.name, now_ms):
-        found = [one for one in found if not _is_nobodys(one)]
     return Due(tuple(found[: min(MOST_AT_ONCE, MOST_IN_SESSION - state.signals)]))
-
-
-def _is_nobodys(found: tuple[int, Memory]) -> bool:
-    """Whether an agent said it, and nobody knows in which session."""
-    return found[1].source.session is None and found[1].speaker is Speaker.AGENT
 
 
 def begun(home: Home, state: SessionState) -> SessionState:

@@ -17,8 +17,10 @@ from nacre.daemon.homes import Homes
 from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
-from nacre.operation import Face, Operation
+from nacre.operation import Operation
 from nacre.sync.follow_up import warnings_of
+from nacre.text.passages import one_line, shorten
+from nacre.values.actor import AN_AGENT, Actor, Face, acting
 
 MOST_SECONDS = 600.0
 """Longest a caller may wait, in seconds."""
@@ -29,6 +31,7 @@ _GRACE_SECONDS = 2.0
 """So long a question is gone on with after its caller left: what it loads meanwhile, the next one needs."""
 
 _LOOK_SECONDS = 0.25
+_AGENT_CHARACTERS = 40
 
 
 class Waiting(Protocol):
@@ -36,6 +39,10 @@ class Waiting(Protocol):
 
     def has_left(self) -> bool:
         """Whether nobody does any more."""
+        ...
+
+    def agent(self) -> str | None:
+        """The agent in which it runs, if it is a process of this machine that runs in one."""
         ...
 
 
@@ -46,6 +53,7 @@ class _Call(msgspec.Struct, frozen=True):
     seconds: float = MOST_SECONDS
     settings: str | None = None
     notes: bool = False
+    agent: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -148,7 +156,8 @@ class Answering:
             with self._guard:
                 self._at_work.append(one)
         try:
-            result = entry.answer(home, asked.request)
+            with acting(_actor(entry, asked, caller)):
+                result = entry.answer(home, asked.request)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None
@@ -162,6 +171,16 @@ class Answering:
             told = {"warnings": warnings_of(home), "problems": home.problems}
             notes = b',"notes":' + msgspec.json.encode(told)
         return b'{"result":' + result + notes + b"}"
+
+
+def _actor(entry: Operation, asked: _Call, caller: Waiting) -> Actor:
+    """Who asks: MCP's tools say for which agent; what other processes ask for is the agent's in which they run.
+
+    Reading is nobody's in particular, and hooks, which agents run, only read.
+    """
+    if asked.agent is not None:
+        return Actor(Face.MCP, shorten(one_line(asked.agent), _AGENT_CHARACTERS) or AN_AGENT)
+    return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
 
 
 def _refusal(code: str, message: str, hint: str | None) -> bytes:

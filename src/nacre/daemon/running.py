@@ -26,10 +26,10 @@ from nacre.errors import Conflict, NacreError
 from nacre.home.home import Home
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
-from nacre.operation import Face
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.spending.embedders import embedder_in_use
+from nacre.values.actor import Face
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
 from nacre.values.recall import RecallQuery
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from nacre.errors import StoreUnusable, Unavailable
 from nacre.link.address import socket_path
 from nacre.platform import private_files
+from nacre.platform.ancestry import agent_above
 
 _MOST_BYTES = 64_000_000
 _CHUNK = 65_536
@@ -48,8 +49,17 @@ class Caller:
         """Whether it is a process of this user, or of the system's."""
         if sys.platform != "linux":
             return True  # the folder and the socket are the user's alone
+        return self._credentials()[1] in (os.getuid(), 0)
+
+    def agent(self) -> str | None:
+        """The agent among the parents of the process that asks; only Linux tells which process that is."""
+        return agent_above(self._credentials()[0]) if sys.platform == "linux" else None
+
+    def _credentials(self) -> tuple[int, int, int]:
+        """Process, user and group of who asks, as Linux tells them."""
         told = self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return struct.unpack("3i", told)[1] in (os.getuid(), 0)
+        process, user, group = struct.unpack("3i", told)
+        return process, user, group
 
     def question(self) -> bytes:
         """What it asks, up to the end of its line; nothing where it left or asks too much. Raises OSError."""

@@ -10,7 +10,7 @@ from nacre.dedup.judge import Relation, Verdict, closes, judge
 from nacre.embed.calibration import Calibration, Seen, calibration_of
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Confidence, Kind, Memory
-from nacre.values.session import Speaker, Trust
+from nacre.values.session import Speaker
 
 APART = "alternative_to"
 """A link of this relation between two memories says that both hold, whatever a comparison finds."""
@@ -115,8 +115,8 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Whether a memory is trusted and another one is not: then it comes after it, whenever it was said."""
-    return memory.trust is Trust.TRUSTED and other.trust is Trust.UNTRUSTED
+    """Whether somebody answers for a memory and not for another one: then it comes after it, whenever it was said."""
+    return memory.is_vouched and not other.is_vouched
 
 
 def outranks(memory: Memory, other: Memory) -> bool:

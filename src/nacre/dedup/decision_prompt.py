@@ -23,7 +23,7 @@ from nacre.platform.ids import content_hash
 from nacre.text.passages import normalise, one_line, shorten, visible
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task
-from nacre.values.session import Speaker, Trust
+from nacre.values.session import Speaker
 
 VERSION = "decide-1"
 NAME = "decide"
@@ -118,7 +118,7 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
         return "the other memory has changed"
     if not memory.shares_place(target):
         return "it belongs to another project"
-    if memory.trust is Trust.UNTRUSTED and target.trust is Trust.TRUSTED:
+    if target.is_vouched and not memory.is_vouched:
         return "it comes from an untrusted source"
     return _REFUSALS[decision.action](decision, memory, target)
 
@@ -155,7 +155,7 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
 def _no_one_memory(memory: Memory, target: Memory) -> str | None:
     if memory.kind is not target.kind:
         return f"one is a {memory.kind}, the other a {target.kind}"
-    if memory.trust is not target.trust:
+    if memory.is_vouched is not target.is_vouched or memory.trust is not target.trust:
         return "only one is trusted"
     return "the owner's words would count as the agent's" if _is_weaker(target, memory) else None
 

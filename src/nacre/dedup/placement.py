@@ -25,6 +25,7 @@ from nacre.text.passages import words
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
+from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
 """Of a memory that is said over and over, the latest are kept."""
@@ -61,8 +62,23 @@ def _place(
     if same:
         return same
     rule = standing_for(home, memory)
-    if rule:
+    is_owners_wish = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
+    if rule and not is_owners_wish:
         return _retire_at_once(change, memory, rule)
+    outcome = _compare_and_put(change, memory, more, touched=touched, is_echo=is_echo, decision=decision)
+    if rule:
+        told = (
+            f"your word goes before the standing retirement of {rule.pattern!r} (nacre unretire {rule.id[-8:]} ends it)"
+        )
+        return replace(outcome, reason=told)
+    return outcome
+
+
+def _compare_and_put(
+    change: Change, memory: Memory, more: Sequence[Memory], *, touched: set[str] | None, is_echo: bool,
+    decision: Decision | None,
+) -> StoreOutcome:  # fmt: skip
+    home = change.home
     rows = home.comparisons.alike(memory, rivals(memory), limit=_CANDIDATES)
     others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
@@ -98,7 +114,7 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
 
 def _says(memory: Memory) -> tuple[object, ...]:
     """What a judgement of a memory rests on."""
-    return memory.content, memory.kind, memory.project, memory.inbox, memory.speaker, memory.trust
+    return memory.content, memory.kind, memory.project, memory.inbox, memory.speaker, memory.is_vouched
 
 
 def write_touched(change: Change, touched: set[str]) -> None:
@@ -241,7 +257,7 @@ def _same_words(
             return None
     elif by_hand if known.retired else vouches(memory, known):
         return None
-    elif not (known.retired or is_echo) and memory.trust is known.trust:
+    elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
             known = replace(known, inbox=False)
             _update(change, known)

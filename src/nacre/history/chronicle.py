@@ -52,7 +52,7 @@ def _told(home: Home, commit: PastCommit) -> list[RecordedOperation]:
     if commit.is_merge and not set(home.repository.changed_by_merge(commit.id)) - {LEDGER}:
         return []
     title = shorten(one_line(message.partition("\n")[0]), 120)
-    return [RecordedOperation(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
+    return [RecordedOperation(Operation(commit.id, commit.at, FOREIGN, title or None, committed=commit.id), None)]
 
 
 def _is_known(home: Home, told: RecordedOperation) -> bool:

@@ -6,6 +6,7 @@
 
     - retire: Lunch is at noon
       why: the canteen closed
+      by: command line
       path: global/fact/lunch.md
       path: retired/global/fact/lunch.md
     - store: Lunch is at one
@@ -61,8 +62,7 @@ def write_message(told: Sequence[tuple[Operation, Sequence[str]]], clean: Clean)
     lines = [clean(_title([operation for operation, _ in told])), ""]
     for operation, paths in told:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
-        if operation.why:
-            lines.append(f"  why: {clean(operation.why)}")
+        lines += [f"  {name}: {clean(text)}" for name, text in (("why", operation.why), ("by", operation.by)) if text]
         if len(paths) <= MOST_PATHS and not any(unnamed(path, clean) for path in paths):
             lines += [f"  path: {path}" for path in paths]
         else:
@@ -87,10 +87,10 @@ def _told(op: str, item: Sequence[str], commit: str, *, is_alone: bool) -> Recor
     match = _ITEM.match(item[0]) if item else None
     action, subject = match.groups() if match else ("commit", "")
     facts = [line.partition(": ") for line in item[1:]]
-    why = next((value for name, _, value in facts if name == "why"), None)
+    why, by = (next((value for name, _, value in facts if name == wanted), None) for wanted in ("why", "by"))
     paths = tuple(value for name, _, value in facts if name == "path")
     return RecordedOperation(
-        Operation(op, time_of(op), action, subject or None, why, commit), None if is_alone else paths
+        Operation(op, time_of(op), action, subject or None, why, by, commit), None if is_alone else paths
     )
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from nacre.storage.traces import Traces
     from nacre.storage.usage import SessionUses, UsageLog
     from nacre.storage.vault_index import VaultIndex
+    from nacre.values.actor import Actor
     from nacre.values.deep_recall import DeepResult
     from nacre.vault.files import Vault
 
@@ -222,6 +223,11 @@ class Home(Stores):
     def reranker(self) -> Reranker | None:
         """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
         return self.load_reranker(self.settings)
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks just now."""
+        return self.settings.actor
 
     def now(self) -> datetime:
         """The present, to the millisecond."""

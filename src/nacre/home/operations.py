@@ -54,7 +54,8 @@ class OpenOperation:
             home = self._home
             subject = _words(home, self._subject, _SUBJECT_CHARACTERS)
             why = _words(home, self._why, _WHY_CHARACTERS)
-            self._made = Operation(self._op or home.ids(), home.now(), self._action, subject, why)
+            by = _words(home, home.actor.in_words, _SUBJECT_CHARACTERS)
+            self._made = Operation(self._op or home.ids(), home.now(), self._action, subject, why, by)
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
@@ -174,7 +175,8 @@ def _subject(home: Home, operation: Operation) -> str | None:
 def _line(home: Home, operation: Operation) -> str:
     """An operation in the ledger: which memories, but none of their words."""
     memories = {memory for _, memory in home.journal.touched(operation.id) if memory}
-    return Entry(operation.id, operation.at, operation.action, memories_in_entry(memories)).line()
+    by = {"by": operation.by} if operation.by else {}
+    return Entry(operation.id, operation.at, operation.action, {**memories_in_entry(memories), **by}).line()
 
 
 def _of(operation: Operation, intent: Intent) -> Intent:

@@ -3,6 +3,7 @@
 One question a connection: a line of JSON there, a line of JSON back. The line there is ``{"protocol": <number>,
 "operation": <name>, "request": {…}}``, as :mod:`nacre.catalogue` names them; the line back is ``{"result": …}`` or
 ``{"error": {"code", "message", "hint"}}``. May be added there: ``seconds``, for which the answer is waited;
+``agent``, the tool whose agent asks by MCP;
 ``settings``, the mark of those that it has to be given by (``Settings.mark``); ``notes: true`` for what a person should
 know beside the answer, which comes back as ``"notes": {"warnings": […], "problems": […]}``.
 """

@@ -98,7 +98,7 @@ class NewEntry(_Arguments):
     kind: Annotated[Kind, bounds_of(StoreRequest, "kind")] = Kind.FACT
     importance: Annotated[
         int,
-        bounds_of(StoreRequest, "importance", "7: lasts. 8: matters to agents at work now. 10: never forgotten; rare."),
+        bounds_of(StoreRequest, "importance", "7: lasts. 10: never forgotten; rare. Without a quote 7 at most."),
     ] = 7
     expiry: Annotated[Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")] = (
         Expiry.PERMANENT
@@ -106,6 +106,14 @@ class NewEntry(_Arguments):
     expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
     tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
     scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
+    quote: Annotated[
+        str | None,
+        bounds_of(
+            StoreRequest, "quote",
+            "The person's own words that say it, copied from their message. Without them, or if the content says more "
+            "than they do, it is kept as your proposal: found when searched for, told to nobody unasked.",
+        ),
+    ] = None  # fmt: skip
     from_outside: Annotated[
         bool, Meta(description="True if it draws on a web page, mail, issue or other people's text.")
     ] = False

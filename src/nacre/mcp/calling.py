@@ -9,10 +9,11 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nacre.errors import NacreError
-from nacre.link.client import Away, Refused, ask
+from nacre.link.client import Away, Refused, ask_whole
 from nacre.mcp.offers import offered
 from nacre.platform import json_values
 from nacre.platform.lazy import Module
+from nacre.values.actor import AN_AGENT, Actor, Face, acting
 
 if TYPE_CHECKING:
     from nacre import catalogue, settings
@@ -53,8 +54,9 @@ class HomeCalls:
     called once: it may start the daemon for the calls to come.
     """
 
-    def __init__(self, home: Path, *, start: Callable[[], None] | None = None) -> None:
+    def __init__(self, home: Path, *, agent: str = AN_AGENT, start: Callable[[], None] | None = None) -> None:
         self._home_path = home
+        self._actor = Actor(Face.MCP, agent)
         self._start = start
         self._home: Home | None = None
         self._turn = RLock()
@@ -69,9 +71,9 @@ class HomeCalls:
             except Away:
                 self._begin()
         if entry.takes_long:  # with a home opened for it, so that no other waits
-            with contextlib.closing(self._open(load_model)) as home:
+            with contextlib.closing(self._open(load_model)) as home, acting(self._actor):
                 return _run(home, entry, request)
-        with self._turn:
+        with self._turn, acting(self._actor):
             if self._home is None:
                 self._home = self._open()
             return _run(self._home, entry, request)
@@ -98,10 +100,13 @@ class HomeCalls:
     def _by_daemon(self, entry: Operation, request: Any) -> Any:
         seconds = LONG_SECONDS if entry.takes_long else _SECONDS
         try:
-            answer = ask(str(self._home_path), entry.name, json_values.to_plain(request), seconds=seconds)
+            answer = ask_whole(
+                str(self._home_path), entry.name, json_values.to_plain(request), seconds=seconds,
+                agent=self._actor.agent,
+            )  # fmt: skip
         except Refused as refused:
             raise ToldError(refused.error) from None
-        return json_values.from_plain(answer, entry.result)
+        return json_values.from_plain(answer.get("result"), entry.result)
 
     def _open(self, load_model: ModelLoader | None = None) -> Home:
         return home.open_home(settings.load_settings(self._home_path), load_model=load_model)

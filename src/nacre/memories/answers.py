@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from nacre.home.home import Home
 from nacre.memories import lineage, retire, store, views
+from nacre.memories.agent_rights import as_agent_may, is_owners, wish
 from nacre.memories.requests import (
     EditRequest,
     GetRequest,
@@ -43,8 +45,26 @@ def history(home: Home, request: ReferenceRequest) -> list[Step]:
 
 
 def edit(home: Home, request: EditRequest) -> Memory:
-    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid."""
-    return store.edit(home, request.reference, **changes_of(request))
+    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid.
+
+    What an agent wants changed of the owner's waits for review; its own memories stay proposals.
+    """
+    changes = changes_of(request)
+    if home.actor.is_agent:
+        memory = store.get(home, request.reference)
+        if is_owners(memory):
+            wish(home, [memory], f"changed: {_in_words(changes)}")
+            return memory
+        changes = as_agent_may(memory, changes)
+    return store.edit(home, request.reference, **changes)
+
+
+def _in_words(changes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_plainly(value)}" for name, value in changes.items())
+
+
+def _plainly(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
@@ -54,8 +74,16 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
 
 
 def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
-    """Retire todos as done. Raises NotFound, MemoryInvalid."""
-    return [store.finish_todo(home, reference) for reference in request.references]
+    """Retire todos as done; what an agent says of the owner's waits for review. Raises NotFound, MemoryInvalid."""
+    done = []
+    for reference in request.references:
+        todo = store.open_todo(home, reference)
+        if home.actor.is_agent and is_owners(todo):
+            wish(home, [todo], "retired: done")
+            done.append(todo)
+        else:
+            done.append(store.retire(home, [todo.id], "done")[0])
+    return done
 
 
 def choose(home: Home, request: RetireRequest) -> Chosen:
@@ -64,7 +92,10 @@ def choose(home: Home, request: RetireRequest) -> Chosen:
 
 
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
-    """Take memories out of recall; their files are kept. Raises NotFound, Conflict."""
+    """Take memories out of recall; their files are kept. Raises NotFound, Conflict, OwnerOnly.
+
+    What an agent asks for is done to its own memories; for those of the owner, which stay, it waits for review.
+    """
     chosen = choose(home, request)
     return retire.retire_chosen(home, chosen, request.reason, persist=request.persist)[0]
 

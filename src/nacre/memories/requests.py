@@ -59,7 +59,8 @@ class StoreRequest(Request, frozen=True, kw_only=True):
 
     Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
     session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
-    Without a session in its ``source`` it is that agent's, where its host names it.
+    Without a session in its ``source`` it is that agent's, where its host names it. What an agent stores is its
+    proposal, unless it has a ``quote`` that the owner typed in that session, and says no more than that.
     """
 
     content: Content
@@ -75,6 +76,9 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     canonical_key: Annotated[str | None, Meta(description="A canonical key: one memory holds it.")] = None
     speaker: Annotated[Speaker | None, Meta(description="Who says it; by default, whoever runs nacre.")] = None
     trust: Annotated[Trust, Meta(description="Whether it draws on text from outside.")] = Trust.TRUSTED
+    quote: Annotated[
+        str | None, Meta(description="For agents: the owner's own words that say it, as they typed them.")
+    ] = None
     source: Annotated[Source, Meta(description="The session and the turns in which it was said.")] = Source()
     author: Annotated[str | None, Meta(description="The name of who said it.")] = None
     force: Annotated[bool, Meta(description="Store it beside whatever says the same or otherwise.")] = False

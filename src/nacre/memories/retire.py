@@ -8,6 +8,7 @@ from nacre.dedup.retirement_rules import SUPPRESSED, fits
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.home.change import Change
 from nacre.home.home import Home
+from nacre.memories.agent_rights import is_owners, wish
 from nacre.memories.lineage import bring_back
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get, retire
@@ -75,11 +76,26 @@ def retire_chosen(
 ) -> tuple[list[Memory], list[StandingRetirement]]:
     """Retire what was chosen; with ``persist`` also whatever is stored later under the same name.
 
-    Returns the memories and the standing retirements as they are now. Raises Conflict, EditConflict.
+    Returns the memories and the standing retirements as they are now. What an agent asks for is done to its own
+    memories; for those of the owner, which stay, it waits for review. Raises Conflict, EditConflict, OwnerOnly.
     """
+    if home.actor.is_agent:
+        return _retire_for_agent(home, chosen.memories, reason, persist=persist), []
     rules = _stand(home, chosen, reason) if persist else []
     retired = retire(home, [one.id for one in chosen.memories], reason) if chosen.memories else []
     return retired, rules
+
+
+def _retire_for_agent(home: Home, memories: Sequence[Memory], reason: str | None, *, persist: bool) -> list[Memory]:
+    if persist and not memories:
+        home.actor.require_owner("keeping out what is stored later")
+    waiting = [one for one in memories if persist or is_owners(one)]
+    what = "retired, and kept out from then on" if persist else "retired"
+    wish(home, waiting, f"{what}: {reason}" if reason else what)
+    kept = {one.id for one in waiting}
+    own = [one.id for one in memories if one.id not in kept]
+    retired = {one.id: one for one in (retire(home, own, reason) if own else ())}
+    return [retired.get(one.id, one) for one in memories]
 
 
 def unretire(home: Home, references: Sequence[str]) -> BroughtBack:

@@ -20,13 +20,14 @@ from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.redaction import redacted
 from nacre.indexing.vectors import embed_memories, has_vectors
 from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
+from nacre.memories.agent_rights import as_proposed
 from nacre.memories.model_decision import Decisions, decisions, weigh
 from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
 from nacre.text.passages import title_of
 from nacre.values.codec import keys_of
-from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement
+from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement, Source
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.session import Speaker
@@ -49,7 +50,7 @@ class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
     """What was written in a rehearsal is taken back."""
 
 
-def store(home: Home, new: StoreRequest) -> StoreOutcome:
+def store(home: Home, new: StoreRequest, said: Source | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
@@ -57,10 +58,11 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
 
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
     ``force`` stores it beside whatever is there. Once it is durable it gets its vector, where the model is there, and
-    is compared by meaning, too. Where the rules cannot tell, a language model may be asked first (``asking``), for
+    is compared by meaning, too. What an agent asks to be stored is its proposal, unless the turns ``said`` hold the
+    owner's words for it. Where the rules cannot tell, a language model may be asked first (``asking``), for
     ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
-    memory = _to_memory(home, new, project_of_work)
+    memory = _to_memory(home, new, project_of_work, said)
     decided = _decided(home, memory, new)
     decision = decided.of(memory)
     outcome = _store_now(home, memory, beside=new.force, decision=decision)
@@ -87,9 +89,9 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
     return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
 
 
-def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest, said: Source | None = None) -> Rehearsal:
     """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
-    memory = _to_memory(home, new, known_or_named)
+    memory = _to_memory(home, new, known_or_named, said)
     decided = _decided(home, memory, new)
     told: list[Rehearsal] = []
     with home.change("store") as change:
@@ -128,7 +130,9 @@ def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
     return decisions(home, [memory], replace(new.asking, seconds=home.settings.number("dedup.model_seconds")))
 
 
-def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None]) -> Memory:
+def _to_memory(
+    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Source | None
+) -> Memory:  # fmt: skip
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
@@ -142,10 +146,12 @@ def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path],
     made = {
         "id": home.ids(), "subject": new.subject or title_of(content), "content": content, "created": now,
         "updated": now, "project": project, "tags": tuple(dict.fromkeys(new.tags)),
-        "speaker": new.speaker or home.settings.speaker,
-        "source": replace(new.source, session=new.source.session or home.settings.session),
+        "speaker": Speaker.OWNER if said else new.speaker or home.actor.speaker,
+        "source": said or replace(new.source, session=new.source.session or home.settings.session),
     }  # fmt: skip
-    return redacted(home.redactor, Memory(**given | made))
+    memory = Memory(**given | made)
+    is_proposed = (home.actor.is_agent or memory.speaker is Speaker.AGENT) and said is None
+    return redacted(home.redactor, as_proposed(memory) if is_proposed else memory)
 
 
 def _store_now(
@@ -203,8 +209,7 @@ def get(home: Home, reference: str) -> Memory:
 def edit(home: Home, reference: str, **changes: Any) -> Memory:
     """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
 
-    What an agent rewrites is the agent's word from then on. Trust stays as it is. Raises NotFound, EditConflict,
-    MemoryInvalid.
+    Trust stays as it is. Raises NotFound, EditConflict, MemoryInvalid.
     """
     with home.change("update") as change:
         scan(home)
@@ -214,8 +219,6 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
         _refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
             raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
-        if home.settings.speaker is Speaker.AGENT and {"subject", "content"} & changes.keys():
-            changes.setdefault("speaker", Speaker.AGENT)
         if changes.get("project"):
             changes["project"] = _project(home, changes["project"])
         if "project" in changes:
@@ -274,12 +277,12 @@ def _retire(change: Change, memory: Memory, reason: str | None, going: Collectio
     return retired
 
 
-def finish_todo(home: Home, reference: str) -> Memory:
-    """Retire a todo as done. Raises NotFound, MemoryInvalid."""
+def open_todo(home: Home, reference: str) -> Memory:
+    """A memory that is a todo. Raises NotFound, MemoryInvalid."""
     memory = get(home, reference)
     if memory.kind is not Kind.TODO:
         raise MemoryInvalid(f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them")
-    return retire(home, [memory.id], "done")[0]
+    return memory
 
 
 def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:

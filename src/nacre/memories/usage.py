@@ -29,7 +29,6 @@ from nacre.platform.locks import FileLock
 from nacre.spending.spool import fold_notes
 from nacre.values.memory import Memory
 from nacre.values.review import Action, Reason, StepsDue
-from nacre.values.session import Trust
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
@@ -148,6 +147,8 @@ def queue_reviews(home: Home) -> None:
     for doubt in home.reviews.doubts():
         detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise ({doubt.reason})"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+    for proposed in home.reviews.proposed():
+        home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", Action.REVIEW, at, once=True)
     for memory, times in home.reviews.contradicted():
         detail = f"contradicted {times} times"
         home.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
@@ -178,7 +179,7 @@ def _raise_importance(change: Change) -> None:
 def _raise(change: Change, due: StepsDue) -> None:
     home = change.home
     memory = home.memories.find(due.memory)
-    if memory is None or memory.trust is Trust.UNTRUSTED:
+    if memory is None or not memory.is_vouched:
         return
     importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
     if importance > memory.importance:

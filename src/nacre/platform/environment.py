@@ -8,12 +8,13 @@ from collections.abc import Mapping
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
 """Set in the environment of an agent's command that nacre asks: nacre, run there by a hook, does nothing."""
 
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
+AGENTS = {
+    "CLAUDECODE": "claude-code", "CODEX_SANDBOX": "codex", "CODEX_SANDBOX_NETWORK_DISABLED": "codex",
+    "CODEX_SHELL": "codex", "CODEX_THREAD_ID": "codex", "CURSOR_AGENT": "cursor", "OPENCLAW_SHELL": "openclaw",
+    "GEMINI_CLI": "gemini-cli", "OPENCODE": "opencode", "OPENCODE_CLIENT": "opencode", "CLINE_ACTIVE": "cline",
+    "AUGMENT_AGENT": "augment", "GOOSE_TERMINAL": "goose", "AI_AGENT": "an agent",
+}  # fmt: skip
+"""Variables that agent tools set in the shells in which their agents run commands, and people do not set; the tools."""
 
 SESSIONS = {
     "CLAUDE_CODE_SESSION_ID": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_SESSION_ID": "gemini-cli",
@@ -50,6 +51,11 @@ def session_in(environ: Mapping[str, str]) -> str | None:
     In what was started before a reset of the session it is the one before.
     """
     return next((f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None)
+
+
+def agent_in(environ: Mapping[str, str]) -> str | None:
+    """The tool in whose agent's shell this runs, if its variables tell."""
+    return next((tool for name, tool in AGENTS.items() if environ.get(name)), None)
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:

@@ -46,7 +46,7 @@ from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, is_unspaced, words
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
-from nacre.values.session import StoredTurn, Trust, Turn
+from nacre.values.session import StoredTurn, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
@@ -300,10 +300,10 @@ def _co_recalled(
     if not drawn:
         return hits, []
     shown = {memory.id for item in hits for memory in (item.memory, *item.may_replace)}
-    others = [item for item in ranked if item.memory.id not in shown and item.memory.trust is Trust.TRUSTED]
+    others = [item for item in ranked if item.memory.id not in shown and item.memory.is_vouched]
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
-    asked_by_nobody = replace(wanted, trusted=True)
+    asked_by_nobody = replace(wanted, trusted=True, settled=True)
     admitted = home.selection.admitted_memories(asked_by_nobody, today=home.clock().date()) if unknown else set()
     found = [memory for row, memory in home.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)

@@ -8,6 +8,7 @@ from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.memories import store
+from nacre.memories.agent_rights import keep
 from nacre.memories.quality import KEPT_QUALITY
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, queue_reviews
@@ -31,7 +32,7 @@ def pending(home: Home) -> list[Review]:
 
 
 def dismiss(home: Home, references: Sequence[str]) -> list[Memory]:
-    """Keep memories that wait for review; their quality is .3 at least.
+    """Keep memories that wait for review; their quality is .3 at least. What an agent proposed is told from then on.
 
     What seemed to say otherwise holds beside them. Raises NotFound, Conflict.
     """
@@ -41,6 +42,7 @@ def dismiss(home: Home, references: Sequence[str]) -> list[Memory]:
     with home.change("review", subject=subject_of(kept), why="they hold beside each other") as change:
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
+        keep(change, kept)
     with home.database.transaction():
         for memory in kept:
             home.reviews.dismiss(memory.id, to_ms(home.now()) or 0)

@@ -67,7 +67,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
     if wanted.settled:
-        parts.append(("NOT m.inbox", ()))
+        parts.append(("NOT m.inbox AND NOT m.proposed", ()))
     if wanted.tags:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)

@@ -24,7 +24,7 @@ class Journal:
         """Record an operation, unless it is there, and what it touches."""
         self._db.run(
             "insert_operation", id=operation.id, at=to_ms(operation.at), action=operation.action,
-            subject=operation.subject, why=operation.why,
+            subject=operation.subject, why=operation.why, by=operation.by,
         )  # fmt: skip
         self.touch(operation.id, intents)
 
@@ -104,7 +104,7 @@ class Journal:
         """Record an operation that history tells: what it did to which (path, memory)."""
         self._db.run(
             "insert_past_operation", id=operation.id, at=to_ms(operation.at), action=operation.action,
-            subject=operation.subject, why=operation.why, committed=operation.committed,
+            subject=operation.subject, why=operation.why, by=operation.by, committed=operation.committed,
         )  # fmt: skip
         rows = [{"operation": operation.id, "path": path, "memory": memory} for path, memory in touched]
         if rows:

@@ -64,6 +64,10 @@ class Reviews:
         ids = None if memory_ids is None else json.dumps(list(memory_ids))
         return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids, both_ways=both_ways)]
 
+    def proposed(self) -> list[str]:
+        """Active memories that agents proposed, the oldest first."""
+        return [row[0] for row in self._db.all("list_proposed")]
+
     def contradicted(self) -> list[tuple[str, int]]:
         """Active memories that were contradicted more than once: (memory, how often)."""
         return [(row[0], row[1]) for row in self._db.all("list_contradicted")]

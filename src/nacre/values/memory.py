@@ -130,8 +130,9 @@ class Memory:
     forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
     is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
     From the day ``expires_on`` (UTC) recall and context leave it out, whatever it says of the world: ``valid`` tells
-    that. ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know,
-    untouched.
+    that. ``proposed`` says that an agent stored it, and that the owner neither said nor kept it: it is found by who
+    searches, and told to nobody unasked. ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys
+    that nacre does not know, untouched.
     """
 
     id: str
@@ -163,7 +164,13 @@ class Memory:
     superseded_by: str | None = None
     retired: Retirement | None = None
     inbox: bool = False
+    proposed: bool = False
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_vouched(self) -> bool:
+        """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
+        return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
     def is_handoff(self) -> bool:

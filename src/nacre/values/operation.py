@@ -26,7 +26,8 @@ WITHHELD = "holds what looks like a secret"
 class Operation:
     """Its UUIDv7, when, what was done (``store``, ``retire`` …), to what, and why, in words without secrets.
 
-    ``committed`` is the hash of the commit that holds it, ``None`` while it waits for one.
+    ``by`` says through which face it was asked, and by which agent, if it was one: ``mcp, claude-code``; ``None`` where
+    nobody noted it. ``committed`` is the hash of the commit that holds it, ``None`` while it waits for one.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Operation:
     action: str
     subject: str | None = None
     why: str | None = None
+    by: str | None = None
     committed: str | None = None
 
 

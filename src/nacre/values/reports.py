@@ -146,6 +146,7 @@ class StoreOutcome:
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
     what was stored is older. ``similar`` are memories that may say the same, the likeliest first. ``decided_by`` is the
     language model that decided; the rules did where it is ``None``. ``note`` says why one that was to decide did not.
+    ``proposed``: an agent stored it, and the owner neither said nor kept it.
     """
 
     action: str
@@ -156,6 +157,7 @@ class StoreOutcome:
     similar: tuple[Memory, ...] = ()
     decided_by: str | None = None
     note: str | None = None
+    proposed: bool = False
 
     def in_words(self) -> str | None:
         """Why a store touched other memories."""

@@ -19,11 +19,16 @@ class Maturity(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a memory is to be reviewed."""
+    """Why a memory is to be reviewed.
+
+    ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else.
+    """
 
     LOW_QUALITY = "low_quality"
     CONTRADICTED = "contradicted"
     MANUAL = "manual"
+    PROPOSED = "proposed"
+    WISH = "wish"
 
 
 class Action(StrEnum):

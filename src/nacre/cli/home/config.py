@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import NacreError
 from nacre.platform.lazy import Module
+from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
@@ -104,7 +105,9 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
     empties it.
     """
-    path = nacre_settings.load_settings(mending=key).config
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config set")
+    path = settings.config
     written = nacre_settings.write_setting(path, key, value)
     shown = visible_settings.hidden(run.settings, written)
     if shown != written:

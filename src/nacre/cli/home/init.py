@@ -77,6 +77,8 @@ def init(  # noqa: PLR0913 - one a question
     what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
     beside it. Run again, it mends what is missing or has moved.
     """
+    if not dry_run:
+        run.settings.actor.require_owner("nacre init")
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
     template = wiring.WiringWish("", folder, plain, slot, tool_hook)

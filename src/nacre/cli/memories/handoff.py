@@ -16,6 +16,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values.actor import Actor, Face, acting
 
 if TYPE_CHECKING:
     from nacre.chores import queue
@@ -75,7 +76,8 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         told = {"waiting": [_chore_record(one) for one in there], "given_up": [_chore_record(one) for one in lost]}
         run.answer(told, render_list)
         return
-    report: ChoresReport = perform(run, "chores", seconds=seconds)
+    with acting(Actor(Face.DAEMON)):  # a hook started it, which an agent ran
+        report: ChoresReport = perform(run, "chores", seconds=seconds)
     record = {"done": report.done, "failed": report.failed, "given_up": report.given_up, "left": report.left}
     told_as = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count)
     run.answer(record, lambda paper: paper.line(told_as or "Nothing waits."))

@@ -52,7 +52,8 @@ _DONE = {
 def log(run: Run, reference: str | None, project: str | None, limit: int, everything: bool, as_lines: bool) -> None:
     """List what was done to your memories, the newest first.
 
-    Each line is an operation: when, what, to which memory, its id, and why. What no commit holds yet is marked with *.
+    Each line is an operation: its id, when, what, who asked for it (the command line, an agent's tools …), to which
+    memory, and why. What no commit holds yet is marked with *.
     """
     slug, most = find_project(run, project), None if everything else limit
 
@@ -145,6 +146,7 @@ def _operation_record(operation: Operation, memories: Sequence[str] = ()) -> Rec
         "action": operation.action,
         "subject": operation.subject,
         "why": operation.why,
+        "by": operation.by,
         "state": "committed" if operation.committed else "pending",
         "commit": operation.committed,
         "memory_ids": list(memories),
@@ -205,19 +207,21 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         rows.append(
             (
                 dim(_short_operation(operation) + mark), minute(operation.at),
-                Span(operation.action, _TINTS.get(operation.action, "")), f"{operation.subject or ''}{why}",
+                Span(operation.action, _TINTS.get(operation.action, "")), dim(operation.by or ""),
+                f"{operation.subject or ''}{why}",
             )
         )  # fmt: skip
-    paper.table(rows, drop=(1,))
+    paper.table(rows, drop=(1, 3))
     if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
 
 
 def _render_diff(paper: Paper, operation: Operation, found: Sequence[Difference]) -> None:
     """What an operation changed, memory by memory: front matter, then lines of the text."""
+    about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
         bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")),
-        dim(f"  {joined((minute(operation.at), _short_operation(operation)))}"),
+        dim(f"  {about}"),
     )
     if operation.why:
         paper.line(dim(operation.why), indent=2, hang=2)

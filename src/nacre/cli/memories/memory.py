@@ -14,6 +14,7 @@ from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import Memory
 
 if TYPE_CHECKING:
+    from nacre.cli.run import Run
     from nacre.values.recall import Evidence
 
 
@@ -73,6 +74,11 @@ def subject_and_content(memory: Memory) -> tuple[Part, ...]:
     if passages.normalise(memory.content).startswith(passages.normalise(memory.subject)):
         return (passages.shorten(memory.content, LINE_CHARACTERS),)
     return bold(memory.subject), "  ", passages.shorten(memory.content, LINE_CHARACTERS)
+
+
+def waits_for_owner(run: Run, memory: Memory) -> bool:
+    """Whether an agent asked for a change of the owner's memory: that waits for review."""
+    return run.settings.actor.is_agent and memory.speaker is session.Speaker.OWNER
 
 
 def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:

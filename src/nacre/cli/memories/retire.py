@@ -67,12 +67,14 @@ def retire(
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
         return
     _ask(run, chosen, persist=persist, yes=yes)
-    retired, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
+    done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
+    retired, waiting = [one for one in done if one.retired], [one for one in done if not one.retired]
     record = {
         "retired": [memory_record(memory) for memory in retired], "would_retire": [],
+        "waiting_for_review": [memory_record(memory) for memory in waiting],
         "standing": [_standing_record(rule) for rule in rules],
     }  # fmt: skip
-    run.answer(record, lambda paper: _render_retired(paper, retired, rules))
+    run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
     run.embed_afterwards()  # what holds again was written anew
 
 
@@ -130,7 +132,12 @@ def _standing_record(rule: StandingRetirement) -> Record:
 
 
 def _render_retired(
-    paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement], *, is_dry: bool = False
+    paper: Paper,
+    memories: Sequence[Memory],
+    rules: Sequence[StandingRetirement],
+    *,
+    waiting: Sequence[Memory] = (),
+    is_dry: bool = False,
 ) -> None:
     """What was retired, or would be."""
     if is_dry:
@@ -140,6 +147,7 @@ def _render_retired(
         render_table(paper, memories, indent=2)
         return
     render_outcomes(paper, "Retired", memories)
+    render_outcomes(paper, "Waits for the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
         paper.line(dim(f"nacre unretire {rule.id[-SHORT_ID:]} ends that"), indent=2)

@@ -34,7 +34,7 @@ _CONTENT_CHARACTERS = 240
     cls=DefaultGroup,
     examples=[
         "nacre review",
-        "nacre review dismiss 5f0c2a4d",
+        "nacre review keep 5f0c2a4d",
         "nacre review replace 5f0c2a4d",
     ],
 )
@@ -42,8 +42,8 @@ _CONTENT_CHARACTERS = 240
 def review(context: click.Context) -> None:
     """Keep or retire memories that seem of little use.
 
-    A memory waits here when it is recalled often and rarely used, when a newer one seems to contradict it, or when you
-    called it bad.
+    A memory waits here when an agent proposed it or wants it changed, when it is recalled often and rarely used, when a
+    newer one seems to contradict it, or when you called it bad.
     """
     if context.invoked_subcommand is None:
         _list(context.obj)
@@ -75,6 +75,9 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
         lambda paper: render_outcomes(paper, "Kept", kept),
     )
     run.embed_afterwards()
+
+
+review.add_command(dismiss, "keep")
 
 
 @review.command("replace", examples=["nacre review replace 5f0c2a4d"])
@@ -156,4 +159,4 @@ def _render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
         paper.blank()
     if any(review.entry.reason is values_review.Reason.CONTRADICTED for review in waiting):
         paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
-    paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))
+    paper.line(dim("nacre review keep ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))

@@ -9,7 +9,7 @@ import click
 
 from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
-from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
+from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome, waits_for_owner
 from nacre.cli.moment import DAY
 from nacre.cli.operations import perform
 from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
@@ -57,6 +57,7 @@ _STORED = {
 @option("store", "project", help="The project it belongs to; . is the one of this folder.")
 @option("store", "tags", help="A tag.")
 @option("store", "canonical_key", "--key")
+@option("store", "quote")
 @options("store", "force", "online_dedup")
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
@@ -118,7 +119,11 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     changes = _changes(run, options)
     edited = perform(run, "edit", reference=reference, **changes) if changes else _edit_file(run, reference)
     memory: Memory = edited
-    run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
+    waits = waits_for_owner(run, memory)
+    run.answer(
+        {"memory": memory_record(memory), "waits_for_review": waits},
+        lambda paper: render_outcome(paper, "Waits for the owner's review" if waits else "Saved", memory),
+    )
     run.embed_afterwards()
 
 

@@ -97,6 +97,6 @@ def done(run: Run, references: tuple[str, ...]) -> None:
 
     def render(paper: Paper) -> None:
         for memory in finished:
-            paper.line("Done: ", bold(memory.subject))
+            paper.line("Done: " if memory.retired else "Waits for the owner's review: ", bold(memory.subject))
 
     run.answer({"done": [memory_record(memory) for memory in finished]}, render)

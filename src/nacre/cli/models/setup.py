@@ -71,6 +71,7 @@ def setup(  # noqa: PLR0913 - one a question
     Keys go into the system's keyring, where none works into credentials.toml, and never into the config. Run again,
     it changes only what it is asked to.
     """
+    run.settings.actor.require_owner("nacre setup")
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
         raise click.UsageError("--none goes without a provider, a key and a model", click.get_current_context())
     if goes_without:

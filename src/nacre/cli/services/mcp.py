@@ -12,6 +12,7 @@ import click
 from nacre.cli.command import command
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
+from nacre.values.actor import AN_AGENT
 
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
@@ -58,7 +59,8 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
         folder = str(Path.cwd())
     start = partial(_start_daemon, settings) if settings.flag("daemon.enabled") else None
     return mcp_face.Face(
-        calling.HomeCalls(settings.home, start=start), everything=(everything or settings.text("mcp.tools")) == "all",
+        calling.HomeCalls(settings.home, agent=settings.actor.agent or AN_AGENT, start=start),
+        everything=(everything or settings.text("mcp.tools")) == "all",
         structured=structured, folder=folder, session=settings.session,
         note=partial(_note, settings.home),
     )  # fmt: skip

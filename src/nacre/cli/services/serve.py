@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +19,7 @@ from nacre.cli.services.signals import stopped_by_signals
 from nacre.errors import Unavailable
 from nacre.platform import environment, ids, locks
 from nacre.platform.lazy import Module
+from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
@@ -85,7 +86,7 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
     environ = environment.of_the_owner(settings.environ)
     daemon = running.Daemon(
         settings,
-        lambda: home.open_home(nacre_settings.load_settings(settings.home, environ)),
+        lambda: home.open_home(replace(nacre_settings.load_settings(settings.home, environ), face=Face.DAEMON)),
         options,
         _voice(run, to_log),
     )

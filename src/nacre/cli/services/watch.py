@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,13 @@ from nacre.cli.run import Run
 from nacre.cli.services.events import event_line, event_record
 from nacre.cli.services.signals import stopped_by_signals
 from nacre.platform.lazy import Module
+from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings
     from nacre.cli import installed
     from nacre.home import home
+    from nacre.home.home import Home
     from nacre.values.reports import IngestReport
     from nacre.watching import log as watching_log
     from nacre.watching import watcher
@@ -124,9 +127,11 @@ def _follow(
             write(_line(run, event, with_day=to_log))
 
     run.keeps_history = False
-    watcher.Watcher(lambda: home.open_home(settings.load_settings()), options, tell, installed.installed_version()).run(
-        stop
-    )
+    watcher.Watcher(_opened, options, tell, installed.installed_version()).run(stop)
+
+
+def _opened() -> Home:
+    return home.open_home(replace(settings.load_settings(), face=Face.DAEMON))
 
 
 def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:

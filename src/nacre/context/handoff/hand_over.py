@@ -185,7 +185,7 @@ class _Written:
     def of(cls, home: Home, made: Handoff | None, words: str | None) -> _Written:
         asked = made.asked if made else ""
         if words:
-            speaker = home.settings.speaker
+            speaker = home.actor.speaker
             return cls(words, speaker, speaker.value, asked)
         return cls(made.content if made else "", Speaker.SYSTEM, BY_RULES, asked)
 

@@ -26,6 +26,9 @@ _DONE = {
 }  # fmt: skip
 
 
+_PROPOSED = "as your proposal: found when searched for; the person can keep it in review, or say it"
+
+
 def store(desk: Desk, asked: arguments.Store) -> Answer:
     """Store memories, one after the other; what cannot be stored does not keep the others out."""
     project, is_known = _project(desk, asked.project)
@@ -90,12 +93,14 @@ def _line(outcome: StoreOutcome) -> str:
         told += f"; like [{short_id(likest.id)}] {title_of(likest, 80)}: retire what no longer holds"
     if outcome.note:
         told += f" ({one_line(harmless(outcome.note))})"
+    if outcome.proposed:
+        told += f"; {_PROPOSED}"
     return told + "."
 
 
 def _record(outcome: StoreOutcome) -> dict[str, Any]:
     return {
-        "action": outcome.action, "id": outcome.memory_id, "reason": outcome.reason,
+        "action": outcome.action, "id": outcome.memory_id, "reason": outcome.reason, "proposed": outcome.proposed,
         "supersedes": [one.memory.id for one in outcome.supersedes],
         "superseded_by": outcome.superseded_by.memory.id if outcome.superseded_by else None,
     }  # fmt: skip
@@ -110,7 +115,16 @@ def retire(desk: Desk, asked: arguments.Retire) -> Answer:
         retired: list[Memory] = desk.call(
             "retire", RetireRequest(references=asked.ids, reason=asked.reason, persist=asked.persist)
         )
-    lines = [f"- [{short_id(memory.id)}] {title_of(memory)}" for memory in retired]
-    told = "Retired; the files are kept, and the person can bring them back:"
-    nothing = "Nothing was stored under that; it stays out from now on."
-    return Answer(noted(told, *lines) if lines else noted(nothing), {"retired": [memory.id for memory in retired]})
+    gone, waiting = [one for one in retired if one.retired], [one for one in retired if not one.retired]
+    lines = []
+    if gone:
+        lines += ["Retired; the files are kept, and the person can bring them back:", *map(_named, gone)]
+    if waiting:
+        lines += ["Not retired: these are the person's words. What you want waits for their review:"]
+        lines += map(_named, waiting)
+    records = {"retired": [one.id for one in gone], "waiting": [one.id for one in waiting]}
+    return Answer(noted(*lines), records)
+
+
+def _named(memory: Memory) -> str:
+    return f"- [{short_id(memory.id)}] {title_of(memory)}"

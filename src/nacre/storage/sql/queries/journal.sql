@@ -1,7 +1,7 @@
 -- insert_operation --
 -- The first of several writes of an operation records it.
-INSERT OR IGNORE INTO operations (id, at, action, subject, why, closed, committed)
-VALUES (:id, :at, :action, :subject, :why, 0, NULL);
+INSERT OR IGNORE INTO operations (id, at, action, subject, why, actor, closed, committed)
+VALUES (:id, :at, :action, :subject, :why, :by, 0, NULL);
 
 -- insert_touched --
 -- What an operation touched.
@@ -10,7 +10,7 @@ ON CONFLICT (operation, path) DO UPDATE SET memory = :memory WHERE memory = '';
 
 -- list_open_operations --
 -- Operations whose last write may be still to come.
-SELECT id, at, action, subject, why, committed FROM operations WHERE closed = 0 ORDER BY id;
+SELECT id, at, action, subject, why, actor, committed FROM operations WHERE closed = 0 ORDER BY id;
 
 -- explain_operation --
 -- The reason, known after the writes.
@@ -18,7 +18,7 @@ UPDATE operations SET why = :why WHERE id = :id;
 
 -- find_operation --
 -- One operation.
-SELECT id, at, action, subject, why, committed FROM operations WHERE id = :id;
+SELECT id, at, action, subject, why, actor, committed FROM operations WHERE id = :id;
 
 -- find_ledger_line --
 -- Whether an operation tells of itself in the ledger.
@@ -52,7 +52,7 @@ ON CONFLICT (one) DO UPDATE SET size = :size, hash = :hash;
 
 -- list_pending_operations --
 -- What waits for a commit, in the order in which it was written.
-SELECT o.id, o.at, o.action, o.subject, o.why, o.committed
+SELECT o.id, o.at, o.action, o.subject, o.why, o.actor, o.committed
 FROM operations o JOIN (SELECT operation, min(seq) AS first FROM intents WHERE operation IS NOT NULL GROUP BY operation) i
 ON i.operation = o.id
 WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
@@ -80,8 +80,8 @@ DELETE FROM operations WHERE id = :id;
 
 -- insert_past_operation --
 -- An operation that history tells.
-INSERT OR REPLACE INTO operations (id, at, action, subject, why, closed, committed)
-VALUES (:id, :at, :action, :subject, :why, 1, :committed);
+INSERT OR REPLACE INTO operations (id, at, action, subject, why, actor, closed, committed)
+VALUES (:id, :at, :action, :subject, :why, :by, 1, :committed);
 
 -- delete_past_operations --
 -- History was rewritten: it is read anew.
@@ -89,7 +89,7 @@ DELETE FROM operations WHERE committed IS NOT NULL;
 
 -- list_operations --
 -- The newest first, of all memories or of one, by project where one is meant.
-SELECT id, at, action, subject, why, committed FROM operations o
+SELECT id, at, action, subject, why, actor, committed FROM operations o
 WHERE (:memory IS NULL OR EXISTS (SELECT 1 FROM touched t WHERE t.operation = o.id AND t.memory = :memory))
 AND (:folder IS NULL OR EXISTS (
     SELECT 1 FROM touched t WHERE t.operation = o.id
@@ -99,7 +99,7 @@ ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset;
 
 -- find_operations_like --
 -- By the beginning or the end of the id.
-SELECT id, at, action, subject, why, committed FROM operations
+SELECT id, at, action, subject, why, actor, committed FROM operations
 WHERE id LIKE :reference || '%' OR id LIKE '%' || :reference ORDER BY at DESC, id DESC LIMIT 3;
 
 -- find_journal_before --

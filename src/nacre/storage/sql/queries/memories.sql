@@ -72,7 +72,7 @@ LIMIT 50;
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
-    AND NOT m.inbox AND (m.project IS NULL OR m.project = :project)
+    AND NOT m.inbox AND NOT m.proposed AND (m.project IS NULL OR m.project = :project)
     AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
     AND (m.expires_on IS NULL OR m.expires_on > :today)

@@ -44,3 +44,7 @@ ORDER BY newer.created, l.source;
 -- list_contradicted --
 -- Contradicted more than once.
 SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2;
+
+-- list_proposed --
+-- What agents stored, and the owner neither said nor kept.
+SELECT id FROM active_memories WHERE proposed ORDER BY row;

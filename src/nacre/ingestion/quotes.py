@@ -1,0 +1,87 @@
+"""Store what an agent says the owner said: the owner's words are looked up in the session that goes on just now.
+
+An agent may be told by a page it reads what to store, so its word for it counts nothing. With a quote that the owner
+typed, and words that say what the quote says and no more, the memory is the owner's; else it is the agent's proposal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from msgspec import structs
+
+from nacre.dedup.coverage import adds, lost
+from nacre.extraction.reading.speech import utterances
+from nacre.home.home import Home
+from nacre.ingestion.current_session import read_recent, read_session
+from nacre.memories import store as remembering
+from nacre.memories.requests import StoreRequest
+from nacre.memories.store import Rehearsal
+from nacre.text.passages import normalise
+from nacre.values.filters import SessionFilter
+from nacre.values.memory import Source
+from nacre.values.reports import StoreOutcome
+from nacre.values.session import StoredSession
+
+_RECENT = timedelta(days=1)
+_MOST_SESSIONS = 20
+_LEAST_CHARACTERS = 12
+"""A shorter quote ("yes, do that") says nothing by itself."""
+
+
+def store(home: Home, new: StoreRequest) -> StoreOutcome:
+    """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
+    new, said = _looked_up(home, new)
+    outcome = remembering.store(home, new, said)
+    is_new = outcome.action in ("stored", "accepted")
+    return dataclasses.replace(outcome, proposed=is_new and said is None and home.actor.is_agent)
+
+
+def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
+    """What :func:`store` would do and why; nothing is written. Raises MemoryInvalid."""
+    new, said = _looked_up(home, new)
+    return remembering.rehearse(home, new, said)
+
+
+def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Source | None]:
+    """A request, and the turn in which the owner said it; a title that says more than the owner did is left out."""
+    session = new.source.session or home.settings.session
+    if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _LEAST_CHARACTERS:
+        return new, None
+    for one in _sessions(home, session):
+        for turn, said in _said(home, one, new.quote):
+            if adds(new.content, said) is None and lost("\n".join(said), [new.content]) is None:
+                if new.subject and adds(new.subject, [*said, new.content]) is not None:
+                    new = structs.replace(new, subject=None)
+                return new, Source(one.session.id, (turn,))
+    return new, None
+
+
+def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
+    """The session that stores it, read up to now; where its host does not name it, those of the last day."""
+    if session:
+        found = read_session(home, session)
+        yield from [found] if found else []
+        return
+    read_recent(home)
+    yield from home.sessions.newest(SessionFilter(since=home.now() - _RECENT), limit=_MOST_SESSIONS)
+
+
+def _said(home: Home, session: StoredSession, quote: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part."""
+    turns = home.sessions.whole(session.row)
+    for utterance in reversed(utterances(turns)):
+        if said := _holding([one.text for one in utterance.statements], normalise(quote)):
+            yield turns[utterance.index].id, said
+
+
+def _holding(statements: Sequence[str], wanted: str) -> Sequence[str]:
+    """The fewest statements in a row that hold a text; empty where none do."""
+    plain = [normalise(one) for one in statements]
+    for length in range(1, len(plain) + 1):
+        for first in range(len(plain) - length + 1):
+            if wanted in " ".join(plain[first : first + length]):
+                return statements[first : first + length]
+    return ()
