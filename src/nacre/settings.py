@@ -18,15 +18,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nacre.errors import SettingsInvalid
 from nacre.platform import private_files
-from nacre.platform.ancestry import agent_above
 from nacre.platform.environment import agent_in, environment, home_folder, session_in, user_home
 from nacre.platform.lazy import Module
-from nacre.values.actor import Actor, Face, acting_now
 from nacre.values.tasks import Task
 
 if TYPE_CHECKING:
     import tomlkit
+
+    from nacre.platform import ancestry
+    from nacre.values import actor as actors
+    from nacre.values.actor import Actor
 else:
+    actors = Module("nacre.values.actor")
+    ancestry = Module("nacre.platform.ancestry")
     tomlkit = Module("tomlkit")
 
 T = TypeVar("T")
@@ -219,8 +223,8 @@ class Settings:
     environ: Mapping[str, str] = field(default_factory=dict)
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
-    face: Face = Face.PYTHON
-    """Through what whoever runs this process reaches nacre."""
+    face: str = "python"
+    """Through which :class:`~nacre.values.actor.Face` whoever runs this process reaches nacre."""
 
     def __getitem__(self, key: str) -> Any:
         """The value of a setting named at run time. Raises SettingsInvalid for a key that does not exist."""
@@ -259,10 +263,11 @@ class Settings:
     def actor(self) -> Actor:
         """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents
         of this process tell so; else the owner. What the daemon does by itself is the owner's."""
-        found = acting_now()
+        found: Actor | None = actors.acting_now()
         if found is None:
-            is_own = self.face is Face.DAEMON
-            found = Actor(self.face, None if is_own else agent_in(self.environ) or _agent_above())
+            face = actors.Face(self.face)
+            is_own = face is actors.Face.DAEMON
+            found = actors.Actor(face, None if is_own else agent_in(self.environ) or _agent_above())
         return found
 
     @property
@@ -293,7 +298,7 @@ class Settings:
 @cache
 def _agent_above() -> str | None:
     """The agent that started this process; its parents may be gone when it is asked for again."""
-    return agent_above()
+    return ancestry.agent_above()
 
 
 def known(key: str) -> Setting:

@@ -24,6 +24,7 @@ from nacre.memories.store import edit, get, retire, store
 from nacre.review import conflicts
 from nacre.review.claims import backfill, estimate
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
+from nacre.review.queue import dismiss
 from nacre.values.memory import Claim, Kind
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.session import Speaker, Trust
@@ -88,7 +89,10 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
 
 
 def put(context: Home, text: str, **more: Any) -> str:
-    return store(context, StoreRequest(content=text, project="acme", **more)).memory_id
+    memory = store(context, StoreRequest(content=text, project="acme", **more)).memory_id
+    if more.get("speaker") is Speaker.AGENT:
+        dismiss(context, [memory])  # the owner keeps what an agent proposed
+    return memory
 
 
 def put_both(world: World, context: Home, *, old: dict[str, Any] | None = None, **new: Any) -> tuple[str, str]:

@@ -23,10 +23,15 @@ REASONS = {"asked": "asked", "supposed": "supposed", "of_another": "of another"}
 
 
 def taken(world: World, group: str) -> list[str]:
-    """The twists of a table that were taken, or dropped for a reason that is not theirs, with that."""
+    """The twists of a table that were taken, or dropped for a reason that is not theirs, with that; what stands in
+    quotation marks counts as pasted, whoever said it."""
     reason = REASONS.get(group, "turned round")
     found = [(case["content"], *judged(world, f"case-{at}", **case)) for at, case in enumerate(TWISTS[group])]
-    return [f"{content} {dropped}" for content, memories, dropped in found if memories or dropped != [reason]]
+    return [
+        f"{content} {dropped}"
+        for content, memories, dropped in found
+        if memories or dropped not in ([reason], ["pasted"])
+    ]
 
 
 def judged(

@@ -65,7 +65,7 @@ def test_store_and_show_tell_which_model_decided_and_why(nacre: Nacre, old: str,
         "updated", old, "fake:m", "adds the paper",
     )  # fmt: skip
     assert "by fake:m: adds the paper" in nacre("show", old).out
-    assert "(fake:m: adds the paper)" in nacre("log").out
+    assert "(fake:m: adds the paper)" in nacre("log", "--json").json["operations"][0]["why"]
     (request,) = provider.calls
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 

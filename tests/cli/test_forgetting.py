@@ -20,14 +20,16 @@ def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
     assert len(nacre("retire", "kettle", "--force", "--json").json["retired"]) == 2
 
 
-def test_what_is_retired_is_listed_and_brought_back(nacre: Nacre) -> None:
+def test_what_is_retired_is_listed_and_brought_back(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["id"]
     nacre("store", "The clock is slow", "--subject", "Clock")
     nacre("retire", lamp, "--reason", "mended", "--persist")
     shown = nacre("retire", "--list").out
     assert "mended" in shown
     assert "memories about 'Lamp' are retired as soon as they are stored" in shown
-    assert "Retired at once" in nacre("store", "The lamp flickers", "--subject", "lamp").out
+    with monkeypatch.context() as agent:
+        agent.setenv("AI_AGENT", "1")
+        assert "Retired at once" in nacre("store", "The lamp flickers", "--subject", "lamp").out
     listed = nacre("retire", "--list", "--json").json
     assert [one["subject"] for one in listed["retired"]] == ["lamp", "Lamp"]
     assert "Brought back" in nacre("unretire", lamp).out

@@ -13,6 +13,7 @@ from datetime import timedelta
 from msgspec import structs
 
 from nacre.dedup.coverage import adds, lost
+from nacre.extraction.by_model.stances import is_asked, is_of_another, is_supposed
 from nacre.extraction.reading.speech import utterances
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
@@ -52,7 +53,7 @@ def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Source | No
         return new, None
     for one in _sessions(home, session):
         for turn, said in _said(home, one, new.quote):
-            if adds(new.content, said) is None and lost("\n".join(said), [new.content]) is None:
+            if _states(said, new.content):
                 if new.subject and adds(new.subject, [*said, new.content]) is not None:
                     new = structs.replace(new, subject=None)
                 return new, Source(one.session.id, (turn,))
@@ -75,6 +76,13 @@ def _said(home: Home, session: StoredSession, quote: str) -> Iterator[tuple[str,
     for utterance in reversed(utterances(turns)):
         if said := _holding([one.text for one in utterance.statements], normalise(quote)):
             yield turns[utterance.index].id, said
+
+
+def _states(said: Sequence[str], content: str) -> bool:
+    """Whether statements say what a memory says, no more and no less, and neither ask, suppose nor report it."""
+    if any(is_asked(one) or is_supposed(one, content) or is_of_another(one, content) for one in said):
+        return False
+    return adds(content, said) is None and lost("\n".join(said), [content]) is None
 
 
 def _holding(statements: Sequence[str], wanted: str) -> Sequence[str]:

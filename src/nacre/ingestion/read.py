@@ -14,6 +14,7 @@ from nacre.ingestion.discovery import FoundFile
 from nacre.ingestion.exclusions import Exclusions
 from nacre.ingestion.read_tally import ReadTally
 from nacre.ingestion.store_turns import TurnStore
+from nacre.memories.agent_rights import distrust
 from nacre.parsing.names import kept_name
 from nacre.parsing.parse import Event, Job, count_processes, read_files
 from nacre.values.cursor import Cursor
@@ -44,6 +45,7 @@ def read_jobs(home: Home, run: Run | None, jobs: Sequence[Job], tally: ReadTally
         notify(Progress("reading", tally.bytes_done, total, note))
 
     _store(home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), tell)
+    distrust(home, run, sorted(tally.distrusted))
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
 
 

@@ -27,6 +27,9 @@ class ReadTally:
     withheld: set[Path] = field(default_factory=set)
     """Files with something that the archive must not have, either."""
 
+    distrusted: set[tuple[str, str]] = field(default_factory=set)
+    """Session and end of the id of memories that an agent stored out of text from outside."""
+
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -18,7 +18,8 @@ from nacre.parsing.parse import Batch, Event, FileDone, FileFailed
 from nacre.storage.sessions import TurnBatch
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.registry import is_guess
-from nacre.values.session import Session
+from nacre.transcripts.tool_calls import MEMORY_MADE
+from nacre.values.session import Session, Trust, Turn
 
 COMMIT_TURNS = 400
 """Turns of one transaction: some 30 ms, during which other writers wait."""
@@ -118,6 +119,7 @@ class _Part:
             if not turns and not self._home.sessions.find(session.id):
                 return
         row = self._home.sessions.upsert(titled, project=project, file=self._name_of(batch))
+        self._tally.distrusted.update((session.id, made) for turn in turns for made in _stored_unduly(turn))
         if turns:
             self._waiting.append((session.tool, row, turns))
         self._touched.add(row)
@@ -159,3 +161,10 @@ class _Part:
 
     def _name_of(self, event: Batch | FileDone) -> str:
         return kept_name(self._home.redactor, str(event.path))
+
+
+def _stored_unduly(turn: Turn) -> Iterator[str]:
+    """The ends of the ids of memories that an agent stored in a turn which draws on text from outside."""
+    if turn.trust is Trust.UNTRUSTED:
+        for call in turn.tool_calls:
+            yield from (made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE))

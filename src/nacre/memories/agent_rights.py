@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nacre.home.change import Change
+from nacre.dedup.placement import await_models
+from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
+from nacre.home.operations import subject_of
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten
 from nacre.values.memory import Expiry, Memory
 from nacre.values.review import Action, Reason
-from nacre.values.session import Speaker
+from nacre.values.session import Speaker, Trust
 
 MOST_IMPORTANT = 7
 """The highest importance of what an agent stores."""
@@ -46,6 +48,20 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(after, name) for name in wanted}, **tags, "speaker": after.speaker, "proposed": True}
 
 
+def distrust(home: Home, run: Run | None, stored: Sequence[tuple[str, str]]) -> None:
+    """Demote what agents stored out of text from outside: by session, and the end of the memory's id."""
+    found = [
+        replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
+        for session, end in stored
+        for memory in home.memories.find_like(end)
+        if memory.trust is Trust.TRUSTED and memory.source.session in (None, session)
+    ]
+    if found:
+        why = "an agent stored it out of text from outside"
+        with part_of(home, run, "distrust", subject=subject_of(found), why=why) as change:
+            change.put(found)
+
+
 def is_owners(memory: Memory) -> bool:
     """Whether a memory is the owner's word."""
     return memory.speaker is Speaker.OWNER
@@ -62,6 +78,9 @@ def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
 
 def keep(change: Change, memories: Sequence[Memory]) -> None:
     """The owner keeps what agents proposed: from now on it is told as what the owner accepts."""
-    kept = [replace(one, proposed=False, updated=change.home.now()) for one in memories if one.proposed]
-    if kept:
-        change.put(kept)
+    home = change.home
+    for one in (one for one in memories if one.proposed):
+        kept = replace(one, proposed=False, updated=home.now())
+        change.put([kept])
+        home.comparisons.wait(kept.id)
+        await_models(home, kept, one)

@@ -149,6 +149,8 @@ class Conversation:
         outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
             outside = outside or is_outside(name, str(arguments))
+        if self.exchange.trust_of_call(name, call.input, arguments) is Trust.UNTRUSTED:
+            self.opened.trust = Trust.UNTRUSTED
         call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"  # it may be awaited beyond this turn
         self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
         return call_id

@@ -59,13 +59,17 @@ _EXIT_LINE = re.compile(
 )
 _PATH_CHARACTERS = 500
 _MOST_MADE = 10
+MEMORY_MADE = "memory "
+"""What a call that stored a memory made begins with; its id ends with the rest."""
+
 _MAKING = re.compile(
-    r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b",
+    r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
     re.DOTALL,
 )
-_MAKER = re.compile(r"(?:create|open)_?(?:pull|merge)_?request|^TaskCreate$", re.IGNORECASE)
+_MAKER = re.compile(r"(?:create|open)_?(?:pull|merge)_?request|^TaskCreate$|(?:memory|nacre)_store$", re.IGNORECASE)
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200}?\b([0-9a-f]{7,12})[0-9a-f]{0,28}\] ", re.MULTILINE)
 _PULL_REQUEST = re.compile(r"https://[\w.-]{3,100}/[\w./-]{3,200}?/(?:pull|merge_requests)/\d{1,9}\b")
+_STORED = re.compile(r"^(?:- \[([0-9a-f]{8})\] Stored|Stored: .{0,400}\b([0-9a-f]{8})$)", re.MULTILINE)
 _TASK = re.compile(r"^Task #(\w{1,20}) created", re.MULTILINE)
 _CLOSED = frozenset({"completed", "complete", "done", "finished"})
 _DROPPED = frozenset({"cancelled", "canceled", "deleted"})
@@ -137,10 +141,11 @@ def _actions() -> dict[str, Action]:
 
 
 def _made_known(output: str) -> tuple[str, ...]:
-    """Commits, pull requests and tasks that an output tells of."""
+    """Commits, pull requests, memories and tasks that an output tells of."""
     text = output[:INPUT_CHARACTERS]
     found = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
     found += [match[0] for match in _PULL_REQUEST.finditer(text)]
+    found += [f"{MEMORY_MADE}{match[1] or match[2]}" for match in _STORED.finditer(text)]
     found += [f"task {match[1]}" for match in _TASK.finditer(text)]
     return tuple(dict.fromkeys(found))[:_MOST_MADE]
 

@@ -7,6 +7,7 @@ Only hashes of runs are kept, so that a session that is read in several goes rem
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 import zlib
@@ -79,6 +80,8 @@ _OWN_TOOL = re.compile(
     r"|\Amcp_nacre_",
     re.IGNORECASE,
 )
+_STORING_TOOL = re.compile(r"(?:memory|nacre)_store\Z", re.IGNORECASE)
+_STORING_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+(?:store|edit)\b", re.IGNORECASE)
 _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+\w", re.IGNORECASE)
 
 
@@ -90,6 +93,11 @@ def is_outside(tool: str, short_input: str) -> bool:
 def is_own(tool: str, short_input: str) -> bool:
     """Whether a tool call asks nacre itself: its tools, or its command line."""
     return _is_own_tool(tool) or ("nacre" in short_input and bool(_OWN_COMMAND.search(short_input)))
+
+
+def is_storing(tool: str, short_input: str) -> bool:
+    """Whether a tool call has nacre keep what it says."""
+    return bool(_STORING_TOOL.search(tool) or ("nacre" in short_input and _STORING_COMMAND.search(short_input)))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -214,6 +222,12 @@ class Exchange:
         """Whether an agent's statement can be trusted; see :meth:`judge`."""
         return self.judge(statement).trust
 
+    def trust_of_call(self, tool: str, short_input: str, arguments: object) -> Trust:
+        """Whether what an agent has nacre keep can be trusted; of other calls nothing is said."""
+        if not is_storing(tool, short_input):
+            return Trust.TRUSTED
+        return self.trust_of("\n".join(_texts_of(arguments)))
+
     def _lifted(self, messages: int) -> set[int]:
         """What the owner said, in so many messages of this reading and before."""
         return {run for said in self._said[:messages] for run in _own_words(said)} | self._said_before
@@ -237,6 +251,16 @@ class Exchange:
 
 
 _KINDS = ("outside", "local", "own")
+
+
+def _texts_of(value: object) -> Iterator[str]:
+    """The texts in the arguments of a call, wherever they are."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from itertools.chain.from_iterable(map(_texts_of, value.values()))
+    elif isinstance(value, list | tuple):
+        yield from itertools.chain.from_iterable(map(_texts_of, value))
 
 
 def _draws_on(runs: Iterable[int], short: Iterable[list[int]], heard: Mapping[int, None]) -> bool:

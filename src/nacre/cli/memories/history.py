@@ -207,13 +207,18 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         rows.append(
             (
                 dim(_short_operation(operation) + mark), minute(operation.at),
-                Span(operation.action, _TINTS.get(operation.action, "")), dim(operation.by or ""),
+                Span(operation.action, _TINTS.get(operation.action, "")), dim(_by(operation)),
                 f"{operation.subject or ''}{why}",
             )
         )  # fmt: skip
     paper.table(rows, drop=(1, 3))
     if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
+
+
+def _by(operation: Operation) -> str:
+    """Who asked, in short: ``cli``, ``mcp claude-code``."""
+    return (operation.by or "").replace("command line", "cli").replace(",", "")
 
 
 def _render_diff(paper: Paper, operation: Operation, found: Sequence[Difference]) -> None:

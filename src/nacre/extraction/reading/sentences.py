@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from nacre.extraction.reading.pasted import without_pasted
+
 MAX_STATEMENTS = 30
 _FIRST, _LAST = 10, 4
 _MAX_TYPED = 30_000
@@ -18,8 +20,10 @@ _GAP = re.compile(r"[ \t]{100,}")
 """As wide as any indentation need be: patterns that begin with white space try each place of a wider one."""
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
-_QUOTED = re.compile(r"[\"“][^\"“”\n]{80,}[\"”]")
-_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_QUOTED = re.compile(
+    r"[\"“„«](?:[^\"“”„«»\s]+\s+){3,}[^\"“”„«»\n]+[\"”“»]|(?<!\w)['‘](?:[^'‘’\s]+\s+){3,}[^'‘’\n]+['’](?!\w)|[「『][^「」『』\n]{8,}[」』]|«[^«»\n]{20,}»"
+)
+_HEADING = re.compile(r"^#{1,6} +\S.*$", re.MULTILINE)
 _HEADING_LINE = re.compile(r"^#{1,6} +(.*?)[ :：#]*$", re.MULTILINE)
 _FOREIGN = re.compile(
     r"""
@@ -34,22 +38,6 @@ _FOREIGN = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 """From here on a message is somebody else's: where a pasted mail ends nobody can tell."""
-_GREETING = re.compile(
-    r"""
-    ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
-      |guten\ tag|bonjour|ch(?:er|ère)s?|hola|buenos\ d[ií]as|estimad[oa]s?)\b|尊敬的|亲爱的|[您你]好)[^.?\n]{0,60}$
-    """,
-    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
-)
-_CLOSING = re.compile(
-    r"""
-    ^[ \t]*(?:(?:(?:kind(?:est)?|best|warm(?:est)?|many)\ )?regards|(?:all\ the\ )?best|yours\b.{0,20}|sincerely|cheers
-      |(?:many\ )?thanks|thank\ you|(?:mit\ )?(?:freundlichen?|besten?|vielen?|lieben?)\ gr[uü](?:ß|ss)en?
-      |cordialement|saludos|此致|敬礼|祝好)[,，.!！]?[ \t]*\n{1,2}[ \t]*\S.{0,60}$
-    """,
-    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
-)
-"""How a letter begins and how it is signed: below words of one's own it is another's."""
 _MESSAGE = re.compile(
     r"""
     ^[ \t]*\S.{0,39}?[ \t,(\[—–-]\d{1,2}:\d\d(?::\d\d)?(?:[ \t]?[ap]m)?[)\]]?[ \t]*\n[ \t]*\S
@@ -125,12 +113,17 @@ class Statement:
 
 def split(text: str) -> list[Statement]:
     """The statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
-    return list(_split(text))
+    return list(_split(_without_fences(text)))
+
+
+def split_typed(text: str) -> list[Statement]:
+    """The statements that who sends a message typed; not those of whom they quote or paste."""
+    return list(_split(without_pasted(_without_fences(text))))
 
 
 def split_report(text: str) -> list[Statement]:
     """The statements of an agent's message: its headings are lines that lead into what follows."""
-    return split(_HEADING_LINE.sub(r"\1:", text) if "#" in text else text)
+    return list(_split(_without_fences(_HEADING_LINE.sub(r"\1:", text) if "#" in text else text)))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -152,15 +145,16 @@ def _split(text: str) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-def _strip(text: str) -> str:
+def _without_fences(text: str) -> str:
     if len(text) > _MAX_TYPED:
         text = f"{text[: _MAX_TYPED // 2]}\n{text[-_MAX_TYPED // 2 :]}"
-    text = _FENCE.sub("\n", _GAP.sub(" " * 8, text))
+    return _FENCE.sub("\n", _GAP.sub(" " * 8, text))
+
+
+def _strip(text: str) -> str:
     if "</" in text:
         text = _TAG.sub("\n", text)
-    heading = _HEADING.search(text)
-    if heading:
-        text = text[: heading.start()]
+    text = _HEADING.sub("", text)
     text = _own(text)
     return _EMPHASIS.sub(r"\2", _QUOTED.sub("", _OBJECT.sub("", text)))
 
@@ -169,19 +163,11 @@ def _own(text: str) -> str:
     """A message without mails, chats, transcripts and records that were pasted into it."""
     foreign = _FOREIGN.search(text)
     text = text[: foreign.start()] if foreign else text
-    text = text[: _begin_of_letter(text)]
     messages = list(islice(_MESSAGE.finditer(text), 2))
     text = text[: messages[0].start()] if len(messages) > 1 else text
     if not _RECORD.search(text):
         return text
     return "\n\n".join(part for part in _PARAGRAPH.split(text) if not _RECORD.search(part))
-
-
-def _begin_of_letter(text: str) -> int | None:
-    """Where a letter begins that somebody signed, below other words; ``None`` where there is none."""
-    signed = max((one.start() for one in _CLOSING.finditer(text)), default=0)
-    greetings = (one.start() for one in _GREETING.finditer(text, 0, signed))
-    return next((at for at in greetings if text[:at].strip()), None)
 
 
 def _lines(text: str) -> list[str]:

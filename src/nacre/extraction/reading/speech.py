@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nacre.extraction.reading.cues import Language, language_of
-from nacre.extraction.reading.sentences import Statement, split
+from nacre.extraction.reading.sentences import Statement, split, split_typed
 from nacre.text.passages import normalise, words
 from nacre.values.session import Flag, Speaker, Trust, Turn
 
@@ -52,7 +52,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     found: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            typed = [] if _is_page(text) else _in_one_language(split(_FORM.sub(_answering, text)))
+            typed = [] if _is_page(text) else _in_one_language(split_typed(_FORM.sub(_answering, text)))
             statements = tuple(one for one in typed if not _echoes(one.text, turns, index))
             if statements and (not found or found[-1].text != text):
                 found.append(Utterance(index, text, statements, correcting))

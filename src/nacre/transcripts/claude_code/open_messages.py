@@ -43,6 +43,7 @@ class OpenMessage:
     texts: list[str] = field(default_factory=list)
     calls: list[OpenCall] = field(default_factory=list)
     usage: Usage | None = None
+    trust: Trust = Trust.TRUSTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,6 +286,8 @@ class Reader:
                 arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
                 call = OpenCall(asked(block.name, arguments))
                 group.calls.append(call)
+                if self.exchange.trust_of_call(block.name, call.call.input, arguments) is Trust.UNTRUSTED:
+                    group.trust = Trust.UNTRUSTED
                 if block.id:
                     self.calls[block.id] = call
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
@@ -335,7 +337,8 @@ class Reader:
         if text or calls:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
-            yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+            trust = group.trust if group.trust is Trust.UNTRUSTED else judged.trust
+            yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
         if side == _MAIN:
             yield from self.tell_links()
 

@@ -1,0 +1,200 @@
+"""Reads: which lines of a message somebody else wrote, by where they stand, how they are marked, and their style.
+
+Who pastes says a few words before it or after it, in their own way. So a message falls into what is typed at its
+beginning, what is pasted, and what is typed at its end. The paste is told by marks that nobody types to an agent in
+passing (who said it and when, a severity, a file and line, fields of a form, a headline, a frame), or by words that
+point at it ("the reviewer says:"); its end by the owner's manner: of themselves, asking, or less polished.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nacre.extraction.reading.pasted_cues import pointing_words, polite_words, self_words
+
+_WORD = re.compile(r"\w+")
+_ITEM = re.compile(r"\s*(?:[-*•+–]|\d{1,2}[.)]|[a-z][.)])\s+\S")
+_NAMED = re.compile(
+    r"\s*(?:[\[(<]?\d{1,2}:\d\d[^\s\w]*\s+)?[<@]?[^\W\d_][\w .'’-]{0,24}>?(?:[,\s]+\d{1,2}:\d\d)?\s?[:：>]\s+\S"
+)
+_STAMPED = re.compile(
+    r"\s*\[?\(?\d{1,2}:\d\d(?::\d\d)?\b|.{1,30}\b\d{1,2}:\d\d[:)\]]|.{0,40}\b\d{1,2}:\d\d\s*$|.{0,40}\b\d+ \w+ ago$"
+)
+_FIELD = re.compile(r"\s*[\w][\w .'’/-]{1,24}\s?[:：]\s*\S.{0,80}$")
+_PLACED = re.compile(
+    r"[\w-]+\.[a-z]{1,5}(?::\d+|#L\d+|[\`)]*,?\s+(?:L|around lines?|lines?|Zeile|línea|ligne|riga|linha|строка|regel)"
+    r"\s?\d+)"
+    r"|\d+\s?行目"
+)
+_GRADED = re.compile(
+    r"""
+    \s*(?:\d+[.)]\s*)?[*_\[(【🔴🟠🟡🟢🔵⚠⛔❌❗💡🛠📍✅🤖️\s-]*(?:severity|priority|critical|high|medium|low|nit(?:pick)?
+      |major|minor|blocker|suggestion|potential\ issue|P[0-3]|bloqueante|sugestão|crítico|重大|軽微|建议|严重)\b
+      \s*(?:[\])】:*_—–-]|$)
+    | .{0,80}\((?:critical|major|minor|low|medium|high)\)
+    | .{0,60}\b(?:priority|severity|priorität|prioridad|priorité|prioriteit)\s?:
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_BOLD = re.compile(r"\s*(?:\*\*[^*]+\*\*|_[^_]+_)\s*(?:[|:：.].*)?$|\s*\d+[.)]\s+\*\*|\s*[-*]\s+\*\*")
+_FRAMED = re.compile(
+    r"\s*(?:</?[a-z-]+[^>]*>|\[/?[A-Z][\w -]*(?:[:\]]| from | to )|<<<|={3,}|-{3,}\s?\w|【.{2,40}】"
+    r"|\*\*[^*]+\*\*\s+[`—–])"
+)
+_HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?:Issue )?#\d+\b.{0,30}(?:opened|—|–)|[A-Z]{2,8}-\d+\b")
+_COMMENT = re.compile(r"\s*(?://|/\*)")
+_GREETING = re.compile(
+    r"""
+    ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
+      |guten\ tag|bonjour|ch(?:er|ère)s?|hola|buenos\ d[ií]as|estimad[oa]s?)\b|尊敬的|亲爱的|[您你]好)[^.?\n]{0,60}$
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"""
+    ^[ \t]*(?:(?:(?:kind(?:est)?|best|warm(?:est)?|many)\ )?regards|(?:all\ the\ )?best|yours\b.{0,20}|sincerely|cheers
+      |(?:many\ )?thanks|thank\ you|(?:mit\ )?(?:freundlichen?|besten?|vielen?|lieben?)\ gr[uü](?:ß|ss)en?
+      |cordialement|saludos|此致|敬礼|祝好)[,，.!！]?[ \t]*\n{1,2}[ \t]*\S.{0,60}$
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+"""How a letter begins and how it is signed: below words of one's own it is another's."""
+_ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
+_ASKS = re.compile(r"[?？]")
+_LEADS = re.compile(r"[:：]\s*$")
+_LONG = 7
+"""Words of a polished line, at least."""
+
+_NEAR = 2
+_PAGE_WORDS = 25
+"""Polished words, beside others that are not, that are taken for a page of somebody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that holds something.
+
+    ``is_marked``: as only others' texts are; ``is_form``: as documents are, one's own, too. ``is_own``: in the manner
+    of who types: of themselves (``speaks``), asking, or in small letters. ``words`` are those of a polished line.
+    """
+
+    text: str
+    paragraph: int
+    is_marked: bool
+    is_form: bool
+    is_own: bool
+    speaks: bool
+    words: int
+
+
+def without_pasted(text: str) -> str:
+    """A message without what stands in it as pasted; the whole where nothing does."""
+    lines = _read(text)
+    begin = _begin(lines) if len(lines) > 1 else None
+    if begin is None:
+        return text
+    end = _end(lines, begin)
+    paste = lines[begin:end]
+    is_pointed_at = any(pointing_words().search(one.text) for one in (*lines[:begin], *lines[end:]))
+    if not (is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
+        return text
+    return "\n\n".join("\n".join(one.text for one in part) for part in (lines[:begin], lines[end:]) if part)
+
+
+def _read(text: str) -> list[_Line]:
+    lines: list[_Line] = []
+    paragraph = at = 0
+    begin, end = _letter(text)
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(_line(line, paragraph, is_marked=begin <= at < end or _is_marked(line)))
+        else:
+            paragraph += 1
+        at += len(line) + 1
+    return _with_runs(lines)
+
+
+def _letter(text: str) -> tuple[int, int]:
+    """Where a letter begins and where it is signed; the same place twice where there is none."""
+    signed = max((one.end() for one in _CLOSING.finditer(text)), default=0)
+    return next(((one.start(), signed) for one in _GREETING.finditer(text, 0, signed)), (0, 0))
+
+
+def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
+    first = line.lstrip()[:1]
+    has_ended = bool(_ENDS.search(line))
+    has_no_case = first.isalpha() and first.lower() == first.upper()
+    begins_low = first.islower() or (has_no_case and not has_ended)
+    speaks = bool(self_words().search(line))
+    is_own = begins_low or speaks or bool(_ASKS.search(line) or polite_words().search(line))
+    count = len(_WORD.findall(line))
+    words = count if has_ended and not begins_low and count >= _LONG else 0
+    return _Line(line, paragraph, is_marked, _is_form(line), is_own, speaks, words)
+
+
+def _is_marked(line: str) -> bool:
+    return any(mark.match(line) for mark in (_GRADED, _FRAMED, _COMMENT))
+
+
+def _is_form(line: str) -> bool:
+    return bool(_HEADING.match(line) or _BOLD.match(line) or _PLACED.search(line))
+
+
+def _with_runs(lines: list[_Line]) -> list[_Line]:
+    """Names before words, times and fields tell something where several lines near each other have them."""
+    found = list(lines)
+    for pattern in (_NAMED, _STAMPED, _FIELD):
+        places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _ITEM.match(one.text)]
+        for at in places:
+            if any(other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED) for other in places):
+                is_marked = found[at].is_marked or pattern is _STAMPED
+                found[at] = replace(found[at], is_form=True, is_marked=is_marked)
+    return found
+
+
+def _begin(lines: Sequence[_Line]) -> int | None:
+    """Where a paste begins: at the first mark, below words that point at it, or where another manner begins."""
+    for at, one in enumerate(lines):
+        if one.is_marked or one.is_form:
+            return at
+        if at + 1 < len(lines) and pointing_words().search(one.text) and _is_apart(lines, at + 1):
+            return at + 1
+    return _other_manner(lines)
+
+
+def _is_apart(lines: Sequence[_Line], at: int) -> bool:
+    """Whether a line stands apart from the one before: in another paragraph, below a colon, or in another manner."""
+    before, one = lines[at - 1], lines[at]
+    return before.paragraph != one.paragraph or bool(_LEADS.search(before.text)) or not one.is_own
+
+
+def _other_manner(lines: Sequence[_Line]) -> int | None:
+    """Where polished paragraphs begin beside one that is not, or that points at them."""
+    if len({one.paragraph for one in lines}) < 2:
+        return None
+    formal = [at for at, one in enumerate(lines) if not one.is_own]
+    edges = (lines[0], lines[-1])
+    if formal and any(pointing_words().search(one.text) and one.is_own for one in edges):
+        return formal[0]
+    is_beside = any(one.is_own and not one.words for one in edges)
+    return formal[0] if is_beside and sum(lines[at].words for at in formal) >= _PAGE_WORDS else None
+
+
+def _end(lines: Sequence[_Line], begin: int) -> int:
+    """Where the owner goes on: the last lines that are in their own manner, in paragraphs without a mark."""
+    end = len(lines)
+    while end > begin and _goes_on(lines[end - 1]) and (end == len(lines) or not _is_broken(lines, end)):
+        end -= 1
+    return end
+
+
+def _goes_on(line: _Line) -> bool:
+    return line.is_own and not (line.is_marked or line.is_form or line.text.rstrip().endswith((";", "{", "}")))
+
+
+def _is_broken(lines: Sequence[_Line], at: int) -> bool:
+    """Whether another paragraph, with something of the paste in it, ends above a line."""
+    above = lines[at - 1].paragraph
+    return above != lines[at].paragraph and not all(_goes_on(one) for one in lines if one.paragraph == above)
