@@ -213,7 +213,7 @@ _OWN = (
     ),
     Operation(
         "import", "portability.answers:import_", "portability.requests:ImportOptions",
-        "portability.importing:ImportReport", **_LONG, owners=("trust",)),
+        "portability.importing:ImportReport", **_LONG,),
     Operation(
         "backup-create", "portability.answers:back_up", "portability.requests:BackupRequest",
         "portability.backup:BackupReport", takes_long=True, reports_progress=True,

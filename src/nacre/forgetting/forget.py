@@ -60,8 +60,9 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     """Forget what was planned; durable when it returns, whatever happens on the way.
 
-    The report says what could not be reached.
+    The report says what could not be reached. Raises OwnerOnly.
     """
+    home.actor.require_owner("nacre forget")
     fold_usage(home)
     if planned.match:
         withdraw_matching(home, planned.match)

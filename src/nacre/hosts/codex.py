@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from nacre.hosts.host import SERVER, Host, Target, Way, hook_groups
+from nacre.hosts.host import READING_TOOLS, SERVER, Host, Target, Way, hook_groups
 from nacre.hosts.pieces import Block, TomlServer, TomlTables
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
@@ -36,7 +36,7 @@ def _targets(way: Way) -> Sequence[Target]:
     server = {
         **way.programs.mcp_server(),
         "startup_timeout_sec": 20,
-        "default_tools_approval_mode": "approve",
+        "tools": {tool: {"approval_mode": "approve"} for tool in READING_TOOLS},
     }
     trusted = TomlTables(("hooks", "state"), f"{hooks}:")
     instructed = (way.project or folder(way.places)) / "AGENTS.md"

@@ -13,8 +13,11 @@ from nacre.hosts.programs import Programs
 SERVER = "nacre"
 """The name of the MCP server, of plugins, and of keys in settings of others."""
 
-FREE_TOOLS = ("memory_search", "memory_get", "memory_store")
-"""Tools that an agent may call without asking: they read, and add what can be taken back."""
+READING_TOOLS = ("memory_search", "memory_get")
+"""Tools that change nothing."""
+
+FREE_TOOLS = (*READING_TOOLS, "memory_store")
+"""Tools that an agent may call without asking: they read, or propose what the owner may keep."""
 
 
 @dataclass(frozen=True, slots=True)

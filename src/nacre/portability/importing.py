@@ -117,6 +117,8 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
     Raises NotFound, InvalidInput for what no source recognises or is damaged.
     """
+    if options.trust:
+        home.actor.require_owner("nacre import --trust")
     catch_up(home)
     fold_usage(home)
     tree = open_tree(options.path, home.redactor.clean)

@@ -71,6 +71,7 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
     ``keep-new``: the newer one takes the older one's place. ``keep-old``: the newer one is retired. ``keep-both``: both
     hold beside each other, and no comparison doubts that again. Raises Conflict where the pair is settled already.
     """
+    home.actor.require_owner("nacre conflicts resolve")
     clean = home.redactor.clean(reason) if reason else None
     why = f"{choice.value}: {clean}" if clean else choice.value
     with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:

@@ -107,6 +107,7 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
     if chosen and not dry_run:
         refusal = "what is deleted from the archive may be nowhere else: add --yes"
         run.confirm(f"Delete {count(len(chosen), 'transcript')} from the archive?", yes=yes, refusal=refusal)
+        run.home.actor.require_owner("nacre archive prune")
         pruning.prune(run.home, chosen)
     record = {
         "dry_run": dry_run, "pruned": [{"path": one.path, "tool": one.tool, "bytes": one.size} for one in chosen],

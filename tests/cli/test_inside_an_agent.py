@@ -1,0 +1,90 @@
+"""What an agent's shell may not do, whatever options it passes; and what the log tells of what it did."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nacre.catalogue import CATALOGUE
+from nacre.errors import OwnerOnly
+from nacre.home.home import open_home
+from nacre.operation import Needs, Operation
+from nacre.platform.ancestry import agent_of
+from nacre.settings import load_settings
+from nacre.values.actor import Actor, Face, acting
+from tests.cli.conftest import Nacre
+
+REFUSED = (
+    "config set recall.limit 3", "config set redaction.allow x", "forget --match keys --yes", "undo 5f0c2a4d --yes",
+    "review keep 5f0c2a4d", "page identity Nobody", "init --yes", "setup --none --yes", "unretire 5f0c2a4d",
+    "import vault.zip --trust --yes",
+)  # fmt: skip
+THEIRS = [one for one in CATALOGUE.values() if one.owners is True]
+
+
+def in_shell(program: Path, home: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run nacre as a child of a program, which is a shell."""
+    nacre = f"{sys.executable} -P -m nacre {command}"
+    environ = {
+        "HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "NACRE_EMBEDDING_MODEL": "none",
+    }  # fmt: skip
+    return subprocess.run(
+        [program, "-c", f"{nacre}; exit $?"], env=environ, capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_an_agents_variable_is_enough_to_be_refused(
+    command: str, nacre: Nacre, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nacre("store", "The keys hang in the hall")
+    (tmp_path / "vault.zip").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLAUDECODE", "1")
+    refused = nacre(*command.split(), "--json", code=1)
+    assert refused.error["code"] == "owner_only", refused
+    assert "claude-code" in refused.error["message"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="how processes are listed here is another's test")
+def test_an_agents_program_among_the_parents_is_enough_to_be_refused(tmp_path: Path) -> None:
+    shell = shutil.which("bash") or "/bin/sh"
+    agent, own = (Path(shutil.copy(shell, tmp_path / name)) for name in ("claude", "zsh"))
+    refused = in_shell(agent, tmp_path, "config set recall.limit 3")
+    assert refused.returncode == 1
+    assert "claude-code runs this" in refused.stderr
+    assert in_shell(own, tmp_path, "config set recall.limit 3").returncode == 0
+    assert in_shell(agent, tmp_path, "store 'The hive is read at dawn'").returncode == 0
+    assert "cli claude-code" in in_shell(own, tmp_path, "log").stdout
+    assert '"proposed": true' in in_shell(own, tmp_path, "list --json").stdout
+
+
+@pytest.mark.parametrize("operation", THEIRS, ids=lambda one: one.name)
+def test_what_is_the_owners_is_refused_through_every_face(operation: Operation, user_home: Path) -> None:
+    with closing(open_home(load_settings())) as home:
+        for face in Face:
+            with acting(Actor(face, "codex")), pytest.raises(OwnerOnly, match="codex"):
+                operation.run(home if operation.needs is Needs.HOME else home.settings, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "agent"),
+    [
+        (("/usr/local/bin/claude",), "claude-code"),
+        (("node", "--max-old-space-size=4096", "/opt/lib/node_modules/@google/gemini-cli/dist/index.js"), "gemini-cli"),
+        (("/usr/bin/python3.12", "/home/ada/.local/bin/aider", "--yes"), "aider"),
+        (("node", "/home/codex/server.js"), None),
+        (("-zsh",), None),
+        (("/usr/share/cursor/cursor", "--no-sandbox"), None),
+        ((), None),
+    ],
+)
+def test_programs_are_known_by_name_and_editors_are_none(words: tuple[str, ...], agent: str | None) -> None:
+    assert agent_of(words) == agent
