@@ -25,12 +25,14 @@ from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.home.swap import put_in_place
+from nacre.home.territory import territory
 from nacre.indexing.shards import index_lock
 from nacre.llm.credentials import key_file
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
+from nacre.platform.named_files import named_file
 from nacre.platform.zips import BROKEN
 from nacre.storage.sqlite.snapshot import Snapshot
 from nacre.values.codec import stamp
@@ -118,7 +120,7 @@ def create(
     catch_up(home)
     fold_usage(home)
     with (
-        private_files.new_file(target, overwrite=overwrite) as file,
+        named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(home, archive, on_progress or (lambda _: None))
@@ -284,7 +286,9 @@ def restore(
     the process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
     """
     home = home.expanduser().absolute()
-    is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+    if os.path.lexists(home) and not home.is_dir():
+        raise Conflict(f"{home} is not a folder", hint="name a new folder, or that of a home")
+    is_taken = home.exists() and any(home.iterdir())
     if is_taken and not replace:
         raise Conflict(f"{home} is there already", hint="--force keeps it aside and puts the backup in its place")
     fresh = home.with_name(f".{home.name}.restoring")
