@@ -113,6 +113,28 @@ def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_fil
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
+def test_a_file_that_was_deleted_is_logged_as_a_removal_beside_what_was_edited(world: World) -> None:
+    with world.open() as memory:
+        gone = memory.store("The rain barrel leaks.", subject="Rain barrel")
+        kept = memory.store("The ladder is aluminium.", subject="Ladder")
+        moved = memory.store("The hose is ten metres long.", subject="Hose")
+    world.memory_file(gone.memory_id).unlink()
+    ladder, hose = world.memory_file(kept.memory_id), world.memory_file(moved.memory_id)
+    ladder.write_text(ladder.read_text().replace("aluminium", "wood"))
+    hose.rename(hose.with_name("garden-hose.md"))
+    with world.open() as memory:
+        (removal,) = [one for one in memory.log() if one.operation.action == "remove"]
+        (edit,) = [one for one in memory.log() if one.operation.action == "edit"]
+        assert removal.memories == (gone.memory_id,)
+        assert removal.operation.why == "its file was deleted"
+        assert set(edit.memories) == {kept.memory_id, moved.memory_id}
+        assert memory.get(gone.memory_id).retired
+        memory.undo(removal.operation.id)
+        assert memory.get(gone.memory_id).retired is None
+        assert "wood" in memory.get(kept.memory_id).content
+    assert world.memory_file(gone.memory_id).is_file()
+
+
 def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Tea is at four.", subject="Tea")

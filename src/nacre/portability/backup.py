@@ -30,7 +30,7 @@ from nacre.indexing.shards import index_lock
 from nacre.llm.credentials import key_file
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
-from nacre.platform import private_files
+from nacre.platform import json_text, private_files
 from nacre.platform.locks import FileLock
 from nacre.platform.named_files import named_file
 from nacre.platform.zips import BROKEN
@@ -366,7 +366,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
         info = archive.getinfo(MANIFEST)
         if info.file_size > _MOST_MANIFEST_BYTES:
             raise _damaged(backup, "its manifest is too large")
-        values = json.loads(archive.read(info))
+        values = json_text.parse(archive.read(info))
         if values["format"] != FORMAT:
             raise ValueError("it is no backup of nacre")
         if values["version"] > VERSION:
