@@ -430,3 +430,25 @@ def _ledger(world: World, memory_id: str) -> list[dict[str, str]]:
 
 def _actions(world: World, memory_id: str) -> list[str]:
     return [item["action"] for item in _ledger(world, memory_id)]
+
+
+def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_any_other(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The kiln reaches 1200 degrees.", subject="Kiln", tags=["clay"])
+    file = world.memory_file(stored.memory_id)
+    data = file.read_bytes().replace(b"tags: [clay]\n", b"tags: [clay]\nmood: warm\n")
+    file.write_bytes(data.replace(b"1200", b"1300").replace(b"\n", b"\r"))
+    new = file.with_name("glaze.md")
+    new.write_bytes(b"---\rkind: fact\rtags: [clay]\r---\r# Glaze\r\rThe glaze is grey.\r")
+    with world.open() as memory:
+        kiln = memory.get(stored.memory_id)
+        assert (kiln.content, kiln.tags) == ("The kiln reaches 1300 degrees.", ("clay",))
+        glaze = next(one for one in memory.list() if one.subject == "Glaze")
+        assert (glaze.content, glaze.tags) == ("The glaze is grey.", ("clay",))
+        memory.edit(kiln.id, tags=[], importance=9)
+        assert memory.get(kiln.id).content == kiln.content
+    assert b"mood: warm" in file.read_bytes()
+    with world.open() as memory:
+        kiln = memory.get(stored.memory_id)
+        assert (kiln.tags, kiln.importance, kiln.extra) == ((), 9, {"mood": "warm"})
+        assert {one.id for one in memory.list()} == {kiln.id, glaze.id}

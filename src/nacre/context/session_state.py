@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.link.address import session_file
-from nacre.platform import json_text, private_files
+from nacre.platform import private_files
 from nacre.values.context import SessionState
 
 KEPT_DAYS = 7
@@ -38,8 +38,8 @@ def _read(path: Path) -> SessionState:
     try:
         descriptor = private_files.open_file(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
-            return _state(json_text.parse(file.read(_MOST_BYTES)))
-    except (OSError, ValueError, TypeError):
+            return _state(json.loads(file.read(_MOST_BYTES)))
+    except (OSError, ValueError, TypeError, RecursionError):
         return SessionState()
 
 

@@ -205,11 +205,23 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
-            if path.is_symlink() or not path.is_file():
-                note = f"{path.relative_to(settings.home)} is a link or no file, and was left out"
+            if refusal := _refusal(path):
+                shown = os.fsencode(path.relative_to(settings.home)).decode("utf-8", "backslashreplace")
+                note = f"{shown} {refusal}, and was left out"
                 work.notes += [note] if note not in work.notes else []
                 continue
             yield path
+
+
+def _refusal(path: Path) -> str:
+    """Why a file cannot be in a backup; empty where it can."""
+    if path.is_symlink() or not path.is_file():
+        return "is a link or no file"
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        return "has a name that is no UTF-8 (rename it)"
+    return ""
 
 
 def _add(work: _Writing, name: str, path: Path) -> None:
