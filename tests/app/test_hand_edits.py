@@ -113,6 +113,28 @@ def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_fil
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
+def test_a_file_that_was_deleted_is_logged_as_a_removal_beside_what_was_edited(world: World) -> None:
+    with world.open() as memory:
+        gone = memory.store("The rain barrel leaks.", subject="Rain barrel")
+        kept = memory.store("The ladder is aluminium.", subject="Ladder")
+        moved = memory.store("The hose is ten metres long.", subject="Hose")
+    world.memory_file(gone.memory_id).unlink()
+    ladder, hose = world.memory_file(kept.memory_id), world.memory_file(moved.memory_id)
+    ladder.write_text(ladder.read_text().replace("aluminium", "wood"))
+    hose.rename(hose.with_name("garden-hose.md"))
+    with world.open() as memory:
+        (removal,) = [one for one in memory.log() if one.operation.action == "remove"]
+        (edit,) = [one for one in memory.log() if one.operation.action == "edit"]
+        assert removal.memories == (gone.memory_id,)
+        assert removal.operation.why == "its file was deleted"
+        assert set(edit.memories) == {kept.memory_id, moved.memory_id}
+        assert memory.get(gone.memory_id).retired
+        memory.undo(removal.operation.id)
+        assert memory.get(gone.memory_id).retired is None
+        assert "wood" in memory.get(kept.memory_id).content
+    assert world.memory_file(gone.memory_id).is_file()
+
+
 def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Tea is at four.", subject="Tea")
@@ -408,3 +430,25 @@ def _ledger(world: World, memory_id: str) -> list[dict[str, str]]:
 
 def _actions(world: World, memory_id: str) -> list[str]:
     return [item["action"] for item in _ledger(world, memory_id)]
+
+
+def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_any_other(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The kiln reaches 1200 degrees.", subject="Kiln", tags=["clay"])
+    file = world.memory_file(stored.memory_id)
+    data = file.read_bytes().replace(b"tags: [clay]\n", b"tags: [clay]\nmood: warm\n")
+    file.write_bytes(data.replace(b"1200", b"1300").replace(b"\n", b"\r"))
+    new = file.with_name("glaze.md")
+    new.write_bytes(b"---\rkind: fact\rtags: [clay]\r---\r# Glaze\r\rThe glaze is grey.\r")
+    with world.open() as memory:
+        kiln = memory.get(stored.memory_id)
+        assert (kiln.content, kiln.tags) == ("The kiln reaches 1300 degrees.", ("clay",))
+        glaze = next(one for one in memory.list() if one.subject == "Glaze")
+        assert (glaze.content, glaze.tags) == ("The glaze is grey.", ("clay",))
+        memory.edit(kiln.id, tags=[], importance=9)
+        assert memory.get(kiln.id).content == kiln.content
+    assert b"mood: warm" in file.read_bytes()
+    with world.open() as memory:
+        kiln = memory.get(stored.memory_id)
+        assert (kiln.tags, kiln.importance, kiln.extra) == ((), 9, {"mood": "warm"})
+        assert {one.id for one in memory.list()} == {kiln.id, glaze.id}

@@ -258,12 +258,12 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
         recall(context, RecallQuery("which gate is green?"))
         for name in ("all.jsonl", "all.zip", "all.md"):
             options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
-            export(context, here.world.home / name, options)
+            export(context, tmp_path / name, options)
         forget(context, plan(context, ForgetRequest(match="quay")))
     finally:
         context.database.close()
     assert is_kept(here.world.home, outside=here.vault) == []
-    exported = [path.read_bytes() for path in here.world.home.glob("all.*")]
+    exported = [path.read_bytes() for path in tmp_path.glob("all.*")]
     assert len(exported) == 3
     assert not any(NAME.encode() in data for data in exported)
 

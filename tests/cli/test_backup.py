@@ -293,3 +293,18 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
     (kept / "vault/outside.md").symlink_to(secret)
     told = nacre("backup", "create", str(tmp_path / "b.zip"), "--json").json
     assert told["notes"] == ["vault/outside.md is a link or no file, and was left out"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")
+def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    odd = os.fsencode(kept / "vault" / "global" / "fact") + b"/caf\xe9.md"
+    Path(os.fsdecode(odd)).write_text("# Cafe\n\nIt opens at nine.\n")
+    Path(os.fsdecode(os.fsencode(kept) + b"/note-\xff")).write_text("mine")
+    out = tmp_path / "b.zip"
+    told = nacre("backup", "create", str(out), "--json").json
+    assert [note for note in told["notes"] if "rename it" in note and "caf\\xe9.md" in note]
+    assert [note for note in told["notes"] if "note-\\xff" in note]
+    assert "rename it" in nacre("backup", "create", str(out), "--force").out
+    assert failures(nacre("backup", "verify", str(out), "--json", code=None).json) == []
+    nacre("export", str(tmp_path / "all.zip"))
+    nacre("commit")

@@ -175,3 +175,27 @@ def test_the_first_write_makes_the_repository_and_a_later_command_commits_in_the
         )
         count = str(done.stdout.count("Nacre-Operation:"))
     assert count == "2"
+
+
+@pytest.mark.parametrize("undone", ["retire", "unretire", "store"])
+def test_the_ledger_tells_what_an_undo_made_of_a_retirement(nacre: Nacre, lamp: str, undone: str) -> None:
+    if undone != "store":
+        nacre("retire", lamp, "--yes")
+    if undone == "unretire":
+        nacre("unretire", lamp)
+    nacre("undo", last(nacre, undone))
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    nacre("undo", last(nacre, "undo"))
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+
+
+def test_a_ledger_that_knows_of_no_return_is_mended(nacre: Nacre, lamp: str, vault: Path) -> None:
+    nacre("retire", lamp, "--yes")
+    nacre("unretire", lamp)
+    ledger = vault / "ledger.jsonl"
+    ledger.write_text("".join(line for line in ledger.read_text().splitlines(keepends=True) if '"unretire"' not in line))
+    (found,) = nacre("doctor", "--deep", "--json").json["findings"]
+    assert "the ledger says that it was retired" in found["sentence"]
+    assert found["repair"] == "nacre doctor --deep --repair"
+    assert nacre("doctor", "--deep", "--repair", "--json").json["findings"] == []
+    assert nacre("show", lamp, "--json").json["retired"] is None

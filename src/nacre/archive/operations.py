@@ -15,10 +15,11 @@ from nacre.archive.retention import Leaving, leaving
 from nacre.errors import Conflict, NacreError, NotFound, Unavailable
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
+from nacre.home.territory import territory
 from nacre.packs import pack as packs
 from nacre.packs.pack import LINES, Fresh, Segment
 from nacre.packs.payload import Payload
-from nacre.platform import private_files
+from nacre.platform.named_files import named_file
 from nacre.storage.archive import Archived
 from nacre.transcripts.file_source import FINGERPRINT_BYTES, fingerprint_of
 from nacre.values.reports import OnProgress, Problem, Progress
@@ -120,11 +121,11 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
         raise Conflict(told, hint="--to DIR writes them as JSON lines")
     name = Path(state.path).name if state.kind == LINES else f"{slugify(stored.session.native_id)}.turns.jsonl"
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
-    if target.exists():
+    if os.path.lexists(target):
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
         raise Conflict(f"{target} is there already", hint=hint)
     with home.archive_lock:
-        places = _write(target, _last_file(home, state))
+        places = _write(home, target, _last_file(home, state))
         if folder is None and state.kind == LINES:
             _go_on_from(home, state, places)
     return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
@@ -142,11 +143,11 @@ def _last_file(home: Home, state: Archived) -> list[tuple[int, Payload]]:
     return generations(pairs)[-1]
 
 
-def _write(target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
+def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
     """Returns where each line was, and where it is."""
     places: list[tuple[int, int]] = []
     try:
-        with private_files.new_file(target) as file:
+        with named_file(target, territory(home.settings)) as file:
             for start, payload in parts:
                 at = file.tell()
                 for was, line in payload.lines(start):

@@ -22,7 +22,7 @@ import msgspec
 from nacre.errors import NacreError, StoreBusy, StoreUnusable
 from nacre.home.home import Home
 from nacre.link.address import CHORES_LOCK, chores_folder
-from nacre.platform import private_files
+from nacre.platform import json_values, private_files
 from nacre.platform.locks import FileLock
 from nacre.values.handoff import ChoresReport
 
@@ -275,7 +275,8 @@ def _read(path: Path) -> Chore | None:
     except OSError:
         return None
     with suppress(msgspec.MsgspecError):
-        return msgspec.json.decode(data, type=Chore)
+        chore: Chore = json_values.decode(data, Chore)
+        return chore
     _remove([path])
     return None
 

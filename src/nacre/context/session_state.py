@@ -38,7 +38,7 @@ def _read(path: Path) -> SessionState:
         descriptor = private_files.open_file(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
             return _state(json.loads(file.read(_MOST_BYTES)))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return SessionState()
 
 

@@ -5,7 +5,6 @@ Queries and baseline are JSON files in the home, in the shape agenr gave them. A
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.home.baseline import baseline_file, write_json
 from nacre.home.home import Home
 from nacre.memories.store import get, list_active
+from nacre.platform import json_text
 from nacre.retrieval.recall import recall
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, RecallResult
@@ -127,10 +127,10 @@ def queries_file(home: Home) -> Path:
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
     """The saved queries; the default ones where there is no file yet. Raises QueryInvalid."""
     try:
-        found = tuple(_read_query(item) for item in json.loads(file.read_text(encoding="utf-8")))
+        found = tuple(_read_query(item) for item in json_text.parse(file.read_bytes()))
     except FileNotFoundError:
         return DEFAULT_QUERIES
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise QueryInvalid(f"{file} holds no queries: {error}", hint=f"it should be {_SHAPE}") from error
     if not all(item.id and item.query for item in found):
         raise QueryInvalid(f"{file} holds a query without id or words", hint=f"it should be {_SHAPE}")
@@ -204,7 +204,7 @@ def load_baseline(home: Home) -> Baseline:
     """The answers kept last. Raises NotFound, QueryInvalid."""
     file = baseline_file(home)
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json_text.parse(file.read_bytes())
         return Baseline(
             saved_at=str(data["saved_at"]),
             version=str(data["version"]),
@@ -216,7 +216,7 @@ def load_baseline(home: Home) -> Baseline:
         )
     except FileNotFoundError as error:
         raise NotFound("there is no baseline to compare with", hint="nacre eval --save-baseline keeps one") from error
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise QueryInvalid(
             f"{file} holds no baseline: {error}", hint="nacre eval --save-baseline makes it anew"
         ) from error

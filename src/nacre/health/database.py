@@ -15,9 +15,11 @@ from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnu
 from nacre.history.commit import commit_operations
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
+from nacre.home.territory import territory
 from nacre.ingestion.ingest import ingest, named_before
 from nacre.ingestion.requests import IngestOptions
 from nacre.platform.ids import from_ms
+from nacre.platform.named_files import refuse_named
 from nacre.settings import Settings
 from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
@@ -130,9 +132,18 @@ def _make_anew(
         home.database.close()
 
 
-def backup(home: Home, target: Path) -> Path:
-    """Write a consistent copy of the database. Raises Conflict when the target exists."""
-    target = target.expanduser().absolute()
+def backup(home: Home, target: Path | None = None) -> Path:
+    """Write a consistent copy of the database: beside it, named after the time, or to a file that the owner names.
+
+    Raises Conflict when that exists, or lies in the home.
+    """
+    if target is None:
+        return _copy(home, home.settings.database.with_name(f"nacre-{home.now().astimezone():%Y%m%d-%H%M%S}.db"))
+    refuse_named(target, territory(home.settings))
+    return _copy(home, target.expanduser().absolute())
+
+
+def _copy(home: Home, target: Path) -> Path:
     home.database.backup(target)
     return target
 
@@ -152,7 +163,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
         try:
             apply_intents(home)
             _keep_history(home)
-            backup(home, copy)
+            _copy(home, copy)
         finally:
             home.database.close()
     except SchemaTooNew:

@@ -48,7 +48,9 @@ class RebuildRequest(Request, frozen=True, kw_only=True):
 class TargetRequest(Request, frozen=True, kw_only=True):
     """Where a copy goes."""
 
-    target: Annotated[Path, Meta(description="The file to write.")]
+    target: Annotated[
+        Path | None, Meta(description="The file to write; by default, beside the database, named after the time.")
+    ] = None
 
 
 class VerifyRequest(Request, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from nacre.home.redaction import without_secrets
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
-from nacre.values.operation import ADOPT, EDIT, SYNC, WITHHELD, Operation
+from nacre.values.operation import ADOPT, EDIT, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.layout import LEDGER, is_memory_file
 
 OPERATIONS_A_COMMIT = 100
@@ -270,7 +270,7 @@ def _mended(home: Home, path: str) -> str | None:
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
     """An operation whose words are in history already: somebody committed or pulled them."""
     with home.database.transaction():
-        if operation.action in (EDIT, ADOPT, SYNC) or commit is None:
+        if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
         else:
             paths = [path for path, _ in home.journal.touched(operation.id)]

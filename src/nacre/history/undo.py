@@ -6,7 +6,7 @@ where both changed the same field, nothing is undone unless the owner says so: t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from nacre import views
@@ -25,6 +25,7 @@ from nacre.values.operation import Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
+from nacre.vault.ledger import Entry
 from nacre.vault.merging import merge_versions
 from nacre.vault.merging_document import LISTS
 from nacre.views import Version
@@ -123,17 +124,34 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     gone: list[Memory] = []
     is_stale = False
+    told: list[Entry] = []
     with change.transaction():
         for planned_step in planned.steps:
             step = _step(home, planned_step.change, force=force) if is_stale else planned_step
+            was_retired = _is_retired(home, step)
             _take(change, step)
+            told += _retirement_told(change, step, was_retired)
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
         for one in released(home, gone):
             if one.id not in memories:
                 change.put([one])
-        change.append([change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
+        change.append([*told, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
+
+
+def _is_retired(home: Home, step: Step) -> bool:
+    """Whether the memory of a step is retired; one that is not there holds as little."""
+    present = home.memories.find(step.change.memory) if step.change.memory else None
+    return present is None or present.retired is not None
+
+
+def _retirement_told(change: Change, step: Step, was_retired: bool) -> Iterator[Entry]:
+    """What the ledger is to say, as of any other retirement or return of a memory."""
+    memory = step.change.memory
+    if memory and (is_retired := _is_retired(change.home, step)) != was_retired:
+        reason = {"reason": UNDONE} if is_retired else {}
+        yield change.entry("retire" if is_retired else "restore", memory=memory, **reason)
 
 
 def _take(change: Change, step: Step) -> None:

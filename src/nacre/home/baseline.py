@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from nacre.home.home import Home
-from nacre.platform import private_files
+from nacre.platform import json_text, private_files
 
 
 def baseline_file(home: Home) -> Path:
@@ -19,10 +19,10 @@ def forget_in_baseline(home: Home, memory_ids: Collection[str]) -> None:
     """Take forgotten memories out of the kept answers; a file that holds none of them stays as it is."""
     file = baseline_file(home)
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
+        kept = json_text.parse(file.read_bytes())
         found = [answer["results"] for answer in kept["queries"]]
         left = [[one for one in results if one["id"] not in memory_ids] for results in found]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError):
         return
     if left != found:
         for answer, results in zip(kept["queries"], left, strict=True):

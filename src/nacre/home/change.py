@@ -138,9 +138,13 @@ class Change:
 
     def apply(self) -> None:
         """Write the files of what was recorded so far; the change ends with it anyway."""
-        if self._operation.is_recorded:
-            self._operation.hold()  # or it would count as one that a crash left open
+        self.keep_open()
         apply_intents(self.home)
+
+    def keep_open(self) -> None:
+        """Go on while another change ends: what is recorded would count as an operation that a crash left open."""
+        if self._operation.is_recorded:
+            self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
         """Between two parts of a long transaction that may each stand alone: let others write.

@@ -26,7 +26,7 @@ from nacre.dedup.placement import place, put
 from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
-from nacre.platform import private_files
+from nacre.platform import json_values, private_files
 from nacre.platform.ids import to_ms
 from nacre.values.memory import Kind, Memory
 from nacre.values.reports import Replaced, StoreOutcome
@@ -202,7 +202,7 @@ def _apart(memory: Memory) -> tuple[Memory, Decision | None]:
         return memory, None
     memory = replace(memory, extra={key: value for key, value in memory.extra.items() if key != _DECISION})
     try:
-        return memory, msgspec.json.decode(str(told), type=Decision)
+        return memory, json_values.decode(str(told).encode("utf-8", "replace"), Decision)
     except msgspec.DecodeError:
         return memory, None
 

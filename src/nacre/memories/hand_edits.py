@@ -16,7 +16,7 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.values.codec import stamp
 from nacre.values.memory import Memory, Retirement
-from nacre.values.operation import ADOPT, EDIT, WITHHELD, Intent, SeenMemoryFile
+from nacre.values.operation import ADOPT, EDIT, REMOVE, WITHHELD, Intent, SeenMemoryFile
 from nacre.vault.document import Stated, adopt, parse, render, stated, without_id
 from nacre.vault.files import FileStat
 from nacre.vault.front_matter import load, split
@@ -100,20 +100,25 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
 
 
 def read_changes(home: Home, *, from_remote: bool) -> int:
-    """Read what people did, as one operation: what differs from what was seen, except where a write waits.
+    """Read what people did: what differs from what was seen, except where a write waits.
 
-    Others wait until the end: files without an id get theirs there, and who looked before would give them another.
+    What they wrote and moved is one operation, what they deleted is another. Others wait until the end: files without
+    an id get theirs there, and who looked before would give them another.
     """
-    with home.change(EDIT) as change:
-        return _read_edits(change, from_remote=from_remote)
+    with home.change(REMOVE, why=DELETED) as removal:
+        with home.change(EDIT) as change:
+            taken = _read_edits(change, removal, from_remote=from_remote)
+        _retire_unfiled(removal, home.files.unfiled())
+        return taken
 
 
-def _read_edits(change: Change, *, from_remote: bool) -> int:
+def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
     home = change.home
     seen, pending = home.files.seen(), home.files.awaited_paths()
     stats = {stat.path: stat for stat in home.vault.scan()}
     changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
     gone = _gone_paths(home, seen, stats, from_remote=from_remote)
+    moved = {_id_in(home, path) for path in changed} if gone else set()
     left = _Rest(awaits=bool(seen))
     if not seen and len(changed) > _MANY_FILES:
         change.describe(action=ADOPT)
@@ -124,13 +129,14 @@ def _read_edits(change: Change, *, from_remote: bool) -> int:
         left.written.clear()
 
     with home.database.transaction():
-        left.written.extend(_gone(home, seen[path]) for path in gone)
+        left.written.extend(_gone(home, seen[path]) for path in gone if seen[path].memory in moved)
+        _journal(removal, [_gone(home, seen[path]) for path in gone if seen[path].memory not in moved])
         taken = _read_all(change, changed, seen, left, write_down)
         for found in left.deferred:  # in one transaction from here on
             _accept(home, _own(change, found, changed, left, seen.get(found.stat.path)), seen, left)
         write_down()
         _finish(change, left, from_remote=from_remote)
-    _retire_unfiled(change, home.files.unfiled())
+    removal.keep_open()
     _give_ids(change, left.nameless)
     return taken + len(gone)
 

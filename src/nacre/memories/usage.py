@@ -23,7 +23,7 @@ from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
-from nacre.platform import private_files
+from nacre.platform import json_text, private_files
 from nacre.platform.ids import to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.spool import fold_notes
@@ -260,8 +260,8 @@ def _sitting(home: Home, at: int) -> str:
 def _read(taken: Path) -> Iterator[Use]:
     """What was noted; a line that makes no sense is passed over, or nothing could be written ever after."""
     for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            values = json.loads(line)
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            values = json_text.parse(line)
             at, ids, session = int(values["at"]), tuple(map(_text, values["ids"])), values.get("session")
             if 0 <= at < _LATEST_MS:
                 yield Use(at, ids, _text(session) if session else None, bool(values.get("look")))

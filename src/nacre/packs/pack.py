@@ -293,7 +293,7 @@ def _read_head(file: BinaryIO) -> _Head | None:
     try:
         head = _HEAD.decode(line)
         bytes.fromhex(head.digest)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     return head if 0 <= head.size <= MOST_BYTES and 0 <= head.length <= MOST_BYTES else None
 

@@ -15,8 +15,11 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
-    """A value of a type from JSON. Raises msgspec.ValidationError, msgspec.DecodeError."""
-    return msgspec.json.decode(data, type=wanted, dec_hook=_special)
+    """A value of a type from JSON. Raises msgspec.ValidationError, msgspec.DecodeError, also where it nests deeply."""
+    try:
+        return msgspec.json.decode(data, type=wanted, dec_hook=_special)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(f"JSON cannot be read: {error}") from error
 
 
 def to_plain(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from nacre.errors import Conflict
 from nacre.home.home import Home
+from nacre.home.territory import territory
 from nacre.portability import backup, exporting, importing
 from nacre.portability.backup import BackupReport, RestoreReport
 from nacre.portability.exporting import ExportReport
@@ -29,5 +31,7 @@ def back_up(home: Home, request: BackupRequest, on_progress: OnProgress | None =
 
 def restore(settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None) -> RestoreReport:
     """Bring a backup back as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
-    target = request.target or settings.home
+    target = (request.target or settings.home).expanduser().absolute()
+    if target != settings.home and territory(settings).holds(target):
+        raise Conflict(f"{target} is inside the home that is there", hint="name a folder somewhere else")
     return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)

@@ -25,12 +25,14 @@ from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.home.swap import put_in_place
+from nacre.home.territory import territory
 from nacre.indexing.shards import index_lock
 from nacre.llm.credentials import key_file
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
-from nacre.platform import private_files
+from nacre.platform import json_text, private_files
 from nacre.platform.locks import FileLock
+from nacre.platform.named_files import named_file
 from nacre.platform.zips import BROKEN
 from nacre.storage.sqlite.snapshot import Snapshot
 from nacre.values.codec import stamp
@@ -118,7 +120,7 @@ def create(
     catch_up(home)
     fold_usage(home)
     with (
-        private_files.new_file(target, overwrite=overwrite) as file,
+        named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(home, archive, on_progress or (lambda _: None))
@@ -203,11 +205,23 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
-            if path.is_symlink() or not path.is_file():
-                note = f"{path.relative_to(settings.home)} is a link or no file, and was left out"
+            if refusal := _refusal(path):
+                shown = os.fsencode(path.relative_to(settings.home)).decode("utf-8", "backslashreplace")
+                note = f"{shown} {refusal}, and was left out"
                 work.notes += [note] if note not in work.notes else []
                 continue
             yield path
+
+
+def _refusal(path: Path) -> str:
+    """Why a file cannot be in a backup; empty where it can."""
+    if path.is_symlink() or not path.is_file():
+        return "is a link or no file"
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        return "has a name that is no UTF-8 (rename it)"
+    return ""
 
 
 def _add(work: _Writing, name: str, path: Path) -> None:
@@ -284,7 +298,9 @@ def restore(
     the process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
     """
     home = home.expanduser().absolute()
-    is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+    if os.path.lexists(home) and not home.is_dir():
+        raise Conflict(f"{home} is not a folder", hint="name a new folder, or that of a home")
+    is_taken = home.exists() and any(home.iterdir())
     if is_taken and not replace:
         raise Conflict(f"{home} is there already", hint="--force keeps it aside and puts the backup in its place")
     fresh = home.with_name(f".{home.name}.restoring")
@@ -362,7 +378,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
         info = archive.getinfo(MANIFEST)
         if info.file_size > _MOST_MANIFEST_BYTES:
             raise _damaged(backup, "its manifest is too large")
-        values = json.loads(archive.read(info))
+        values = json_text.parse(archive.read(info))
         if values["format"] != FORMAT:
             raise ValueError("it is no backup of nacre")
         if values["version"] > VERSION:

@@ -16,10 +16,11 @@ from typing import Any, BinaryIO
 
 from nacre.home.home import Home
 from nacre.home.redaction import clean_values, redacted
+from nacre.home.territory import territory
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
-from nacre.platform import private_files
 from nacre.platform.ids import to_ms
+from nacre.platform.named_files import named_file
 from nacre.portability.readable_export import write_page, write_zip
 from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
@@ -83,7 +84,8 @@ def export(
         path, file = "-", target
         if isinstance(file, Path):
             file = file.expanduser().absolute()
-            path, file = str(file), stack.enter_context(private_files.new_file(file, overwrite=overwrite))
+            written = named_file(file, territory(home.settings), overwrite=overwrite)
+            path, file = str(file), stack.enter_context(written)
         stack.enter_context(home.database.reading())
         parcel = _pack(home, options)
         counts, size = _FORMS[options.form](parcel, file, notify)

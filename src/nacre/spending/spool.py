@@ -19,7 +19,7 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.home.home import Home
-from nacre.platform import private_files
+from nacre.platform import json_text, private_files
 from nacre.platform.locks import FileLock
 from nacre.values.spending import Call
 from nacre.values.trace import Trace
@@ -94,8 +94,8 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
 
 def _lines(spool: Path) -> Iterator[dict[str, Any]]:
     for line in spool.read_text(encoding="utf-8", errors="replace").split("\n"):
-        with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(line)
+        with contextlib.suppress(ValueError):
+            value = json_text.parse(line)
             if isinstance(value, dict):
                 yield value
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from nacre.errors import StoreBusy
+from nacre.platform import json_text
 from nacre.storage.erasure import Erasing
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.sessions import index_texts
@@ -137,7 +138,7 @@ def clean_stored(text: str, clean: Clean) -> str:
     """A text without secrets; where it is JSON, value by value, so that it stays JSON."""
     if text[:1] in ("{", "["):
         try:
-            value = json.loads(text)
+            value = json_text.parse(text)
         except ValueError:
             return clean(text)
         cleaned = clean_value(value, clean)

@@ -9,6 +9,9 @@ from nacre.platform.fast_dataclass import dataclass
 EDIT = "edit"
 """The action of what a person did to files in an editor."""
 
+REMOVE = "remove"
+"""The action of files that a person deleted: their memories are retired, or gone for good where they were already."""
+
 ADOPT = "adopt"
 """The action of files that were there before anyone kept a history, or that nobody saw come."""
 

@@ -16,8 +16,9 @@ from typing import Any
 from nacre.errors import MemoryInvalid
 from nacre.text.plain_yaml import NotPlainError, Span, read
 
-_FENCE = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_UNCLOSED = re.compile(r"\A\ufeff?---[ \t]*\r?\n\s*[A-Za-z_]+:")
+_LINE_END = re.compile(r"\r\n?|\n")
+_FENCE = re.compile(r"\A\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)(?<=[\r\n])---[ \t]*(?:\r\n?|\n|\Z)", re.DOTALL)
+_UNCLOSED = re.compile(r"\A\ufeff?---[ \t]*[\r\n]\s*[A-Za-z_]+:")
 _PLAIN = re.compile(r"[A-Za-z\u00c0-\ud7ff][\w .,/()+@'’–—&%;?!*=<>\u3000-\ud7ff-]*", re.UNICODE)
 _PLAIN_IN_LIST = re.compile(r"(?:[\w./:+@-]*[\w./+@-] )*[\w./:+@-]*[\w./+@-]", re.UNICODE)
 _AMBIGUOUS = re.compile(r"(?i:true|false|yes|no|on|off|null|none|~|y|n|[-+.\d_:e]+|0[xo][\da-f]+)")
@@ -45,7 +46,7 @@ def join(text: str, front: str, body: str) -> str:
     if match is None:
         return f"---\n{front}---\n{body}"
     fence = text[match.end(1) : match.end()]
-    return text[: match.start(1)] + front + (fence if fence.endswith("\n") else f"{fence}\n") + body
+    return text[: match.start(1)] + front + (fence if fence.endswith(("\n", "\r")) else f"{fence}\n") + body
 
 
 def load(front: str) -> dict[str, Any]:
@@ -69,8 +70,8 @@ def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str
         if key in changed:
             edits.append((span.key_end, span.end, f": {_value(changed[key])}".rstrip(" ")))
         elif key in removed:
-            after = front.find("\n", span.end)
-            edits.append((span.start, len(front) if after < 0 else after + 1, ""))
+            after = _LINE_END.search(front, span.end)
+            edits.append((span.start, after.end() if after else len(front), ""))
     for start, end, text in sorted(edits, reverse=True):
         front = front[:start] + text + front[end:]
     added = dump({key: value for key, value in changed.items() if key not in spans})
@@ -78,7 +79,7 @@ def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str
         return front
     if "\r\n" in front:
         added = added.replace("\n", "\r\n")
-    return front + ("" if not front or front.endswith("\n") else "\n") + added
+    return front + ("" if not front or front.endswith(("\n", "\r")) else "\n") + added
 
 
 def _read(front: str) -> tuple[dict[str, Any], dict[str, Span]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from nacre.platform import json_text
 from nacre.platform.ids import to_millisecond
 from nacre.values.codec import stamp
 
@@ -39,12 +40,12 @@ def read(data: bytes) -> Iterator[Entry]:
     """
     for line in data.split(b"\n"):
         try:
-            values = json.loads(line.decode("utf-8", errors="replace"), parse_constant=_refuse)
+            values = json_text.parse(line)
             op, at, action = (_sound(values.pop(key)) for key in ("op", "at", "action"))
             moment = datetime.fromisoformat(at)
             moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
             json.dumps(values, ensure_ascii=False).encode("utf-8")
-        except (ValueError, KeyError, AttributeError, TypeError, OverflowError, RecursionError):
+        except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             continue
         yield Entry(op, to_millisecond(moment), action, values)
 
@@ -55,8 +56,3 @@ def _sound(value: object) -> str:
         raise TypeError(value)
     value.encode("utf-8")
     return value
-
-
-def _refuse(constant: str) -> None:
-    """NaN and infinities are no JSON; what reads the line elsewhere would stop at them."""
-    raise ValueError(constant)

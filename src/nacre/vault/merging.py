@@ -8,13 +8,13 @@ kept, as two linked memories. Other files are merged as text, or both are kept. 
 from __future__ import annotations
 
 import hashlib
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from nacre.errors import MemoryInvalid
+from nacre.platform import json_text
 from nacre.vault.document import has_marks
 from nacre.vault.identity import Tree, Version, derived_id, is_document, names_of, sides_of, united_ids, with_ids
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
@@ -77,7 +77,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 def _operation(line: bytes) -> str:
     try:
-        return str(json.loads(line)["op"])
+        return str(json_text.parse(line)["op"])
     except (ValueError, KeyError, TypeError):
         return ""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from nacre.errors import Conflict, StoreUnusable
-from nacre.platform import private_files
+from nacre.platform import json_values, private_files
 from nacre.platform.locks import FileLock
 
 STALE = timedelta(minutes=5)
@@ -70,7 +70,8 @@ def read_health(home: Path) -> Health | None:
     """What the last watcher said; ``None`` where it is not there or cannot be read."""
     try:
         with os.fdopen(private_files.open_file(health_file(home), os.O_RDONLY), "rb") as file:
-            return msgspec.json.decode(file.read(_MAX_BYTES), type=Health)
+            health: Health = json_values.decode(file.read(_MAX_BYTES), Health)
+            return health
     except (OSError, ValueError):
         return None
 

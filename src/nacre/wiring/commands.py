@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 from nacre.hosts import claude_code
 from nacre.hosts.host import SERVER, Way
+from nacre.platform import json_text
 from nacre.settings import Settings
 from nacre.values.wiring import HostCommand, WiringWish
 from nacre.wiring.ways import program_of, way_of
@@ -48,7 +48,7 @@ def installed_version(way: Way) -> str | None:
     """The version of nacre's plugin that Claude Code has."""
     path = claude_code.settings_folder(way.places) / "plugins" / "installed_plugins.json"
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json_text.parse(path.read_bytes())
         entries = found["plugins"].get(claude_code.PLUGIN)
         one = entries[0] if isinstance(entries, list) else entries
         return str(one["version"]) if one else None

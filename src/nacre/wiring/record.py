@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from nacre.hosts.registry import HOSTS
-from nacre.platform import private_files
+from nacre.platform import json_values, private_files
 from nacre.values.wiring import WiringWish
 
 _VERSION = 1
@@ -54,7 +54,7 @@ class Wired:
 def load(home: Path) -> Wired:
     """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
     try:
-        found = msgspec.json.decode(_path(home).read_bytes(), type=Wired, dec_hook=_path_of)
+        found: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(found, wishes=tuple(wish for wish in found.wishes if wish.host in HOSTS))
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
@@ -74,12 +74,6 @@ def save(home: Path, wired: Wired) -> None:
 def digest(content: bytes | None) -> str:
     """The hash of a file's content; empty for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
-
-
-def _path_of(kind: type, value: object) -> object:
-    if kind is not Path:
-        raise NotImplementedError
-    return Path(str(value))
 
 
 def _path(home: Path) -> Path:

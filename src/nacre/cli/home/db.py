@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,7 +93,6 @@ def backup(run: Run, target: Path | None) -> None:
 
     Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
     """
-    target = target or run.settings.database.with_name(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db")
     written: Path = perform(run, "db-backup", target=target)
     number = written.stat().st_size
     run.answer(

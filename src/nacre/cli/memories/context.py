@@ -17,6 +17,7 @@ from nacre.cli.options import NO_DAEMON
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
+from nacre.home.territory import territory
 from nacre.platform.lazy import Module
 from nacre.text import passages
 
@@ -70,7 +71,7 @@ def context(  # noqa: PLR0913 - one parameter an option
         run, "context", moment=moment or ("prompt" if text.strip() else "start"), prompt=text,
         folder=str((folder or Path.cwd()).absolute()), session=session, **wanted,
     )  # fmt: skip
-    changed = snapshot.write_snapshot(output, block) if output else None
+    changed = snapshot.write_snapshot(output, block, territory(run.settings)) if output else None
     record = {**_context_record(block), "output": str(output) if output else None, "changed": changed}
     if explain:
         run.answer(record, lambda paper: _render_explained(paper, block))

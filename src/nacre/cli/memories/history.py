@@ -27,8 +27,8 @@ else:
 
 
 _TINTS = {
-    "store": "green", "ingest": "green", "restore": "green", "retire": "yellow", "forget": "red", "undo": "magenta",
-    "edit": "cyan", "update": "cyan", "supersede": "blue",
+    "store": "green", "ingest": "green", "restore": "green", "retire": "yellow", "remove": "yellow", "forget": "red",
+    "undo": "magenta", "edit": "cyan", "update": "cyan", "supersede": "blue",
 }  # fmt: skip
 _TOLD_WHOLE = frozenset({"file", "kind", "importance", "project", "tags", "links"})
 """What is shown of a memory that is new or gone; the rest is in --json and in its file."""

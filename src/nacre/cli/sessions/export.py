@@ -13,7 +13,8 @@ from nacre.cli.command import command
 from nacre.cli.paper import unsteered
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import REFERENCE, ask_session, session_facts_record, session_view_record, turn_record
-from nacre.platform import private_files
+from nacre.home.territory import territory
+from nacre.platform import named_files
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -63,10 +64,11 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
         click.echo(data, nl=False)
         return
     path = output.expanduser().absolute()
+    named_files.refuse_named(path, territory(run.settings))
     if path.exists() and not force and run.is_interactive:
         run.confirm(f"{path} exists. Overwrite it?")
         force = True
-    with private_files.new_file(path, overwrite=force) as file:
+    with named_files.named_file(path, territory(run.settings), overwrite=force) as file:
         file.write(data)
     record = {
         "path": str(path), "format": chosen, "session": view.session.session.id, "turns": len(view.turns),

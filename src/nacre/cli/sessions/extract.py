@@ -19,6 +19,8 @@ from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
+from nacre.home.territory import territory
+from nacre.platform import named_files
 from nacre.platform.lazy import Module
 from nacre.values import memory
 from nacre.values import session as values_session
@@ -71,8 +73,10 @@ def extract(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("the answer is Markdown or JSON: give one of --markdown and --json")
     if path is None and not session:
         raise click.UsageError("say what to extract from: a transcript, - for standard input, or --session")
-    if output and output.exists():
-        raise click.UsageError(f"{output} exists already: name another file, or remove it")
+    if output:
+        named_files.refuse_named(output, territory(run.settings))
+        if output.exists():
+            raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     with _readable(path) as file, progress.shown(run) as notify:
         wanted = requests.ProposalRequest(
@@ -89,7 +93,8 @@ def _answer(
     record = _proposals_record(found)
     if output:
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n" if run.as_json else _as_markdown(found)
-        output.write_text(text, encoding="utf-8")
+        with named_files.named_file(output, territory(run.settings)) as file:
+            file.write(text.encode("utf-8", "replace"))
         number = sum(len(one.candidates) for one in found)
         run.answer(
             {"path": str(output), "memories": number},

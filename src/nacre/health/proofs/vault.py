@@ -195,12 +195,18 @@ def prove_ledger(home: Home) -> Proof:
             found.append(Finding(WARNING, told, deep_repair(), _teller(memory)))
         elif not memory.retired and last == "retire":
             told = f"{_named(memory)} holds, and the ledger says that it was retired"
-            found.append(Finding(WARNING, told, f"nacre retire {memory.id[-8:]}, unless it is meant to hold"))
+            found.append(Finding(WARNING, told, deep_repair(), _teller(memory)))
     return Proof("ledger", f"{len(entries):,} entries", found)
 
 
 def _teller(memory: Memory) -> Mend:
+    """Has the ledger say of a memory what its file says."""
+
     def mend(home: Home) -> None:
+        if not memory.retired:
+            with home.change("restore", subject=memory.subject) as change:
+                change.append([change.entry("restore", memory=memory.id)])
+            return
         reason = memory.retired.reason if memory.retired else None
         with home.change("retire", why=reason) as change:
             change.append([change.entry("retire", memory=memory.id, **({"reason": reason} if reason else {}))])

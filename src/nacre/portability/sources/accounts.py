@@ -5,13 +5,13 @@ What Claude.ai itself remembers of its owner (``memories.json``) becomes memorie
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nacre.platform import json_text
 from nacre.portability.sources.notes import Note, kind_of, notes
 from nacre.portability.sources.shape import cleaned, project_of, shape, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped, Transcript
@@ -89,8 +89,8 @@ def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
 
 def _json(tree: Tree, name: str) -> Any:
     try:
-        return cleaned(json.loads(tree.text(name) or "null"), tree.clean)
-    except (ValueError, RecursionError):
+        return cleaned(json_text.parse(tree.text(name) or "null"), tree.clean)
+    except ValueError:
         return None
 
 

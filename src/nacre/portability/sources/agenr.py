@@ -5,7 +5,6 @@ What is retired or superseded there stays so. Its embeddings belong to another m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput
+from nacre.platform import json_text
 from nacre.platform.ids import to_millisecond, to_ms
 from nacre.portability.sources.shape import between, imported_id, is_true, moment, project_of, shape, tags_of, text_of
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
@@ -159,7 +159,7 @@ def _grouped(database: ForeignDatabase, table: str, key: str, value: str) -> dic
 
 def _listed(entry: Mapping[str, Any], name: str) -> list[Any]:
     try:
-        value = json.loads(entry.get(name) or "[]")
+        value = json_text.parse(entry.get(name) or "[]")
     except (TypeError, ValueError):
         return []
     return value if isinstance(value, list) else []

@@ -6,13 +6,13 @@ A fact has front matter (``name``, ``description``, ``type`` at the top or below
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import MemoryInvalid
+from nacre.platform import json_text
 from nacre.portability.sources.notes import kind_of, notes
 from nacre.portability.sources.shape import front_of, imported_id, moment, shape, tags_of, text_of, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
@@ -137,7 +137,7 @@ def _cwd(tree: Tree, folder: str) -> str | None:
         with transcript.open("rb") as file:
             for line in file.read(65_536).split(b"\n"):
                 try:
-                    cwd = json.loads(line).get("cwd")
+                    cwd = json_text.parse(line).get("cwd")
                 except (ValueError, AttributeError):
                     continue
                 if isinstance(cwd, str) and cwd:

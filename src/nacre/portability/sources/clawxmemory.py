@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import MemoryInvalid
+from nacre.platform import json_text
 from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.notes import kind_of, notes
 from nacre.portability.sources.shape import front_of, is_true, moment, project_of, shape, text_of, words_hash
@@ -60,8 +60,8 @@ def _read(tree: Tree) -> Iterator[Item]:
 def _unpacked(tree: Tree) -> Tree:
     """The files that a snapshot holds as ``{relativePath, content}``."""
     try:
-        files = json.loads(tree.text(tree.names[0]) or "null").get("files")
-    except (ValueError, AttributeError, RecursionError):
+        files = json_text.parse(tree.text(tree.names[0]) or "null").get("files")
+    except (ValueError, AttributeError):
         files = None
     held = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
     return tree.grown({str(one.get("relativePath")): str(one.get("content") or "") for one in held})
@@ -139,7 +139,7 @@ def _aliases(value: Any) -> list[str]:
     """A list, or a list as JSON text."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json_text.parse(value)
         except ValueError:
             value = re.split(r"\s*,\s*", value)
     return [str(one) for one in value if str(one).strip()] if isinstance(value, list) else []

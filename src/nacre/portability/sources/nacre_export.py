@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.platform import json_text
 from nacre.portability.sources.shape import cleaned, imported_id, moment, project_of
 from nacre.portability.sources.source import Found, ImportSource, Item, Operation, Page, Skipped, Talk
 from nacre.portability.sources.tree import Tree, safe_name
@@ -234,8 +234,8 @@ def _time(values: Values, name: str) -> datetime | None:
 
 def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
     try:
-        value = cleaned(json.loads(line), tree.clean)
-    except (ValueError, RecursionError):
+        value = cleaned(json_text.parse(line), tree.clean)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

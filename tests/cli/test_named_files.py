@@ -1,0 +1,91 @@
+"""What the owner names to be written is a new file or a regular one outside the home; all else stays what it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import SESSION, Nacre
+
+WRITERS = {
+    "export": ("export", "{}", "--force"),
+    "backup": ("backup", "create", "{}", "--force"),
+    "session": ("sessions", "export", SESSION, "--output", "{}", "--force"),
+    "context": ("context", "--output", "{}"),
+    "proposal": ("extract", "--session", SESSION, "--output", "{}"),
+    "copy of the database": ("db", "backup", "{}"),
+}
+
+
+@pytest.fixture
+def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+    nacre("store", "The tide tables are printed in March", "--subject", "Tide tables")
+    nacre("retire", "Tide tables", "--yes")
+    return user_home / ".nacre"
+
+
+def write(nacre: Nacre, writer: str, path: Path) -> Any:
+    return nacre(*(word.format(path) for word in WRITERS[writer]), "--json", code=4).error
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_pipe_a_link_and_the_home_are_not_written_to(nacre: Nacre, kept: Path, tmp_path: Path, writer: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(kept / "nacre.db")
+    (tmp_path / "nothing").symlink_to(tmp_path / "later")
+    (tmp_path / "door").symlink_to(kept / "vault", target_is_directory=True)
+    os.link(kept / "vault" / "ledger.jsonl", tmp_path / "other-name")
+    (kept / "sub").mkdir()
+    ours = [
+        kept / "nacre.db", kept / "nacre.db-wal", kept / "new.zip", kept / "vault" / "ledger.jsonl",
+        tmp_path / "door" / "ledger.jsonl", tmp_path / "door" / "new.md", kept / "sub" / ".." / "config.toml",
+        tmp_path / "other-name",
+    ]  # fmt: skip
+    before = (kept / "vault" / "ledger.jsonl").read_bytes(), (kept / "nacre.db").stat().st_ino
+    for path in ours:
+        told = write(nacre, writer, path)
+        assert told["code"] == "conflict"
+        assert "inside nacre's own home" in told["message"]
+        assert "somewhere else" in told["hint"]
+    assert "not a regular file" in write(nacre, writer, tmp_path / "pipe")["message"]
+    for name in ("link", "nothing"):
+        assert "is a link to" in write(nacre, writer, tmp_path / name)["message"]
+        assert (tmp_path / name).is_symlink()
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert ((kept / "vault" / "ledger.jsonl").read_bytes(), (kept / "nacre.db").stat().st_ino) == before
+    assert not (tmp_path / "later").exists()
+    assert not (kept / "new.zip").exists()
+
+
+def test_a_database_elsewhere_is_not_replaced(
+    nacre: Nacre, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DB", str(tmp_path / "other" / "index.db"))
+    nacre("list")
+    for name in ("index.db", "INDEX.DB", "index.db-wal", "index.db-shm"):
+        assert "own home" in write(nacre, "export", tmp_path / "other" / name)["message"]
+    assert nacre("list", "--json").json
+
+
+def test_a_regular_file_is_replaced_when_it_is_allowed(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    for name, writer in (("a.zip", "backup"), ("b.jsonl", "export"), ("c.md", "session"), ("d.md", "context")):
+        path = tmp_path / name
+        path.write_text("before")
+        nacre(*(word.format(path) for word in WRITERS[writer]))
+        assert path.read_bytes() != b"before"
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    out, pipe = tmp_path / "b.zip", tmp_path / "pipe"
+    nacre("backup", "create", str(out))
+    os.mkfifo(pipe)
+    for target in (kept / "vault", kept / "new", pipe):
+        told = nacre("backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4).error
+        assert told["hint"].startswith("name a")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert nacre("list", "--json").json
