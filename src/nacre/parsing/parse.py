@@ -48,7 +48,8 @@ class Job:
     """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it.
 
     ``size`` and ``mtime_ns`` are those of all files that belong to it (``Adapter.beside``). ``is_expected`` where its
-    tool keeps sessions in this very place: what cannot be read there is a problem.
+    tool keeps sessions in this very place: what cannot be read there is a problem. ``identities`` are the names under
+    which the owner writes in chats.
     """
 
     path: Path
@@ -58,6 +59,7 @@ class Job:
     is_named: bool = False
     is_expected: bool = False
     mtime_ns: int = 0
+    identities: tuple[str, ...] = ()
 
     @property
     def unread(self) -> int:
@@ -146,7 +148,7 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
-        with opened(job.path, job.tool, job.cursor) as (adapter, source):
+        with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None:
                 problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
                 yield FileFailed(job.path, job.size, problem)
@@ -208,7 +210,7 @@ class Empty(NotTheirs):
 
 @contextlib.contextmanager
 def opened(
-    path: Path, tool: str | None = None, cursor: Cursor | None = None
+    path: Path, tool: str | None = None, cursor: Cursor | None = None, identities: tuple[str, ...] = ()
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
     """A transcript to read, with the adapter that knows it: ``None`` when there is none.
 
@@ -224,11 +226,15 @@ def opened(
             def look(other: Path) -> ForeignDatabase:
                 return stack.enter_context(_database(other))
 
-            yield adapter, DatabaseSource(path, database, look, previous)
+            found: AnySource = DatabaseSource(path, database, look, previous)
+            found.identities = identities
+            yield adapter, found
         else:
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
-            yield adapter, stack.enter_context(FileSource(path, cursor if continues else None))
+            found = stack.enter_context(FileSource(path, cursor if continues else None))
+            found.identities = identities
+            yield adapter, found
 
 
 @contextlib.contextmanager

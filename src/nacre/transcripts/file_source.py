@@ -43,6 +43,7 @@ class FileSource:
     """
 
     database: Tables | None = None
+    identities: tuple[str, ...] = ()
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path

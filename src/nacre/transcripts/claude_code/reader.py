@@ -346,11 +346,8 @@ class Reader:
         return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
 
     def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say; nacre's own context in it is remembered."""
-        cleaned = clean(text)
-        for own in cleaned.own:
-            self.exchange.saw_own(own)
-        return cleaned
+        """A text without what its speaker did not say, which counts as heard."""
+        return self.exchange.clean(text)
 
     def say(
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
