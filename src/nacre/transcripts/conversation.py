@@ -17,7 +17,7 @@ from nacre.platform.ids import turn_hash
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned
-from nacre.transcripts.origins import Claims, attributed
+from nacre.transcripts.origins import Claims, attribute
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
 from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
@@ -94,9 +94,7 @@ class Conversation:
         is from outside.
         """
         yield from self.close()
-        turn, others = attributed(turn, self.session.tool, self.source.identities, claims)
-        for other in others:
-            self.exchange.saw(other)
+        turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
         if turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and not turn.flags & Flag.META:
             self.exchange.begin(turn.text)
         elif turn.speaker is not Speaker.OWNER:

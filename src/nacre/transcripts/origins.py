@@ -15,6 +15,7 @@ import msgspec
 
 from nacre.transcripts.phrases import is_tools, without_tools_lines
 from nacre.transcripts.senders import read_sender
+from nacre.transcripts.trust import Exchange
 from nacre.values.session import Flag, Speaker, Trust, Turn
 
 
@@ -61,9 +62,9 @@ _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
 
 
-def names_another(*claims: Claims | Mapping[str, Any] | None) -> bool:
+def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
     """Whether a record, or a message or block in it, says that it is not the owner's."""
-    return any(_names_another(claim) for claim in claims if claim is not None)
+    return any(map(_names_another, claims))
 
 
 def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
@@ -94,12 +95,24 @@ def is_external_user(claim: Claims) -> bool:
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 
-def attributed(
-    turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any] | None] = ()
-) -> tuple[Turn, tuple[str, ...]]:  # fmt: skip
-    """A turn that stands where the owner's would, as whose it is, and the texts in it that are from outside."""
+def attribute(
+    turn: Turn, tool: str, identities: Sequence[str], exchange: Exchange, *claims: Claims | Mapping[str, Any]
+) -> Turn:  # fmt: skip
+    """A turn that stands where the owner's would, as whose it is; what others said in it is heard, as from outside.
+
+    ``claims`` are the records that may name where it is from.
+    """
     if turn.speaker is not Speaker.OWNER:
-        return turn, ()
+        return turn
+    turn, others = _attributed(turn, tool, identities, claims)
+    for other in others:
+        exchange.saw(other)
+    return turn
+
+
+def _attributed(
+    turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any]]
+) -> tuple[Turn, tuple[str, ...]]:  # fmt: skip
     if names_another(*claims):
         return anothers(turn), (turn.text,)
     if turn.flags & (Flag.META | Flag.COMMAND):
