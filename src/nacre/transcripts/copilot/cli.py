@@ -112,10 +112,10 @@ class _Reader:
     # Messages and calls
 
     def user(self, event: Event, data: Mapping[str, Any]) -> Said:
-        child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
-        told = {**data, "messageSource": data.get("source"), "isSynthetic": child}
-        flags = Flag.META if names_another(told) else Flag.NONE
-        yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, told)
+        is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
+        told = {**data, "messageSource": data.get("source"), **({"isSynthetic": True} if is_child else {})}
+        flags = Flag.META if names_another(event, told) else Flag.NONE
+        yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, event, told)
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Said:
         cleaned = self.talk.clean(text)
