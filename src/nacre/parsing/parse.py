@@ -19,7 +19,7 @@ from nacre.text.passages import shorten
 from nacre.transcripts import own_calls
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
-from nacre.transcripts.file_source import FileSource, read_head
+from nacre.transcripts.file_source import MAX_LINE_BYTES, FileSource, is_too_long, read_head
 from nacre.transcripts.injected import strip
 from nacre.transcripts.registry import adapter_of, find_adapter
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS
@@ -201,7 +201,7 @@ AnySource = FileSource | DatabaseSource
 
 
 class NotTheirs(InvalidInput):
-    """A file that is named like a database and is none, or an encrypted one."""
+    """A file that is named like a database and is none, or an encrypted one; or one whose lines are all too long."""
 
 
 class Empty(NotTheirs):
@@ -215,7 +215,8 @@ def opened(
     """A transcript to read, with the adapter that knows it: ``None`` when there is none.
 
     The reading goes on at the cursor where the file was read as this tool before, in a format that continues.
-    Raises NotTheirs for what only looks like a database, InvalidInput for a file that cannot be read.
+    Raises NotTheirs for what only looks like a database or has no line that can be read, InvalidInput for a file that
+    cannot be read.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -231,6 +232,8 @@ def opened(
             yield adapter, found
         else:
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
+            if adapter is None and is_too_long(path):
+                raise NotTheirs(f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read")
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
             found = stack.enter_context(FileSource(path, cursor if continues else None))
             found.identities = identities
