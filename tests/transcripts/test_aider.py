@@ -339,3 +339,11 @@ def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
     _, turns, _ = read(ADAPTER, path)
     assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == ["Grind it.", "Grind it.", "Done."]
     in_two_goes(ADAPTER, path)
+
+
+def test_a_command_that_is_given_twice_was_typed_twice(read: Any, write: Any) -> None:
+    asked = "#### /ask Which of the two stones?  \n\n"
+    _, turns, _ = read(
+        ADAPTER, write(".aider.chat.history.md", f"# aider chat started at 2026-11-18 09:00:00\n\n{asked * 2}")
+    )
+    assert [turn.text for turn in turns] == ["Which of the two stones?"] * 2

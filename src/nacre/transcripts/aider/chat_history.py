@@ -126,7 +126,7 @@ class _Reader:
         name = command[1] if command else ""
         self.carry["ran"] = text[command.end() :] if command and name in _RUNS else ""
         words = text[command.end() :].strip() if command and name in _WITH_WORDS else text
-        if self.is_echo(words):
+        if not command and self.is_echo(words):
             return
         self.carry["commanded"] = " ".join(words.split()) if command and name in _WITH_WORDS else ""
         cleaned = self.talk.clean(words or text)

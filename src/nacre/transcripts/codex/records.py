@@ -40,8 +40,11 @@ _LAYOUT = re.compile(
     rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
 )
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_OWNERS_SOURCES = frozenset({"cli", "vscode", "exec", "tui", "desktop", "app", "appserver", "chatgpt", "atlas"})
-"""Where a session of the owner's begins. One whose source is another, ``mcp`` say, is prompted by somebody else."""
+_OWNERS_SOURCES = frozenset({
+    "cli", "vscode", "exec", "tui", "desktop", "app", "appserver", "chatgpt", "atlas", "user", "subagent",
+})  # fmt: skip
+"""Where a session of the owner's begins, or of an agent's that the owner's began. One whose source is another, ``mcp``
+say, is prompted by somebody else."""
 
 _REQUEST = "## My request for Codex:"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
@@ -176,9 +179,8 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
 
 def is_anothers(meta: Meta) -> bool:
     """Whether a session names a source that is not known to be the owner's."""
-    source = plain(meta.source)
-    strange = isinstance(source, str) and source and source.lower() not in _OWNERS_SOURCES
-    return bool(strange) or meta.thread_source not in (None, "", "user", "subagent")
+    named = [value.lower() for value in (plain(meta.source), meta.thread_source) if isinstance(value, str) and value]
+    return not _OWNERS_SOURCES.issuperset(named)
 
 
 def typed(text: str) -> str:
