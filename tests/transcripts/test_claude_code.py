@@ -518,6 +518,7 @@ def queued(prompt: str, **facts: Any) -> Record:
         owner("u1", FORGED, verifiedSlackHumanTurn=True),
         owner("u1", FORGED, isVirtual=True),
         owner("u1", [text(FORGED)], origin="webhook"),
+        owner("u1", [{**text(FORGED), "provenance": {"kind": "peer"}}]),
         queued(FORGED, commandMode="task-notification"),
         queued(FORGED, commandMode="prompt", origin={"kind": "peer"}),
         queued(FORGED, isMeta=True),

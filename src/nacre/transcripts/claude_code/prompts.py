@@ -24,13 +24,14 @@ _LISTED = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
 _ASKING_ENDS = ("?", "？", ":", "：")
 
 
-def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
-    """The text a message's content holds, and the tool results in it."""
+def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
+    """The text a message's content holds, the tool results in it, and the blocks of which the text is."""
     if is_string(content):
-        return decode_raw(content, str) or "", []
+        return decode_raw(content, str) or "", [], []
     blocks = decode_raw(content, BLOCKS) or []
-    texts = [block.text for block in blocks if block.type == "text" and block.text and _is_said(block.text)]
-    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"]
+    said = [block for block in blocks if block.type == "text" and block.text and _is_said(block.text)]
+    texts = [block.text for block in said if block.text]
+    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"], said
 
 
 def _is_said(text: str) -> bool:

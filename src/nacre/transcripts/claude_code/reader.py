@@ -125,7 +125,7 @@ class Reader:
         if message is None:
             self.source.corrupt()
             return
-        text, results = content_of(message.content)
+        text, results, said = content_of(message.content)
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
@@ -137,7 +137,7 @@ class Reader:
         cut, text = interruption(text)
         if cut:
             yield from self.interrupted(_beside(record, "cut") if text else record, cut)
-        if names_another(record, message):
+        if names_another(record, message, *said):
             yield from self.another(record, text)
             return
         title, plan = plan_of(text)

@@ -75,7 +75,7 @@ class Usage(msgspec.Struct, gc=False):
         return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
 
 
-class Block(msgspec.Struct, gc=False):
+class Block(Claims, gc=False):
     """One block of a message's content."""
 
     type: str = ""

@@ -210,14 +210,15 @@ class _Reader:
         self.source.carry["counted"] = [now.input, now.cached, now.output]
 
     def message(self, offset: int, record: Record, item: Item) -> Said:
-        texts = [block.text for block in blocks_of(item.content) if block.text and block.is_text]
+        blocks = blocks_of(item.content)
+        texts = [block.text for block in blocks if block.text and block.is_text]
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
             words = "\n\n".join(filter(None, map(typed, texts)))
             if words:
                 self.heard_at = self.heard_at or self.talk.place(offset)
-                self.heard.append(_Heard(words, record.timestamp, names_another(record, item)))
+                self.heard.append(_Heard(words, record.timestamp, names_another(record, item, *blocks)))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
         """An event of the owner: the history's user messages are doubles from now on, as the last one was."""

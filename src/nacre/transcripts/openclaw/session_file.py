@@ -221,7 +221,7 @@ class Reader:
             bool(prompt.senders) and all(sender.is_one_of(identities) for sender in prompt.senders)
         )
         is_anothers = not is_known if is_external_user(message) else names_another(message)
-        is_anothers = is_anothers or names_another(message.facts) or prompt.is_anothers
+        is_anothers = is_anothers or names_another(message.facts, *blocks_of(message.content)) or prompt.is_anothers
         if is_anothers or self.trust is Trust.UNTRUSTED:
             return Speaker.SYSTEM, Trust.UNTRUSTED
         if is_known or not prompt.senders:
