@@ -240,3 +240,49 @@ def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
 def test_the_session_a_memory_came_from_can_be_read(nacre: Nacre, learned: dict[str, object]) -> None:
     memory = nacre("list", "--json").json["memories"][0]
     assert nacre("sessions", "show", memory["session"], "--json").json["session_id"] == SESSION
+
+
+PICTURES = 9_000_000
+TOO_LONG = 70_000_000
+
+
+def with_pictures(path: Path, size: int, *, alone: bool = False) -> Path:
+    """A transcript whose first record holds so many bytes of pictures."""
+    talk = b"" if alone else path.read_bytes()
+    first = write_transcript(path, [said("user", "Look at these pictures.", 60)]).read_bytes()
+    path.write_bytes(b'{"pictures": "' + b"A" * size + b'", ' + first[1:] + talk)
+    return path
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_transcript_that_begins_with_large_pictures_is_read(nacre: Nacre, transcript: Path, alone: bool) -> None:
+    with_pictures(transcript, PICTURES, alone=alone)
+    report = nacre("ingest", "--json").json
+    assert (report["files"], report["turns"]) == (1, 1 if alone else len(TALK) + 1)
+    assert "oversized" not in report
+
+
+def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(nacre: Nacre, transcript: Path) -> None:
+    with_pictures(transcript, TOO_LONG)
+    answer = nacre("ingest")
+    assert "Read 1 file" in answer.out
+    assert "1 line could not be understood and were left out (1 too long to be read)" in " ".join(answer.out.split())
+    assert nacre("ingest", "--force", "--json").json["oversized"] == 1
+    assert "too long to be read" in " ".join(nacre("health").out.split())
+
+
+def test_a_transcript_that_is_one_line_that_is_too_long_is_a_problem(nacre: Nacre, transcript: Path) -> None:
+    with_pictures(transcript, TOO_LONG, alone=True)
+    answer = nacre("ingest", code=1)
+    assert "No transcripts" not in answer.out
+    assert f"{transcript}: has no line of less than" in " ".join(answer.out.split())
+
+
+def test_a_line_that_is_too_long_and_still_grows_is_counted_once(nacre: Nacre, transcript: Path) -> None:
+    talk = transcript.read_bytes()
+    transcript.write_bytes(talk + b'{"pictures": "' + b"A" * TOO_LONG)
+    assert nacre("ingest", "--json").json["oversized"] == 1
+    with transcript.open("ab") as file:
+        file.write(b'A"}\n' + talk.splitlines(keepends=True)[0].replace(b'"uuid"', b'"late"'))
+    report = nacre("ingest", "--json").json
+    assert (report["corrupt"], report["turns"]) == (0, 1)

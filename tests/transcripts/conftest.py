@@ -26,11 +26,15 @@ NOON = 1_795_003_200
 
 @pytest.fixture
 def read() -> Iterator[Read]:
-    """``read(adapter, path, cursor=None) -> (sessions, turns, source)``; go on with ``source.cursor()``."""
+    """``read(adapter, path, cursor=None, identities=()) -> (sessions, turns, source)``; go on with
+    ``source.cursor()``."""
     opened: list[FileSource] = []
 
-    def read_file(adapter: Adapter, path: Path, cursor: Cursor | None = None) -> Reading:
+    def read_file(
+        adapter: Adapter, path: Path, cursor: Cursor | None = None, identities: tuple[str, ...] = ()
+    ) -> Reading:
         source = FileSource(path, cursor)
+        source.identities = identities
         opened.append(source)
         found = list(adapter.parse(source))
         sessions = [item for item in found if isinstance(item, Session)]

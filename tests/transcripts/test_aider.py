@@ -311,3 +311,39 @@ def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> 
     assert [(call.input, call.outcome) for call in turns[-1].tool_calls] == [
         ("mill.py", "ok"), ("sieve.py", "error: # 1 SEARCH/REPLACE block failed to match!"),
     ]  # fmt: skip
+
+
+ANSWER = "Grind the rye twice on the granite stone, then sieve it before it is weighed."
+
+
+def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed(read: Any, write: Any) -> None:
+    text = (
+        "# aider chat started at 2026-11-18 09:00:00\n\n#### /code Grind it finer.  \n\n#### Grind it finer.  \n\n"
+        f"Done.\n\n#### /architect How often?  \n\n#### How often?  \n\n{ANSWER}\n\n#### {ANSWER}  \n\n"
+        "mill.py\n\n#### Thanks.  \n"
+    )
+    _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [
+        "Grind it finer.", "How often?", "Thanks.",
+    ]  # fmt: skip
+
+
+def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    text = (
+        "# aider chat started at 2026-11-18 09:00:00\n\n#### /code Grind it.  \n\n#### Grind it.  \n\n"
+        f"{ANSWER}\n\n#### Grind it.  \n\nDone.\n\n#### Done.  \n"
+    )
+    path = write("mill/.aider.chat.history.md", text)
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == ["Grind it.", "Grind it.", "Done."]
+    in_two_goes(ADAPTER, path)
+
+
+def test_a_command_that_is_given_twice_was_typed_twice(read: Any, write: Any) -> None:
+    asked = "#### /ask Which of the two stones?  \n\n"
+    _, turns, _ = read(
+        ADAPTER, write(".aider.chat.history.md", f"# aider chat started at 2026-11-18 09:00:00\n\n{asked * 2}")
+    )
+    assert [turn.text for turn in turns] == ["Which of the two stones?"] * 2

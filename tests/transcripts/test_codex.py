@@ -423,3 +423,16 @@ def test_work_that_was_cut_off_says_why(read: Any, write: Any, in_two_goes: Call
     ]  # fmt: skip
     assert not source.tally.unknown
     in_two_goes(ADAPTER, path)
+
+
+@pytest.mark.parametrize("facts", [{"source": "mcp"}, {"source": "of a later version"}, {"thread_source": "webhook"}])
+def test_a_session_that_names_another_source_is_not_prompted_by_the_owner(
+    facts: dict[str, Any], read: Any, write: Any
+) -> None:
+    meta, *rest = CONVERSATION
+    other = {**meta, "payload": {**meta["payload"], **facts}}
+    _, own, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", other, *rest))
+    assert any(turn.speaker is Speaker.OWNER for turn in own)
+    assert not any(turn.speaker is Speaker.OWNER for turn in turns)
+    assert any(turn.speaker is Speaker.SYSTEM and turn.trust is Trust.UNTRUSTED for turn in turns)

@@ -43,9 +43,12 @@ _TURN = msgspec.json.Decoder(Turn)
 class ArchivedSource:
     """A :class:`~nacre.transcripts.adapter.Source` of what is archived of one file, from its beginning."""
 
-    def __init__(self, path: Path, parts: Iterable[tuple[int, Payload]]) -> None:
+    def __init__(
+        self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
+    ) -> None:  # fmt: skip
         """``path`` is what an adapter takes names from; no file need be there."""
         self.path = path
+        self.identities = identities
         self.tally = Tally()
         self.carry: dict[str, Any] = {}
         self.database: Tables | None = None
@@ -143,10 +146,11 @@ def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
     if state.kind != LINES:
         yield from _kept(Path(state.path), (payload for _, payload in pairs))
         return
+    identities = tuple(home.settings.texts("owner.identities"))
     with _standing_in(home, state.path) as path:
         for parts in generations(pairs):
             adapter = _adapter_for(state.tool, Head(path, parts[0][1].text[:HEAD_BYTES]))
-            yield from batches(Path(state.path), adapter, ArchivedSource(path, parts), home.redactor)
+            yield from batches(Path(state.path), adapter, ArchivedSource(path, parts, identities), home.redactor)
 
 
 def _adapter_for(tool: str, head: Head) -> Adapter:

@@ -85,7 +85,7 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
     """The sessions of a transcript with their turns, redacted, as ingest would read them."""
     found: dict[str, tuple[Session, list[Turn]]] = {}
     try:
-        with opened(path) as (adapter, source):
+        with opened(path, identities=tuple(home.settings.texts("owner.identities"))) as (adapter, source):
             if adapter is None:
                 raise TranscriptUnreadable(
                     f"{path} is not a transcript nacre knows", hint="docs/agents.md lists what can be read"

@@ -41,7 +41,8 @@ def format_checks(home: Home) -> Iterator[Check]:
             detail = f"unknown records in {told}: {listed}{more}"
             yield Check(f"format {tool}", "warning", detail, "a newer nacre may know them")
         if odd.corrupt:
-            yield Check(f"format {tool}", "warning", f"{odd.corrupt} lines of {told} could not be understood", None)
+            lines = f"{odd.corrupt} lines of {told} could not be understood, or were too long to be read"
+            yield Check(f"format {tool}", "warning", lines, None)
     yield from _canary(home.sessions.heard(_COMPARED))
 
 

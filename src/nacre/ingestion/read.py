@@ -24,13 +24,14 @@ from nacre.values.reports import OnProgress, Problem, Progress
 def jobs_for(home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False) -> list[Job]:
     """What is to be read of some files: those that did not change are skipped, unless ``force``."""
     jobs = []
+    identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
         known = _cursor(home, file.path)
         if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
             tally.skipped += 1
             continue
         tool, cursor = known if known and not force else (None, None)
-        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named, file.is_expected, file.mtime_ns))
+        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named, file.is_expected, file.mtime_ns, identities))
     return jobs
 
 

@@ -22,6 +22,7 @@ class ReadTally:
     bytes_done: int = 0
     bytes_read: int = 0
     corrupt: int = 0
+    oversized: int = 0
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
     withheld: set[Path] = field(default_factory=set)
@@ -45,6 +46,7 @@ class ReadTally:
         self.tools[event.tool] += 1
         self.unknown.update(event.tally.unknown)
         self.corrupt += event.tally.corrupt + event.tally.oversized
+        self.oversized += event.tally.oversized
 
     def count_failed(self, event: FileFailed) -> None:
         """Count a file that was not read."""
@@ -65,6 +67,7 @@ class ReadTally:
             "files": self.files, "sessions": len(self.sessions), "turns": self.turns, "bytes_read": self.bytes_read,
             "skipped": self.skipped + self.unrecognised, "unrecognised": self.unrecognised,
             "left_out": len(self.left_out), "tools": dict(self.tools), "unknown": dict(self.unknown),
-            "corrupt": self.corrupt, "excluded": dict(Counter(self.excluded.values())), "empty": tuple(self.empty),
+            "corrupt": self.corrupt, "oversized": self.oversized,
+            "excluded": dict(Counter(self.excluded.values())), "empty": tuple(self.empty),
             "problems": tuple(self.problems),
         }  # fmt: skip

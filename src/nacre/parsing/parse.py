@@ -19,7 +19,7 @@ from nacre.text.passages import shorten
 from nacre.transcripts import own_calls
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
-from nacre.transcripts.file_source import FileSource, read_head
+from nacre.transcripts.file_source import MAX_LINE_BYTES, FileSource, is_too_long, read_head
 from nacre.transcripts.injected import strip
 from nacre.transcripts.registry import adapter_of, find_adapter
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS
@@ -48,7 +48,8 @@ class Job:
     """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it.
 
     ``size`` and ``mtime_ns`` are those of all files that belong to it (``Adapter.beside``). ``is_expected`` where its
-    tool keeps sessions in this very place: what cannot be read there is a problem.
+    tool keeps sessions in this very place: what cannot be read there is a problem. ``identities`` are the names under
+    which the owner writes in chats.
     """
 
     path: Path
@@ -58,6 +59,7 @@ class Job:
     is_named: bool = False
     is_expected: bool = False
     mtime_ns: int = 0
+    identities: tuple[str, ...] = ()
 
     @property
     def unread(self) -> int:
@@ -146,7 +148,7 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
-        with opened(job.path, job.tool, job.cursor) as (adapter, source):
+        with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None:
                 problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
                 yield FileFailed(job.path, job.size, problem)
@@ -199,7 +201,7 @@ AnySource = FileSource | DatabaseSource
 
 
 class NotTheirs(InvalidInput):
-    """A file that is named like a database and is none, or an encrypted one."""
+    """A file that is named like a database and is none, or an encrypted one; or one whose lines are all too long."""
 
 
 class Empty(NotTheirs):
@@ -208,12 +210,13 @@ class Empty(NotTheirs):
 
 @contextlib.contextmanager
 def opened(
-    path: Path, tool: str | None = None, cursor: Cursor | None = None
+    path: Path, tool: str | None = None, cursor: Cursor | None = None, identities: tuple[str, ...] = ()
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
     """A transcript to read, with the adapter that knows it: ``None`` when there is none.
 
     The reading goes on at the cursor where the file was read as this tool before, in a format that continues.
-    Raises NotTheirs for what only looks like a database, InvalidInput for a file that cannot be read.
+    Raises NotTheirs for what only looks like a database or has no line that can be read, InvalidInput for a file that
+    cannot be read.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -224,11 +227,17 @@ def opened(
             def look(other: Path) -> ForeignDatabase:
                 return stack.enter_context(_database(other))
 
-            yield adapter, DatabaseSource(path, database, look, previous)
+            found: AnySource = DatabaseSource(path, database, look, previous)
+            found.identities = identities
+            yield adapter, found
         else:
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
+            if adapter is None and is_too_long(path):
+                raise NotTheirs(f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read")
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
-            yield adapter, stack.enter_context(FileSource(path, cursor if continues else None))
+            found = stack.enter_context(FileSource(path, cursor if continues else None))
+            found.identities = identities
+            yield adapter, found
 
 
 @contextlib.contextmanager

@@ -75,6 +75,7 @@ class _Job:
     is_named: bool
     is_expected: bool
     mtime_ns: int
+    identities: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +193,14 @@ def _packed(job: Job) -> _Job:
     bare = replace(job.cursor, carry={}) if job.cursor else None
     return _Job(
         os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named, job.is_expected,
-        job.mtime_ns,
+        job.mtime_ns, job.identities,
     )  # fmt: skip
 
 
 def _unpacked(job: _Job) -> Job:
     return Job(
         Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named,
-        job.is_expected, job.mtime_ns,
+        job.is_expected, job.mtime_ns, job.identities,
     )  # fmt: skip
 
 

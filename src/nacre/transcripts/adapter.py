@@ -92,10 +92,12 @@ class Source(Protocol):
     """The transcript an adapter parses; :mod:`nacre.transcripts.file_source` has the real one.
 
     ``carry`` survives between two incremental readings of the same file: an adapter puts there what it needs to
-    go on in the middle (session id, working directory, model). It holds JSON values only.
+    go on in the middle (session id, working directory, model). It holds JSON values only. ``identities`` are the names
+    under which the owner writes in chats (``owner.identities``).
     """
 
     path: Path
+    identities: tuple[str, ...]
     carry: dict[str, Any]
     database: Tables | None
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nacre.transcripts.objects import decode
+from nacre.transcripts.origins import Claims
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ ABSENT = msgspec.Raw(b"null")
 _TEXTS = frozenset({"", "text", "input_text", "output_text", "inputText", "outputText", "markdown"})
 
 
-class Block(msgspec.Struct, gc=False):
+class Block(Claims, gc=False):
     """One block of content; what a kind of block does not have stays empty."""
 
     type: str | None = None

@@ -6,7 +6,7 @@ reading starts at that turn again, with the carry as it was then: two readings g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,8 @@ import msgspec
 from nacre.platform.ids import turn_hash
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source
-from nacre.transcripts.injected import Cleaned, clean
+from nacre.transcripts.injected import Cleaned
+from nacre.transcripts.origins import Claims, attribute
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
 from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
@@ -86,11 +87,16 @@ class Conversation:
         """An id where the tool gives none, from the record's own time where it has one."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
-    def say(self, turn: Turn) -> Iterator[Session | Turn]:
-        """A turn that is complete. One of the owner begins a new exchange, unless it is noise."""
+    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> Iterator[Session | Turn]:
+        """A turn that is complete. One of the owner begins a new exchange, unless it is noise.
+
+        ``claims`` are the records that may name where a turn in the owner's place is from; if it is not the owner's, it
+        is from outside.
+        """
         yield from self.close()
-        if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
-            self.exchange.begin(turn.text if turn.trust is Trust.TRUSTED else "")
+        turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
+        if turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and not turn.flags & Flag.META:
+            self.exchange.begin(turn.text)
         elif turn.speaker is not Speaker.OWNER:
             judged = self.exchange.judge(turn.text)
             trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
@@ -135,11 +141,8 @@ class Conversation:
             self.opened.trust = Trust.UNTRUSTED
 
     def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say; nacre's own context in it is remembered."""
-        cleaned = clean(text)
-        for own in cleaned.own:
-            self.exchange.saw_own(own)
-        return cleaned
+        """A text without what its speaker did not say, which counts as heard."""
+        return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> str:
         """A call in the open turn; gives the id under which its result is awaited."""

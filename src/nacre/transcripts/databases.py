@@ -55,6 +55,8 @@ class DatabaseSource:
     The carry of the last reading is handed on as it is: what is new is found out by marks, never by offsets.
     """
 
+    identities: tuple[str, ...] = ()
+
     def __init__(self, path: Path, database: Tables, look: Look, previous: Cursor | None = None) -> None:
         self.path = path
         self.database: Tables | None = _Counted(database, self)
@@ -128,6 +130,7 @@ class Part:
 
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
         self.path = source.path
+        self.identities = source.identities
         self.carry: dict[str, Any] = {}
         self._source = source
         self._records = records

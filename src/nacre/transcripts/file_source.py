@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ from nacre.values.cursor import Cursor, Tally
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_WHOLE_BYTES = 256 * 1024 * 1024
 _LONG_HEAD_BYTES = 4 * 1024 * 1024
+_SNIFFED_LINES = 20
 _BLOCK_BYTES = 1024 * 1024
 FINGERPRINT_BYTES = 256
 _LONGEST_TYPE = 2000
@@ -36,6 +38,41 @@ def read_head(path: Path) -> Head:
         raise TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)) from error
 
 
+def read_later(path: Path) -> Head | None:
+    """The first line of a file that can be read, and those after it that are short enough to tell what it is, wherever
+    they stand; ``None`` where there are none. For files whose beginning does not tell.
+
+    Raises TranscriptUnreadable when the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(1) != b"{":
+                return None
+            file.seek(0)
+            found = list(islice(_lines(file, MAX_LINE_BYTES), 1))
+            found += islice(_lines(file, HEAD_BYTES), _SNIFFED_LINES)
+    except OSError as error:
+        raise TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)) from error
+    return Head(path, b"".join(found)) if found else None
+
+
+def is_too_long(path: Path) -> bool:
+    """Whether a file may hold records, and all its lines are too long to be read. Raises TranscriptUnreadable."""
+    return path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
+
+
+def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """The lines of so many bytes at most; no more of a longer one is in memory at a time."""
+    while line := file.readline(most):
+        if line.endswith(b"\n"):
+            yield line
+        elif len(line) == most:
+            while (part := file.readline(_BLOCK_BYTES)) and not part.endswith(b"\n"):
+                pass
+        elif is_complete(line):
+            yield line + b"\n"
+
+
 class FileSource:
     """The real :class:`~nacre.transcripts.adapter.Source`: one file, continued at a cursor.
 
@@ -43,6 +80,7 @@ class FileSource:
     """
 
     database: Tables | None = None
+    identities: tuple[str, ...] = ()
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path
@@ -69,28 +107,28 @@ class FileSource:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Complete lines with their byte offsets; see the protocol."""
         self._file.seek(self._offset)
-        rest = b""
-        skipping = False
+        rest: list[bytes] = []
+        held, start, skipping = 0, self._offset, False
         while block := self._read_block():
-            parts = (rest + block).split(b"\n")
-            rest = parts.pop()
+            *parts, tail = block.split(b"\n")
             for part in parts:
-                at = self._offset
-                self._offset += len(part) + 1
-                if skipping:
-                    skipping = False
-                elif part and not part.isspace():
-                    yield at, part
-            if len(rest) > MAX_LINE_BYTES or (skipping and rest):
-                if not skipping:
-                    self.tally.oversized += 1
-                skipping = True
-                self._offset += len(rest)
-                rest = b""
-        if rest and not skipping and is_complete(rest):
-            at = self._offset
-            self._offset += len(rest)
-            yield at, rest
+                line, is_kept = b"".join((*rest, part)), not skipping
+                self._offset += held + len(part) + 1
+                at, start = start, self._offset
+                rest, held, skipping = [], 0, False
+                if is_kept and line and not line.isspace():
+                    yield at, line
+            rest.append(tail)
+            held += len(tail)
+            if skipping or held > MAX_LINE_BYTES:
+                self.tally.oversized += not (skipping or self._was_counted())
+                self._offset += held
+                rest, held, skipping = [], 0, True
+        if skipping:
+            self._offset = start  # it may go on
+        elif held and is_complete(last := b"".join(rest)):
+            self._offset += held
+            yield start, last
 
     def text(self) -> str:
         """The whole file as text; bytes that are not UTF-8 are replaced."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nacre.errors import NotFound, Unavailable
 from nacre.platform.lazy import load
-from nacre.transcripts.adapter import Adapter, Head
-from nacre.transcripts.file_source import read_head
+from nacre.transcripts.adapter import HEAD_BYTES, Adapter, Head
+from nacre.transcripts.file_source import read_head, read_later
 
 GROUP = "nacre.transcripts"
 """The entry-point group in which a third party registers ``<tool> = "<module>:<adapter record>"``."""
@@ -64,8 +64,15 @@ def builtins() -> dict[str, Adapter]:
 
 
 def find_adapter(head: Head) -> Adapter | None:
-    """The first adapter that recognises a file by its content; ``None`` when none does."""
-    return next((adapter for adapter in _one_by_one() if adapter.sniff(head)), None)
+    """The first adapter that recognises a file by its content; ``None`` when none does.
+
+    Of one whose beginning tells nothing, as its first record holds pictures, later lines are looked at.
+    """
+    found = next((adapter for adapter in _one_by_one() if adapter.sniff(head)), None)
+    if found or head.database is not None or len(head.data) < HEAD_BYTES:
+        return found
+    later = read_later(head.path)
+    return next((adapter for adapter in _one_by_one() if adapter.sniff(later)), None) if later else None
 
 
 def get_adapter(tool: str) -> Adapter:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from nacre.text.passages import is_visible, visible
+from nacre.transcripts.injected import Cleaned, clean
 from nacre.values.session import Flag, Trust
 
 RUN = 5.0
@@ -178,6 +179,17 @@ class Exchange:
             self.saw(output)
         else:
             self.saw_local(output)
+
+    def clean(self, text: str) -> Cleaned:
+        """A text without what its speaker did not say, which counts as heard."""
+        cleaned = clean(text)
+        for own in cleaned.own:
+            self.saw_own(own)
+        for outside in cleaned.outside:
+            self.saw(outside)
+        for local in cleaned.local:
+            self.saw_local(local)
+        return cleaned
 
     def saw(self, output: str) -> None:
         """Outside text arrived."""

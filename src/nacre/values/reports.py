@@ -107,6 +107,9 @@ class IngestReport:
     tools: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     corrupt: int = 0
+    oversized: int = 0
+    """How many of the corrupt lines were too long to be read."""
+
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
     empty: tuple[str, ...] = ()

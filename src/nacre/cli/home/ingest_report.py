@@ -36,6 +36,7 @@ def ingest_record(report: IngestReport) -> Record:
         "seconds": round(report.seconds, 3),
         "archived": _archived_record(report.archived),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+        **({"oversized": report.oversized} if report.oversized else {}),
         **({"extraction": _by_model_record(report.extraction)} if report.extraction else {}),
     }
 
@@ -213,7 +214,9 @@ def _vectors(report: IngestReport) -> str:
 
 def _render_oddities(paper: Paper, report: IngestReport) -> None:
     if report.corrupt:
-        paper.line(dim(f"{count(report.corrupt, 'line')} could not be understood and were left out."), indent=2)
+        too_long = f" ({report.oversized:,} too long to be read)" if report.oversized else ""
+        told = f"{count(report.corrupt, 'line')} could not be understood and were left out{too_long}."
+        paper.line(dim(told), indent=2)
     if report.unknown:
         kinds = ", ".join(f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5])
         paper.line(dim(f"Records of unknown type were left out: {kinds}."), indent=2)

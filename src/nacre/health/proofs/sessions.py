@@ -73,7 +73,8 @@ def _lacking(home: Home, sound: Soundness, path: Path, tool: str) -> tuple[int, 
     unknown = 0
     row: int | None = None
     session: Session | None = None
-    with opened(path, tool) as (adapter, source):
+    identities = tuple(home.settings.texts("owner.identities"))
+    with opened(path, tool, identities=identities) as (adapter, source):
         for item in parsed(adapter or get_adapter(tool), source):
             if isinstance(item, Session):
                 session = item

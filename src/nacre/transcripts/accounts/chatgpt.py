@@ -13,8 +13,8 @@ from typing import Any
 from nacre.platform.ids import turn_hash
 from nacre.transcripts.accounts.conversations import conversations, first_text
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
-from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import attribute
 from nacre.transcripts.tool_calls import answered, asked
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
@@ -109,11 +109,7 @@ class _Reader:
             if kind not in _UNSPOKEN:
                 self.source.unknown(f"content {kind}")
             return
-        cleaned = clean(_CITATION.sub("", _plain(message)))
-        if speaker is Speaker.OWNER:
-            self.exchange.begin(cleaned.text)
-        for own in cleaned.own:
-            self.exchange.saw_own(own)
+        cleaned = self.exchange.clean(_CITATION.sub("", _plain(message)))
         if not cleaned.text:
             return
         calls, self.calls, self.waiting = tuple(self.calls), [], None
@@ -123,10 +119,15 @@ class _Reader:
         trust = Trust.UNTRUSTED if drawn else judged.trust
         flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
         identity = message.get("id")
-        yield Turn(
+        turn = Turn(
             str(identity or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)), speaker, cleaned.text,
             parse_time(stamp), calls, flags, trust, unique=bool(identity),
         )  # fmt: skip
+        claims = (message, _mapping(message, "author"), _facts(message))
+        turn = attribute(turn, TOOL, self.source.identities, self.exchange, *claims)
+        if turn.speaker is Speaker.OWNER:
+            self.exchange.begin(turn.text)
+        yield turn
 
     def flush(self) -> Iterator[Turn]:
         """Calls after which the agent said nothing are a turn of their own."""

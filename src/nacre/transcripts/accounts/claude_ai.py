@@ -12,8 +12,8 @@ from typing import Any
 from nacre.platform.ids import turn_hash
 from nacre.transcripts.accounts.conversations import conversations, first_text
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
-from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import attribute
 from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
@@ -66,11 +66,7 @@ class _Reader:
         calls = self.calls(blocks)
         said = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
         said = said if any(said) else [str(message.get("text") or "")]
-        cleaned = clean("\n\n".join(part for part in (*said, *self.attached(message)) if part.strip()))
-        if speaker is Speaker.OWNER:
-            self.exchange.begin(cleaned.text)
-        for own_context in cleaned.own:
-            self.exchange.saw_own(own_context)
+        cleaned = self.exchange.clean("\n\n".join(part for part in (*said, *self.attached(message)) if part.strip()))
         if not cleaned.text and not calls:
             return
         cited = any(block.get("citations") for block in blocks)
@@ -78,10 +74,14 @@ class _Reader:
         trust = Trust.UNTRUSTED if cited and speaker is Speaker.AGENT else judged.trust
         flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
         stamp, own = message.get("created_at"), message.get("uuid")
-        yield Turn(
+        turn = Turn(
             str(own or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)), speaker, cleaned.text, parse_time(stamp),
             calls, flags, trust, unique=bool(own),
         )  # fmt: skip
+        turn = attribute(turn, TOOL, self.source.identities, self.exchange, message, *blocks)
+        if turn.speaker is Speaker.OWNER:
+            self.exchange.begin(turn.text)
+        yield turn
 
     def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
         """Tool calls with their outcomes; what they bring from outside is noted before the words are judged."""

@@ -39,6 +39,10 @@ _SCRAPED = re.compile(r"Scraping |Add URL to the chat\?.* (?:y|a)\b|\bto the cha
 _THOUGHTS = re.compile(
     r"^►? ?\*\*THINKING\*\*.*?^►? ?\*\*ANSWER\*\*|<think>.*?</think>|-{3,}\s*► \*\*", re.DOTALL | re.MULTILINE
 )
+_SURE = 80
+_FEWEST = 20
+"""So many characters of an answer are compared with a prompt, and so many at least: "ok" proves nothing."""
+
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?", re.DOTALL | re.MULTILINE
 )
@@ -122,6 +126,9 @@ class _Reader:
         name = command[1] if command else ""
         self.carry["ran"] = text[command.end() :] if command and name in _RUNS else ""
         words = text[command.end() :].strip() if command and name in _WITH_WORDS else text
+        if not command and self.is_echo(words):
+            return
+        self.carry["commanded"] = " ".join(words.split()) if command and name in _WITH_WORDS else ""
         cleaned = self.talk.clean(words or text)
         if not cleaned.text:
             return
@@ -139,6 +146,15 @@ class _Reader:
             self.scraped()
         elif self.carry.get("scraped"):
             self.talk.exchange.unseen()
+
+    def is_echo(self, words: str) -> bool:
+        """Whether Aider wrote a prompt: it repeats what a command as ``/code`` was given, and hands the architect's
+        answer on to the model that edits.
+        """
+        plain = " ".join(words.split())
+        answer = self.carry.get("answer", "")
+        is_handed_on = len(plain) >= _FEWEST and bool(answer) and answer.startswith(plain[:_SURE])
+        return is_handed_on or (bool(plain) and plain == self.carry.get("commanded"))
 
     def when(self, text: str) -> tuple[datetime | None, bool]:
         """When a prompt was typed, and whether the input history, where there is one, knows of it."""
@@ -163,6 +179,7 @@ class _Reader:
         if self.talk.opened is None:
             before = self.talk.place(offset)
             time = parse_time(self.carry.get("clock"))
+            self.carry |= {"answer": "", "commanded": ""}
             yield from self.talk.open(OpenTurn(self.numbered(Speaker.AGENT), time, unique=False), before)
 
     def numbered(self, speaker: Speaker) -> str:
@@ -173,8 +190,11 @@ class _Reader:
 
     def said(self) -> None:
         """The agent's words so far, without its thoughts and the code of its edits."""
-        text = _EDIT.sub("", _THOUGHTS.sub("", "\n".join(self.words)))
+        answer = _THOUGHTS.sub("", "\n".join(self.words))
+        text = _EDIT.sub("", answer)
         self.words = []
+        if answer.strip() and not self.carry.get("answer"):
+            self.carry["answer"] = " ".join(answer.split())[:_SURE]
         self.talk.add_text(text)
         self.hear()
 

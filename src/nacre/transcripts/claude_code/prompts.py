@@ -6,29 +6,32 @@ import re
 
 import msgspec
 
+from nacre.text.passages import one_line
 from nacre.transcripts.claude_code.records import BLOCKS, Block, decode_raw, is_string
+from nacre.transcripts.claude_code.sessions import TOOL
 from nacre.transcripts.injected import clean
+from nacre.transcripts.phrases import is_tools
 from nacre.values.session import Flag
 
-_NOISE = (
-    "<local-command", "<bash-stdout", "<bash-stderr", "<task-notification", "<ide_", "<command-message>caveat",
-    "Caveat: The messages below", "This session is being continued from a previous",
-)  # fmt: skip
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN = "Implement the following plan:"
 _PROMPT_COMMAND = "<command-message>"
 """Commands that are prompts begin so; those for the host itself, as ``/model``, begin with their name."""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
 _TITLE_CHARACTERS = 200
+_ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_LISTED = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
+_ASKING_ENDS = ("?", "？", ":", "：")
 
 
-def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
-    """The text a message's content holds, and the tool results in it."""
+def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
+    """The text a message's content holds, the tool results in it, and the blocks of which the text is."""
     if is_string(content):
-        return decode_raw(content, str) or "", []
+        return decode_raw(content, str) or "", [], []
     blocks = decode_raw(content, BLOCKS) or []
-    texts = [block.text for block in blocks if block.type == "text" and block.text and _is_said(block.text)]
-    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"]
+    said = [block for block in blocks if block.type == "text" and block.text and _is_said(block.text)]
+    texts = [block.text for block in said if block.text]
+    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"], said
 
 
 def _is_said(text: str) -> bool:
@@ -48,6 +51,21 @@ def plan_of(text: str) -> tuple[str, str]:
         return "", ""
     title = plan.strip().partition("\n")[0]
     return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan.strip()
+
+
+def answers_in(output: str) -> list[tuple[str, str]]:
+    """Questions of a form with the owner's answers, as the host tells them when it was sent."""
+    return [(_asking(question), answer) for question, answer in _ANSWERED.findall(output)]
+
+
+def listed_answers(text: str) -> list[tuple[str, str]]:
+    """The same as the host lists them when the owner would rather talk, or is done; the rest of that is the host's."""
+    return [(_asking(question), answer) for question, answer in _LISTED.findall(text)]
+
+
+def _asking(question: str) -> str:
+    asking = one_line(question)
+    return asking if asking.endswith(_ASKING_ENDS) else f"{asking}:"
 
 
 def typed_ahead(text: str) -> tuple[str, Flag]:
@@ -73,7 +91,7 @@ def typed(text: str) -> tuple[str, Flag]:
     shell = _inside(text, "bash-input") if text.startswith("<bash-input>") else None
     if shell is not None:
         return f"! {shell}", flags | Flag.META
-    return ("", Flag.META) if text.startswith(_NOISE) else (text, flags)
+    return ("", Flag.META) if is_tools(TOOL, text) else (text, flags)
 
 
 def _inside(text: str, tag: str) -> str | None:

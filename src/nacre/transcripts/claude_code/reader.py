@@ -7,15 +7,23 @@ message is kept open until another one begins, and what is still open at the end
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from nacre.text.passages import one_line, shorten
+from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source, records
 from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage
-from nacre.transcripts.claude_code.prompts import content_of, interruption, plan_of, typed, typed_ahead
+from nacre.transcripts.claude_code.prompts import (
+    answers_in,
+    content_of,
+    interruption,
+    listed_answers,
+    plan_of,
+    typed,
+    typed_ahead,
+)
 from nacre.transcripts.claude_code.records import (
     BLOCKS,
     IGNORED,
@@ -28,18 +36,20 @@ from nacre.transcripts.claude_code.records import (
     decode_raw,
     is_string,
     plain_text,
+    record_lines,
     shows_image,
 )
-from nacre.transcripts.claude_code.sessions import Sessions
-from nacre.transcripts.injected import Cleaned, clean
+from nacre.transcripts.claude_code.sessions import TOOL, Sessions
+from nacre.transcripts.injected import Cleaned
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import attribute, names_another
+from nacre.transcripts.phrases import is_tools
 from nacre.transcripts.tool_calls import asked, outcome
 from nacre.transcripts.trust import Exchange, Judgement
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _REJECTED = "The user doesn't want to proceed"
 _REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
-_ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of another make may be used again in another session."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
@@ -47,7 +57,6 @@ _REMEMBERED = 20
 _SYNTHETIC_MODEL = "<synthetic>"
 _MAIN = ""
 _ERROR_CHARACTERS = 300
-_ASKING_ENDS = ("?", "？", ":", "：")
 
 
 class Reader:
@@ -70,7 +79,7 @@ class Reader:
 
     def read(self) -> Iterator[Session | Turn]:
         """All that the file tells, from where the last reading ended."""
-        for offset, line in _record_lines(self.source):
+        for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
         yield from self.finish()
@@ -116,10 +125,11 @@ class Reader:
         if message is None:
             self.source.corrupt()
             return
-        text, results = content_of(message.content)
+        text, results, said = content_of(message.content)
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
+            self.exchange.saw_local(text)
             return
         if record.isCompactSummary:
             yield from self.compacted(record, text)
@@ -127,12 +137,26 @@ class Reader:
         cut, text = interruption(text)
         if cut:
             yield from self.interrupted(_beside(record, "cut") if text else record, cut)
+        if names_another(record, message, *said):
+            yield from self.another(record, text)
+            return
         title, plan = plan_of(text)
         if plan:
             yield from self.derived(_beside(record, "plan"), plan)
         words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
+
+    def another(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """Somebody else's words in the owner's place, another agent's or a stranger's; what the host itself wrote of
+        them is only heard.
+        """
+        words, flags = self.typed(text)
+        self.exchange.saw(text)
+        if words:
+            yield from self.close_sides()
+            yield from self.close(_MAIN)
+            yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Iterator[Session | Turn]:
         """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
@@ -163,9 +187,11 @@ class Reader:
             yield from self.say(record, Speaker.AGENT, words, flags)
             return
         yield from self.close(_MAIN)
-        if trust is Trust.TRUSTED:
-            self.exchange.begin(words)
-        yield from self.say(record, Speaker.OWNER, words, flags, trust=trust)
+        turn = Turn("", Speaker.OWNER, words, flags=flags, trust=trust)
+        turn = attribute(turn, TOOL, self.source.identities, self.exchange)
+        if turn.trust is Trust.TRUSTED:
+            self.exchange.begin(turn.text)
+        yield from self.say(record, turn.speaker, turn.text, turn.flags, trust=turn.trust, author=turn.author)
 
     def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
         call = self.calls.pop(block.tool_use_id or "", None)
@@ -186,7 +212,7 @@ class Reader:
             code = int(exit_code.group(1)) if exit_code else None
             call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
         if asked and not block.is_error:
-            yield from self.answers(record, output)
+            yield from self.answers(record, answers_in(output))
 
     def declined(self, record: Record, call: OpenCall | None, output: str) -> Iterator[Session | Turn]:
         """What the owner said when declining a call stands where its result would: a server on the web that fails may
@@ -194,17 +220,20 @@ class Reader:
         """
         words = _REJECTION_WORDS.search(output)
         if words and words.group(1).strip():
+            said = self.clean(words.group(1)).text
             trust = Trust.UNTRUSTED if call is None or call.is_outside else Trust.TRUSTED
-            yield from self.owner(record, clean(words.group(1)).text, trust=trust)
+            if is_tools(TOOL, said):
+                yield from self.answers(record, listed_answers(said) if trust is Trust.TRUSTED else ())
+            else:
+                yield from self.owner(record, said, trust=trust)
 
-    def answers(self, record: Record, output: str) -> Iterator[Session | Turn]:
+    def answers(self, record: Record, pairs: Sequence[tuple[str, str]]) -> Iterator[Session | Turn]:
         """What the owner answered to a form. Its words are the agent's: of a question that draws on text from outside
         the answer is left, and one that does so itself was only pointed at.
         """
         own, foreign = list[str](), list[str]()
-        for question, answer in _ANSWERED.findall(output):
-            asking = one_line(question)
-            pair = f"{asking if asking.endswith(_ASKING_ENDS) else f'{asking}:'} → {answer}"
+        for asking, answer in pairs:
+            pair = f"{asking} → {answer}"
             if self.exchange.trust_of(pair) is Trust.TRUSTED:
                 own.append(pair)
             elif self.exchange.trust_of(answer) is Trust.TRUSTED:
@@ -228,6 +257,9 @@ class Reader:
             return
         prompt = attachment.get("prompt")
         text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+        if attachment.get("isMeta") or names_another(record, attachment):
+            yield from self.another(record, text)
+            return
         words, flags = self.typed(text, ahead=True)
         if words:
             yield from self.owner(record, words, flags)
@@ -237,7 +269,11 @@ class Reader:
         queue = self.carry["queue"]
         match record.operation:
             case "enqueue":
-                queue.append((record.timestamp or "", decode_raw(record.content, str) or ""))
+                text = decode_raw(record.content, str) or ""
+                if names_another(record):
+                    self.exchange.saw(text)
+                    text = ""  # it keeps its place in the queue, and is told where it is delivered
+                queue.append((record.timestamp or "", text))
             case "dequeue" if queue:
                 queue.pop(0)
             case "popAll":
@@ -346,18 +382,17 @@ class Reader:
         """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
         cleaned = self.clean(text)
         words, flags = (typed_ahead if ahead else typed)(cleaned.text)
+        if not words and cleaned.text:
+            self.exchange.saw(cleaned.text)
         return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
 
     def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say; nacre's own context in it is remembered."""
-        cleaned = clean(text)
-        for own in cleaned.own:
-            self.exchange.saw_own(own)
-        return cleaned
+        """A text without what its speaker did not say, which counts as heard."""
+        return self.exchange.clean(text)
 
     def say(
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
-        *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
+        *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED, author: str | None = None,
     ) -> Iterator[Session | Turn]:  # fmt: skip
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
@@ -379,7 +414,7 @@ class Reader:
             flags |= Flag.INJECTED
         yield Turn(
             id=record.uuid or f"{record.timestamp}", speaker=speaker, text=cleaned.text,
-            time=parse_time(record.timestamp), tool_calls=calls, flags=flags, trust=trust,
+            time=parse_time(record.timestamp), tool_calls=calls, flags=flags, trust=trust, author=author,
             unique=bool(_UUID.fullmatch(record.uuid or "")),
         )  # fmt: skip
 
@@ -414,19 +449,3 @@ class Reader:
 def _beside(record: Record, what: str) -> Record:
     """A record for what else one record says."""
     return msgspec.structs.replace(record, uuid=f"{record.uuid} {what}")
-
-
-def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """The file's lines; for a session teleported from the web, one object, the records in its ``loglines``."""
-    if source.path.suffix != ".json":
-        yield from source.lines()
-        return
-    try:
-        logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
-    except (msgspec.DecodeError, KeyError, TypeError, RecursionError):
-        logged = None
-    if not isinstance(logged, list):
-        source.corrupt()
-        return
-    for number, record in enumerate(logged):
-        yield number, msgspec.json.encode(record)

@@ -6,10 +6,13 @@ tool results, which are only skimmed. Everything a tool may write differently is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
+from nacre.transcripts.adapter import Source
+from nacre.transcripts.origins import Claims
 from nacre.values.session import Tokens
 
 T = TypeVar("T")
@@ -21,7 +24,7 @@ IGNORED = frozenset(
 """Types of records that hold nothing to read."""
 
 
-class Record(msgspec.Struct, gc=False):
+class Record(Claims, gc=False):
     """One line."""
 
     type: str = ""
@@ -48,7 +51,7 @@ class Record(msgspec.Struct, gc=False):
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Message(msgspec.Struct, gc=False):
+class Message(Claims, gc=False):
     """The ``message`` of a user or assistant record; ``content`` is a string or a list of blocks."""
 
     content: msgspec.Raw = msgspec.Raw(b"null")
@@ -72,7 +75,7 @@ class Usage(msgspec.Struct, gc=False):
         return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
 
 
-class Block(msgspec.Struct, gc=False):
+class Block(Claims, gc=False):
     """One block of a message's content."""
 
     type: str = ""
@@ -127,3 +130,19 @@ def shows_image(content: msgspec.Raw) -> bool:
     if is_string(content) or b'"image"' not in bytes(content):
         return False
     return any(block.type == "image" for block in decode_raw(content, BLOCKS) or ())
+
+
+def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """The file's lines; for a session teleported from the web, one object, the records in its ``loglines``."""
+    if source.path.suffix != ".json":
+        yield from source.lines()
+        return
+    try:
+        logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
+    except (msgspec.DecodeError, KeyError, TypeError, RecursionError):
+        logged = None
+    if not isinstance(logged, list):
+        source.corrupt()
+        return
+    for number, record in enumerate(logged):
+        yield number, msgspec.json.encode(record)

@@ -108,7 +108,7 @@ class _Reader:
         if cleaned.text:
             flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
             identity, time = self.identity(message)
-            yield from self.talk.say(Turn(identity, speaker, cleaned.text, time, flags=flags))
+            yield from self.talk.say(Turn(identity, speaker, cleaned.text, time, flags=flags), message)
         if self.is_unseen:
             self.talk.exchange.unseen()
 

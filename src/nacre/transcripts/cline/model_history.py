@@ -130,7 +130,8 @@ class _Reader:
         if cleaned.text:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             time = parse_time(message.get("ts")) or self.talk.session.started
-            yield from self.talk.say(Turn(f"{place}-user", Speaker.OWNER, cleaned.text, time, flags=flags, trust=trust))
+            turn = Turn(f"{place}-user", Speaker.OWNER, cleaned.text, time, flags=flags, trust=trust)
+            yield from self.talk.say(turn, message)
 
     def agent(self, number: int, message: Values) -> Said:
         model = string(message.get("modelInfo"), "modelId")

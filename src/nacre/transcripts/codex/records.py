@@ -11,6 +11,8 @@ import msgspec
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.blocks import ABSENT, plain, text_of
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import Claims
+from nacre.transcripts.phrases import is_tools
 from nacre.transcripts.tool_calls import outcome
 from nacre.values.session import Session, SessionKind, Tokens
 
@@ -38,18 +40,20 @@ _LAYOUT = re.compile(
     rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
 )
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_OWNERS_SOURCES = frozenset({
+    "cli", "vscode", "exec", "tui", "desktop", "app", "appserver", "chatgpt", "atlas", "user", "subagent",
+})  # fmt: skip
+"""Where a session of the owner's begins, or of an agent's that the owner's began. One whose source is another, ``mcp``
+say, is prompted by somebody else."""
+
 _REQUEST = "## My request for Codex:"
-_WRAPPERS = (
-    "# AGENTS.md instructions", "<INSTRUCTIONS>", "<permissions instructions>", "<turn_aborted>", "<skill>",
-    "<user_instructions>", "<environment_context>", "<user_shell_command>", "<subagent_notification>",
-)  # fmt: skip
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
 _FAILED = re.compile(r"(failed|error|execution error|aborted|unsupported|unknown)\b", re.IGNORECASE)
 _REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
 
 
-class Record(msgspec.Struct, gc=False):
+class Record(Claims, gc=False):
     """One line. Old rollouts have items without ``payload``, and a first line without ``type``."""
 
     type: str | None = None
@@ -60,7 +64,7 @@ class Record(msgspec.Struct, gc=False):
     session_id: str | None = None
 
 
-class Item(msgspec.Struct, gc=False):
+class Item(Claims, gc=False):
     """The payload of a response item or an event."""
 
     type: str | None = None
@@ -173,10 +177,16 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
     )  # fmt: skip
 
 
+def is_anothers(meta: Meta) -> bool:
+    """Whether a session names a source that is not known to be the owner's."""
+    named = [value.lower() for value in (plain(meta.source), meta.thread_source) if isinstance(value, str) and value]
+    return not _OWNERS_SOURCES.issuperset(named)
+
+
 def typed(text: str) -> str:
     """What the owner typed: the request without an IDE's context; empty for what Codex itself wrote."""
     text = text.strip()
-    if text.startswith(_WRAPPERS) or _TAGGED.match(text):
+    if is_tools(TOOL, text) or _TAGGED.match(text):
         return ""
     return text.partition(_REQUEST)[2].strip() if text.startswith("#") and _REQUEST in text else text
 

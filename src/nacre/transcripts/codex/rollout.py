@@ -28,6 +28,7 @@ from nacre.transcripts.codex.records import (
     Item,
     Meta,
     Record,
+    is_anothers,
     is_noise,
     is_noise_event,
     is_rollout,
@@ -38,6 +39,7 @@ from nacre.transcripts.codex.records import (
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.origins import Claims, names_another
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 
 Said = Iterator[Session | Turn]
@@ -57,6 +59,7 @@ class _Heard:
 
     words: str
     stamp: str | None
+    is_others: bool = False
 
 
 class _Reader:
@@ -113,6 +116,7 @@ class _Reader:
         if not carry.get("named"):
             carry["named"] = True
             self.talk.session = session_of(meta, self.talk.session.native_id)
+            carry["others"] = is_anothers(meta)
         elif meta.id == self.talk.session.native_id:
             carry.pop("replay", None)
         elif not carry.get("begun"):
@@ -173,7 +177,9 @@ class _Reader:
             elif item.type == "agent_message":
                 yield from self.agent([text], "event", offset, record)
             elif item.kind in (None, "plain"):
-                yield from self.owner(typed(text), record)
+                yield from self.owner(typed(text), record, is_others=names_another(record, item))
+            else:
+                self.talk.exchange.saw(text)
         elif item.type == "thread_name_updated":
             if isinstance(item.thread_name, str):
                 self.talk.session = replace(self.talk.session, title=item.thread_name)
@@ -204,33 +210,35 @@ class _Reader:
         self.source.carry["counted"] = [now.input, now.cached, now.output]
 
     def message(self, offset: int, record: Record, item: Item) -> Said:
-        texts = [block.text for block in blocks_of(item.content) if block.text and block.is_text]
+        blocks = blocks_of(item.content)
+        texts = [block.text for block in blocks if block.text and block.is_text]
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
             words = "\n\n".join(filter(None, map(typed, texts)))
             if words:
                 self.heard_at = self.heard_at or self.talk.place(offset)
-                self.heard.append(_Heard(words, record.timestamp))
+                self.heard.append(_Heard(words, record.timestamp, names_another(record, item, *blocks)))
 
-    def owner(self, words: str, record: Record) -> Said:
+    def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
         """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
         self.source.carry["events"] = True
-        stamp = next((heard.stamp for heard in self.heard if heard.words == words), record.timestamp)
+        double = next((heard for heard in self.heard if heard.words == words), _Heard(words, record.timestamp))
         self.heard, self.heard_at = [], None
         if words:
-            yield from self.say(self.prompter, words, stamp)
+            yield from self.prompt(words, double.stamp, is_others=is_others or double.is_others)
 
     def settle(self) -> Said:
         """No event came with the user messages heard: they are all there is."""
         heard, self.heard, self.heard_at = self.heard, [], None
         for message in heard:
-            yield from self.say(self.prompter, message.words, message.stamp)
+            yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
 
-    @property
-    def prompter(self) -> Speaker:
-        """A sub-agent is prompted by another agent."""
-        return Speaker.AGENT if self.talk.session.kind is SessionKind.SUBAGENT else Speaker.OWNER
+    def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Said:
+        """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
+        is_sub = self.talk.session.kind is SessionKind.SUBAGENT
+        claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
+        yield from self.say(Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim)
 
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Said:
         yield from self.settle()
@@ -273,7 +281,9 @@ class _Reader:
         identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
         yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
 
-    def say(self, speaker: Speaker, text: str, stamp: str | None, flags: Flag = Flag.NONE) -> Said:
+    def say(
+        self, speaker: Speaker, text: str, stamp: str | None, flags: Flag = Flag.NONE, *claims: Claims
+    ) -> Said:  # fmt: skip
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
@@ -281,7 +291,7 @@ class _Reader:
             flags |= Flag.INJECTED
         identity = self.talk.new_id(speaker, stamp, cleaned.text)
         yield from self.talk.say(
-            Turn(identity, speaker, cleaned.text, self.time(stamp), flags=flags, unique=is_precise(stamp))
+            Turn(identity, speaker, cleaned.text, self.time(stamp), flags=flags, unique=is_precise(stamp)), *claims
         )
 
     def time(self, stamp: str | None) -> datetime | None:

@@ -10,6 +10,7 @@ from nacre.transcripts.adapter import Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import names_another
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, objects, string
 from nacre.values.session import Flag, Session, Speaker, Turn
@@ -67,13 +68,13 @@ class _Reader:
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
         cleaned = self.talk.clean(_typed(request))
-        is_typed = not (request.get("confirmation") or request.get("isSystemInitiated"))
+        told = {**request, "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation")}
         if cleaned.text:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            speaker = Speaker.OWNER if is_typed else Speaker.SYSTEM
-            flags |= Flag.NONE if is_typed else Flag.META
-            identity = own or self.talk.new_id(speaker, str(time), cleaned.text)
-            yield from self.talk.say(Turn(identity, speaker, cleaned.text, time, flags=flags, unique=_is_unique(own)))
+            flags |= Flag.META if names_another(told) else Flag.NONE
+            identity = own or self.talk.new_id(Speaker.OWNER, str(time), cleaned.text)
+            turn = Turn(identity, Speaker.OWNER, cleaned.text, time, flags=flags, unique=_is_unique(own))
+            yield from self.talk.say(turn, told)
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Said:

@@ -14,6 +14,7 @@ from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import names_another
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, objects, string, total
 from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
@@ -34,7 +35,6 @@ _QUIET = re.compile(
 _EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
 _UUID_LENGTH = 36
 _TOLD_CHARACTERS = 300
-_TYPED = (None, "", "user", "cli")
 
 
 class _Reader:
@@ -112,18 +112,19 @@ class _Reader:
     # Messages and calls
 
     def user(self, event: Event, data: Mapping[str, Any]) -> Said:
-        is_typed = data.get("source") in _TYPED and not data.get("parentAgentTaskId")
-        speaker, flags = (Speaker.OWNER, Flag.NONE) if is_typed else (Speaker.SYSTEM, Flag.META)
-        yield from self.say(event, speaker, string(data, "content") or "", flags)
+        is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
+        told = {**data, "messageSource": data.get("source"), **({"isSynthetic": True} if is_child else {})}
+        flags = Flag.META if names_another(event, told) else Flag.NONE
+        yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, event, told)
 
-    def say(self, event: Event, speaker: Speaker, text: str, flags: Flag) -> Said:
+    def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Said:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
         flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         identity, stamp = self.identity(event, speaker, cleaned.text)
         yield from self.talk.say(
-            Turn(identity, speaker, cleaned.text, parse_time(stamp), flags=flags, unique=_is_unique(identity))
+            Turn(identity, speaker, cleaned.text, parse_time(stamp), flags=flags, unique=_is_unique(identity)), *claims
         )
 
     def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> Said:

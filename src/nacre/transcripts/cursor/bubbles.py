@@ -18,6 +18,7 @@ from nacre.transcripts.adapter import Source
 from nacre.transcripts.blocks import ABSENT
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
+from nacre.transcripts.origins import Claims
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import total
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
@@ -54,7 +55,7 @@ class Called(msgspec.Struct, gc=False):
     userDecision: Any = None  # noqa: N815
 
 
-class Bubble(msgspec.Struct, gc=False):
+class Bubble(Claims, gc=False):
     """One bubble: type 1 or ``user`` is what a person typed, 2 or ``ai`` what the agent said, thought or did."""
 
     type: Any = None
@@ -141,7 +142,7 @@ class Talk:
             speaker = Speaker.AGENT if self.talk.session.kind is SessionKind.SUBAGENT else Speaker.OWNER
             identity = self.talk.new_id(speaker, None, cleaned.text)
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            yield from self.talk.say(Turn(identity, speaker, cleaned.text, self.time, flags=flags))
+            yield from self.talk.say(Turn(identity, speaker, cleaned.text, self.time, flags=flags), bubble)
         if _draws_on_the_web(bubble):
             self.talk.exchange.unseen()
 

@@ -23,7 +23,7 @@ from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.values.session import Flag, Session, Speaker, Turn
+from nacre.values.session import Flag, Session, Speaker, Trust, Turn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]
@@ -133,7 +133,7 @@ class _Reader:
     def message(self, message: Values) -> Said:
         role, blocks = message.get("role"), _blocks(message)
         if role == "user":
-            yield from self.user("\n\n".join(self.texts(blocks)))
+            yield from self.user("\n\n".join(self.texts(blocks)), message, *blocks)
         elif role == "assistant":
             yield from self.agent("\n\n".join(self.texts(blocks)).strip(), blocks)
         elif role == "tool":
@@ -168,7 +168,7 @@ class _Reader:
             elif kind not in _QUIET and kind not in ("tool-call", "tool-result"):
                 self.source.unknown(f"block {kind}")
 
-    def user(self, text: str) -> Said:
+    def user(self, text: str, *claims: Values) -> Said:
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
@@ -180,7 +180,9 @@ class _Reader:
             self.time = prompt.time or self.time
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             identity = self.talk.new_id(Speaker.OWNER, None, prompt.words)
-            yield from self.talk.say(Turn(identity, Speaker.OWNER, prompt.words, self.time, flags=flags))
+            trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
+            turn = Turn(identity, Speaker.OWNER, prompt.words, self.time, flags=flags, trust=trust)
+            yield from self.talk.say(turn, *claims)
 
     def agent(self, text: str, blocks: Sequence[Values]) -> Said:
         calls = [block for block in blocks if block.get("type") == "tool-call"]

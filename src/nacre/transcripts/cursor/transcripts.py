@@ -51,13 +51,13 @@ class _Reader:
     def take(self, offset: int, record: Values) -> Said:
         role, blocks = record.get("role"), _blocks(mapping(record, "message"))
         if role == "user":
-            yield from self.user(blocks)
+            yield from self.user(record, blocks)
         elif role == "assistant":
             yield from self.agent(offset, record, blocks)
         elif record.get("type") != "turn_ended":
             self.source.unknown(str(role or record.get("type") or "no role"))
 
-    def user(self, blocks: Sequence[Values]) -> Said:
+    def user(self, record: Values, blocks: Sequence[Values]) -> Said:
         for block in blocks:
             if block.get("type") in _RESULTS:
                 self.result(block)
@@ -73,7 +73,8 @@ class _Reader:
         identity = self.talk.new_id(speaker, None, prompt.words)
         flags = Flag.INJECTED if cleaned.injected else Flag.NONE
         trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
-        yield from self.talk.say(Turn(identity, speaker, prompt.words, self.time, flags=flags, trust=trust))
+        turn = Turn(identity, speaker, prompt.words, self.time, flags=flags, trust=trust)
+        yield from self.talk.say(turn, record, mapping(record, "message"), *blocks)
         self.source.carry["time"] = prompt.time.isoformat() if prompt.time else self.source.carry.get("time")
 
     def texts(self, blocks: Sequence[Values]) -> Iterator[str]:

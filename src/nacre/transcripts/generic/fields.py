@@ -51,7 +51,7 @@ class Line:
 
 def read_line(record: Mapping[str, Any]) -> Line | None:
     """The message in a record; ``None`` when it holds none."""
-    record = _unwrapped(record)
+    record = unwrapped(record)
     speaker, author = _who(record)
     if speaker is None:
         return None
@@ -80,12 +80,12 @@ def messages_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def message_id(record: Mapping[str, Any]) -> str | None:
     """The id that the message was given."""
-    return _first(record, _MESSAGE_IDS) or _first(_unwrapped(record), _MESSAGE_IDS)
+    return _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
 
 
 def session_id(record: Mapping[str, Any]) -> str | None:
     """The id of the session that a line belongs to."""
-    return _first(record, _SESSION_IDS) or _first(_unwrapped(record), _SESSION_IDS)
+    return _first(record, _SESSION_IDS) or _first(unwrapped(record), _SESSION_IDS)
 
 
 def whole_session_id(record: Mapping[str, Any]) -> str | None:
@@ -114,7 +114,7 @@ def said(content: Any, depth: int = 0) -> str:
     return ""
 
 
-def _unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Messages lie under ``message``, or under ``payload`` where that says it is one."""
     inner = record.get("message")
     payload = record.get("payload")

@@ -22,10 +22,11 @@ from nacre.transcripts.generic.fields import (
     read_line,
     session_facts,
     session_id,
+    unwrapped,
     whole_session_id,
 )
-from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import attribute
 from nacre.transcripts.tool_calls import asked
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 from nacre.values.portable import FORMAT
@@ -88,16 +89,12 @@ class _Reader:
             return
         known = self.known.setdefault(native_id, {})
         exchange = self.exchange(native_id)
-        cleaned = clean(line.text)
-        for own in cleaned.own:
-            exchange.saw_own(own)
+        cleaned = exchange.clean(line.text)
         if line.speaker is Speaker.TOOL:
             name = line.author or ""
             outside = line.call_id in self.outside or is_outside(name, "")
             exchange.heard(cleaned.text, outside=outside, own=line.call_id in self.own or is_own(name, ""))
             return
-        if line.speaker is Speaker.OWNER:
-            exchange.begin(cleaned.text)
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
             return
@@ -109,7 +106,11 @@ class _Reader:
         judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
         flags, trust = flags | judged.flags, judged.trust
         identity = self.identify(known, record, line, cleaned.text)
-        yield Turn(identity, line.speaker, cleaned.text, parse_time(line.stamp), calls, flags, trust, line.author)
+        turn = Turn(identity, line.speaker, cleaned.text, parse_time(line.stamp), calls, flags, trust, line.author)
+        turn = attribute(turn, TOOL, self.source.identities, exchange, record, unwrapped(record))
+        if turn.speaker is Speaker.OWNER:
+            exchange.begin(turn.text)
+        yield turn
 
     def identify(self, known: dict[str, Any], record: Mapping[str, Any], line: Line, text: str) -> str:
         """The message's id, unless the line before had the same: then it is no message's."""

@@ -11,9 +11,9 @@ from nacre.text import plain_yaml
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.generic.plain_text import date_in_name, is_text, make_turns, name_session
-from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.trust import Exchange
+from nacre.transcripts.origins import attribute
+from nacre.transcripts.trust import Exchange, Judgement
 from nacre.values.session import Flag, Session, Speaker, Turn
 
 TOOL = "markdown"
@@ -37,7 +37,7 @@ def parse(source: Source) -> Iterator[Session | Turn]:
     facts, body = _front_matter(text)
     time = _time(facts) or date_in_name(source.path.name)
     is_rendered = _SPECSTORY.search(body[:500])
-    turns = list(_rendered(body, time) if is_rendered else make_turns(_sections(body), time))
+    turns = list(_rendered(body, time, source.identities) if is_rendered else make_turns(_sections(body), time))
     if turns:
         yield Session(
             TOOL, name_session(source.path), title=_title(facts, body) or source.path.stem,
@@ -98,22 +98,22 @@ def _sections(body: str) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def _rendered(body: str, time: datetime | None) -> Iterator[Turn]:
+def _rendered(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
     seen: dict[str, Any] = {}
     exchange = Exchange()
     marks = list(_SAID.finditer(body))
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
     for mark, end in zip(marks, ends, strict=False):  # without any mark there is still an end
-        cleaned = clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
+        cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
         text, flags = cleaned.text, Flag.INJECTED if cleaned.injected else Flag.NONE
-        for own in cleaned.own:
-            exchange.saw_own(own)
         is_owner = mark["role"].lower() in ("user", "human")
         speaker = Speaker.OWNER if is_owner else Speaker.AGENT
-        flags |= Flag.NONE if is_owner else exchange.judge(text).flags
+        judged = Judgement() if is_owner else exchange.judge(text)
         if text:
             when = parse_time(mark["facts"].strip(" ()").removesuffix("Z") or None) or time
-            yield Turn(hashed_id(seen, speaker, None, text), speaker, text, when, flags=flags)
+            identity = hashed_id(seen, speaker, None, text)
+            turn = Turn(identity, speaker, text, when, flags=flags | judged.flags, trust=judged.trust)
+            yield attribute(turn, TOOL, identities, exchange)
 
 
 def _sniff(head: Head) -> bool:

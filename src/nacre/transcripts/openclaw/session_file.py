@@ -19,12 +19,11 @@ from nacre.transcripts.blocks import ABSENT, Block, blocks_of, plain, text_of
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time
-from nacre.transcripts.openclaw.prompts import is_silent, read_prompt
+from nacre.transcripts.openclaw.prompts import TOOL, Prompt, is_silent, read_prompt
+from nacre.transcripts.origins import Claims, is_external_user, names_another
 from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import is_outside, is_own
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
-
-TOOL = "openclaw"
 
 Said = Iterator[Session | Turn]
 
@@ -73,7 +72,7 @@ class Usage(msgspec.Struct, gc=False):
         return Tokens((self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0)
 
 
-class Message(msgspec.Struct, gc=False):
+class Message(Claims, gc=False):
     """The ``message`` of an entry. ``details`` repeats a tool's output and is left alone."""
 
     role: str | None = None
@@ -93,9 +92,9 @@ class Message(msgspec.Struct, gc=False):
     own: Any = msgspec.field(default=None, name="__openclaw")
 
     @property
-    def is_strangers(self) -> bool:
-        """Whether OpenClaw says that somebody else than the owner sent it."""
-        return isinstance(self.own, dict) and self.own.get("senderIsOwner") is False
+    def facts(self) -> dict[str, Any]:
+        """What OpenClaw itself says of it."""
+        return self.own if isinstance(self.own, dict) else {}
 
 
 _ENTRY = msgspec.json.Decoder(Entry)
@@ -193,22 +192,51 @@ class Reader:
         cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
         self.learn(label=prompt.label)
+        for other in prompt.others:
+            self.talk.exchange.saw(other)
         if self.fixed:
-            yield from self.task(entry, self.fixed, prompt.words)
+            yield from self.task(entry, self.fixed, prompt)
         elif not prompt.harness:
             self.settle_kind(None, human=True)
-            trust = Trust.UNTRUSTED if prompt.author or message.is_strangers else self.trust
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            yield from self.say(entry, Speaker.OWNER, prompt.words, flags, trust=trust, author=prompt.author)
+            yield from self.prompt(entry, prompt, self.speaker(message, prompt), flags)
         elif prompt.words:
             self.settle_kind(prompt.kind, human=False)
-            yield from self.task(entry, prompt.kind, prompt.words)
+            yield from self.task(entry, prompt.kind, prompt)
 
-    def task(self, entry: Entry, kind: SessionKind | None, words: str) -> Said:
-        """A prompt that no person wrote: another agent did, or OpenClaw."""
+    def prompt(self, entry: Entry, prompt: Prompt, speaker: tuple[Speaker, Trust], flags: Flag) -> Said:
+        """What a person wrote, or another agent."""
+        whose, trust = speaker
+        author = prompt.author if trust is Trust.UNTRUSTED else None
+        if trust is Trust.UNTRUSTED:
+            self.talk.exchange.saw(prompt.words)
+        yield from self.say(entry, whose, prompt.words, flags, trust=trust, author=author)
+
+    def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
+        """Who wrote a message. Where the owner configured no identity, somebody who writes to the agent alone may be
+        the owner: their words keep the owner's place, and are not trusted.
+        """
+        identities = self.source.identities
+        is_known = message.facts.get("senderIsOwner") is True or (
+            bool(prompt.senders) and all(sender.is_one_of(identities) for sender in prompt.senders)
+        )
+        is_anothers = not is_known if is_external_user(message) else names_another(message)
+        is_anothers = is_anothers or names_another(message.facts, *blocks_of(message.content)) or prompt.is_anothers
+        if is_anothers or self.trust is Trust.UNTRUSTED:
+            return Speaker.SYSTEM, Trust.UNTRUSTED
+        if is_known or not prompt.senders:
+            return Speaker.OWNER, Trust.TRUSTED
+        may_be = prompt.is_direct and not identities
+        return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
+
+    def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Said:
+        """A prompt that no person wrote: another agent did, or OpenClaw, which may tell of what others wrote."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
-        yield from self.say(entry, speaker, words, Flag.NONE if is_task else Flag.META)
+        if prompt.is_anothers:
+            self.talk.exchange.saw(prompt.words)
+        trust = Trust.UNTRUSTED if prompt.is_anothers else Trust.TRUSTED
+        yield from self.say(entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META, trust=trust)
 
     def assistant(self, offset: int, entry: Entry, message: Message) -> Said:
         self.learn(model=message.model)

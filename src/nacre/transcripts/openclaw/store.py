@@ -14,7 +14,8 @@ from typing import Any
 
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
-from nacre.transcripts.openclaw.session_file import ENVIRONMENT, TOOL, Reader, state_folders
+from nacre.transcripts.openclaw.prompts import TOOL
+from nacre.transcripts.openclaw.session_file import ENVIRONMENT, Reader, state_folders
 from nacre.values.session import Session, SessionKind, Trust, Turn
 
 Said = Iterator[Session | Turn]

@@ -11,6 +11,7 @@ from typing import Any
 from nacre.transcripts.adapter import Places, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.origins import names_another
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, objects, string, total
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
@@ -69,8 +70,10 @@ class Talk:
         for part in parts:
             if part.get("type") != "text":
                 self.skip(part)
-            elif part.get("synthetic") or part.get("ignored"):
+            elif part.get("ignored"):
                 self.talk.exchange.heard(self.talk.clean(_text(part)).text)
+            elif names_another(part):
+                self.talk.exchange.saw(self.talk.clean(_text(part)).text)
             else:
                 typed.append(_unquoted(_text(part)))
         cleaned = self.talk.clean("\n\n".join(text for text in typed if text.strip()))
@@ -79,7 +82,7 @@ class Talk:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             speaker = Speaker.AGENT if is_inner else Speaker.OWNER
             yield from self.talk.say(
-                Turn(str(message.get("id")), speaker, cleaned.text, self.time, flags=flags, unique=True)
+                Turn(str(message.get("id")), speaker, cleaned.text, self.time, flags=flags, unique=True), message
             )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Said:

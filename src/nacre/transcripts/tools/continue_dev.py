@@ -61,16 +61,17 @@ class _Reader:
         for attached in objects(item, "contextItems"):
             where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
             self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
-        yield from self.say(Speaker.OWNER, _words(message), message.get("id"), Flag.NONE)
+        yield from self.say(Speaker.OWNER, _words(message), message.get("id"), Flag.NONE, item, message)
 
-    def say(self, speaker: Speaker, text: str, own: object, flags: Flag) -> Said:
+    def say(self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Mapping[str, Any]) -> Said:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
         flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = self.identity(own, speaker, cleaned.text)
         unique = len(identity) == _UUID_LENGTH
-        yield from self.talk.say(Turn(identity, speaker, cleaned.text, self.time, flags=flags, unique=unique))
+        turn = Turn(identity, speaker, cleaned.text, self.time, flags=flags, unique=unique)
+        yield from self.talk.say(turn, *claims)
 
     def identity(self, own: object, speaker: Speaker, text: str) -> str:
         return own if isinstance(own, str) and own else self.talk.new_id(speaker, None, text)

@@ -30,11 +30,9 @@ _AGENT = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
 """To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
-_HARNESS = re.compile(r"<(hook_context|session_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 _LEFT_OUT = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"
 _CANCELLED = "Request cancelled."
-_NUDGE = "System: Please continue."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
 _EXIT = re.compile(r"(?:^|\\n)Exit Code: (\d+)", re.MULTILINE)
 _SHELL = "run_shell_command"
@@ -138,14 +136,14 @@ class _Reader:
             self.talk.result(str(result.get("id")), "ok", lambda result=result: _output(result))  # type: ignore[misc]
         is_summary = _SNAPSHOT in said
         said = said.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
-        cleaned = self.talk.clean(_HARNESS.sub("", _FILES.sub("", said)))
+        cleaned = self.talk.clean(_FILES.sub("", said))
         if not cleaned.text:
             return
         speaker, flags = (Speaker.SYSTEM, Flag.SUMMARY) if is_summary else self.speaker(cleaned.text)
         flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         time = parse_time(message.get("timestamp"))
         yield from self.talk.say(
-            Turn(identity, speaker, cleaned.text, time, flags=flags, unique=len(identity) == _UUID_LENGTH)
+            Turn(identity, speaker, cleaned.text, time, flags=flags, unique=len(identity) == _UUID_LENGTH), message
         )
 
     def notice(self, identity: str, message: Message) -> Said:
@@ -157,8 +155,6 @@ class _Reader:
             yield from self.talk.interrupted(identity, time)
 
     def speaker(self, text: str) -> tuple[Speaker, Flag]:
-        if text == _NUDGE:
-            return Speaker.SYSTEM, Flag.META
         if self.talk.session.kind is SessionKind.SUBAGENT:
             return Speaker.AGENT, Flag.NONE
         return Speaker.OWNER, Flag.COMMAND if _COMMAND.match(text) else Flag.NONE

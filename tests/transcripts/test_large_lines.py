@@ -1,0 +1,58 @@
+"""Files whose first record is large: what they are is told by later lines, and what cannot be read is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nacre.parsing.parse import opened
+from nacre.testing import Agent, Owner
+from nacre.transcripts.file_source import FileSource, read_head
+from nacre.transcripts.registry import find_adapter
+from nacre.values.session import Turn
+from tests.app import shapes
+
+LINES = [shape for shape, (name, _) in shapes.SHAPES.items() if name.endswith(".jsonl")]
+TALK = (Owner("Where do the gulls nest?"), Agent("Under the pier."), Owner("Count them on Sunday."))
+
+
+def with_large_record(path: Path, shape: str, size: int) -> Path:
+    """A transcript whose first record has so many bytes of something else before all that tells what it is."""
+    written = shapes.write(path, shape, TALK)
+    first, rest = written.read_bytes().split(b"\n", 1)
+    written.write_bytes(b'{"attached": "' + b"A" * size + b'", ' + first[1:] + b"\n" + rest)
+    return written
+
+
+@pytest.mark.parametrize("size", [70_000, 5_000_000])
+@pytest.mark.parametrize("shape", LINES)
+def test_a_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, size: int) -> None:
+    whole = shapes.write(tmp_path / "small", shape, TALK)
+    with opened(whole) as (adapter, source):
+        assert adapter
+        expected = [item.text for item in adapter.parse(source) if isinstance(item, Turn)]
+    with opened(with_large_record(tmp_path / "large", shape, size)) as (found, source):
+        assert found is adapter
+        assert [item.text for item in found.parse(source) if isinstance(item, Turn)] == expected
+
+
+def test_lines_have_their_offsets_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.transcripts.file_source.MAX_LINE_BYTES", 3_000_000)
+    lines = [b'{"a": 1}', b"A" * 2_500_000, b"", b"B" * 5_000_000, b'{"b": 2}', b"C" * 1_048_576, b"D" * 9_000_000]
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    with FileSource(path) as source:
+        found = list(source.lines())
+        cursor = source.cursor()
+    data = path.read_bytes()
+    assert [line for _, line in found] == [line for line in lines if line and line[:1] not in b"BD"]
+    assert all(data[at : at + len(line)] == line for at, line in found)
+    assert source.tally.oversized == 2
+    assert cursor.offset == data.index(b"D")
+
+
+def test_data_that_is_no_talk_stays_unrecognised_however_large(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_bytes((b'{"x": "' + b"A" * 100_000 + b'"}\n') * 3 + b'{"y": 1}\n' * 30)
+    assert find_adapter(read_head(path)) is None
