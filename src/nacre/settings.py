@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -273,7 +272,7 @@ class Settings:
         if found is None:
             face = actors.Face(self.face)
             is_own = face is actors.Face.DAEMON
-            found = actors.Actor(face, None if is_own else agent_in(self.environ) or _agent_above())
+            found = actors.Actor(face, None if is_own else agent_in(self.environ) or ancestry.own_agent())
         return found
 
     @property
@@ -299,12 +298,6 @@ class Settings:
     def vault(self) -> Path:
         """The folder of memories."""
         return self.home / "vault"
-
-
-@cache
-def _agent_above() -> str | None:
-    """The agent that started this process; its parents may be gone when it is asked for again."""
-    return ancestry.agent_above()
 
 
 def known(key: str) -> Setting:

@@ -41,6 +41,12 @@ def agent_above(pid: int | None = None) -> str | None:
     return None
 
 
+@cache
+def own_agent() -> str | None:
+    """The agent that started this process; its parents may be gone when it is asked for again."""
+    return agent_above()
+
+
 def agent_of(words: tuple[str, ...]) -> str | None:
     """The agent that a command line is: its program, or the script that an interpreter runs."""
     if not words:

@@ -45,6 +45,12 @@ class OpenMessage:
     usage: Usage | None = None
     trust: Trust = Trust.TRUSTED
 
+    def add(self, call: OpenCall, trust: Trust) -> None:
+        """One more call; what it has nacre keep is the message's word, too."""
+        self.calls.append(call)
+        if trust is Trust.UNTRUSTED:
+            self.trust = trust
+
 
 @dataclass(frozen=True, slots=True)
 class First:

@@ -321,9 +321,7 @@ class Reader:
             elif block.type == "tool_use" and block.name:
                 arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
                 call = OpenCall(asked(block.name, arguments))
-                group.calls.append(call)
-                if self.exchange.trust_of_call(block.name, call.call.input, arguments) is Trust.UNTRUSTED:
-                    group.trust = Trust.UNTRUSTED
+                group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
                 if block.id:
                     self.calls[block.id] = call
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
@@ -373,7 +371,7 @@ class Reader:
         if text or calls:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
-            trust = group.trust if group.trust is Trust.UNTRUSTED else judged.trust
+            trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
         if side == _MAIN:
             yield from self.tell_links()
