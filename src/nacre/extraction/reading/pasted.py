@@ -159,15 +159,20 @@ def _begin(lines: Sequence[_Line]) -> int | None:
     for at, one in enumerate(lines):
         if one.is_marked or one.is_form:
             return at
-        if at + 1 < len(lines) and pointing_words().search(one.text) and _is_apart(lines, at + 1):
+        if at + 1 < len(lines) and _leads_into(one, lines[at + 1]):
             return at + 1
     return _other_manner(lines)
 
 
-def _is_apart(lines: Sequence[_Line], at: int) -> bool:
-    """Whether a line stands apart from the one before: in another paragraph, below a colon, or in another manner."""
-    before, one = lines[at - 1], lines[at]
-    return before.paragraph != one.paragraph or bool(_LEADS.search(before.text)) or not one.is_own
+def _leads_into(one: _Line, following: _Line) -> bool:
+    """Whether a line points at what stands below it, in another paragraph, below a colon, or in another manner.
+
+    A list is the owner's where the line speaks of themselves ("for the page I want:").
+    """
+    if _ITEM.match(one.text) or (one.speaks and _ITEM.match(following.text)):
+        return False
+    is_apart = one.paragraph != following.paragraph or bool(_LEADS.search(one.text)) or not following.is_own
+    return is_apart and bool(pointing_words().search(one.text))
 
 
 def _other_manner(lines: Sequence[_Line]) -> int | None:
