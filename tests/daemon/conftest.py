@@ -38,10 +38,10 @@ def asked(operation: str, request: dict[str, Any] | None = None, seconds: float 
     return ask(str(home()), operation, request or {}, seconds=seconds)
 
 
-def sent(line: bytes, *, half: bool = False) -> dict[str, Any]:
+def sent(line: bytes, *, half: bool = False, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
     """What comes back for a line, as a stranger would send it."""
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(PATIENCE_SECONDS)
+        link.settimeout(seconds)
         link.connect(socket_path(str(home())))
         link.sendall(line)
         if half:

@@ -7,7 +7,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -448,3 +448,29 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
     server.stop()
     homes.close()
     assert "ZeroDivisionError" in said[0]
+
+
+@pytest.mark.parametrize("begun", [b"", b'{"operation":'])
+def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
+    daemon = serving("--no-watch")
+    with ExitStack() as held:
+        for _ in range(150):
+            link = held.enter_context(socket.socket(socket.AF_UNIX))
+            link.connect(socket_path(str(home())))
+            link.sendall(begun)
+        assert asked("hello", seconds=3.0)["at_work"] > 0
+    assert daemon.end() == 0
+
+
+def test_callers_that_take_no_answer_delay_nobody() -> None:
+    said: list[str] = []
+    server = Server(
+        load_settings().home, lambda line, caller: line if b"hello" in line else bytes(9_000_000), said.append
+    )
+    server.start()
+    with ExitStack() as held:
+        for _ in range(100):
+            held.enter_context(begin("much"))
+        assert sent(b'{"operation":"hello"}\n', seconds=3.0) == {"operation": "hello"}
+    server.stop()
+    assert not said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
@@ -123,13 +124,30 @@ async def test_requests_of_one_client_may_reach_different_replicas(mode: str, fa
     assert next(turn) >= 6
 
 
+LOCAL = "127.0.0.1:9"
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({}, 200), ({"Host": "localhost:99"}, 200), ({"Host": "[::1]:99"}, 200),
+        ({}, 200), ({"Host": "localhost:99"}, 200), ({"Host": "[::1]:99"}, 200), ({"Host": "LOCALHOST"}, 200),
         ({"Host": "attacker.example"}, 421), ({"Host": "127.0.0.1.attacker.example:80"}, 421),
-        ({"Origin": "http://attacker.example"}, 403), ({"Origin": "null"}, 403),
-        ({"Origin": "http://localhost.attacker.example"}, 403), ({"Origin": "http://localhost:3000"}, 200),
+        ({"Host": "localhost:80@attacker.example"}, 421), ({"Host": "attacker.example@localhost:80"}, 421),
+        ({"Host": "localhost:secret@127.0.0.1"}, 421), ({"Host": "localhost."}, 421), ({"Host": "localhost.:80"}, 421),
+        ({"Host": "localhost:"}, 421), ({"Host": "localhost:0"}, 421), ({"Host": "localhost:65536"}, 421),
+        ({"Host": "localhost:+80"}, 421), ({"Host": "localhost:080"}, 421), ({"Host": "localhost:80:80"}, 421),
+        ({"Host": "localhost:80/mcp"}, 421), ({"Host": "localhost:evil.example"}, 421), ({"Host": "::1"}, 421),
+        ({"Host": "[::1"}, 421), ({"Host": "[::1]evil.example:80"}, 421), ({"Host": "[::1%25lo]"}, 421),
+        ({"Host": "[::ffff:127.0.0.1]"}, 421), ({"Host": "2130706433"}, 421), ({"Host": "127.1"}, 421),
+        ({"Host": ""}, 421),
+        ({"Origin": "http://attacker.example"}, 403), ({"Origin": "null"}, 403), ({"Origin": ""}, 403),
+        ({"Origin": "http://localhost.attacker.example"}, 403),
+        ({"Host": LOCAL, "Origin": f"http://{LOCAL}"}, 200),
+        ({"Host": "localhost:80", "Origin": "http://localhost"}, 200),
+        ({"Host": "localhost:9", "Origin": "http://localhost:3000"}, 403),
+        ({"Host": LOCAL, "Origin": "http://localhost:9"}, 403), ({"Host": LOCAL, "Origin": f"https://{LOCAL}"}, 403),
+        ({"Host": LOCAL, "Origin": f"ftp://{LOCAL}"}, 403), ({"Host": LOCAL, "Origin": LOCAL}, 403),
+        ({"Host": LOCAL, "Origin": f"http://me@{LOCAL}"}, 403), ({"Host": LOCAL, "Origin": f"http://{LOCAL}/"}, 403),
     ],
 )  # fmt: skip
 def test_pages_of_other_origins_and_other_names_are_refused(
@@ -173,14 +191,97 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(
         assert here.post()[0] == 200
 
 
-def test_who_opens_many_connections_does_not_get_them(
+@pytest.mark.parametrize(
+    "further",
+    ["Host: attacker.example", "Host: 127.0.0.1", "Origin: http://127.0.0.1\r\nOrigin: http://attacker.example"],
+)
+def test_a_request_that_says_twice_whom_it_is_for_or_from_is_refused(further: str, site: Callable[..., Any]) -> None:
+    head = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{further}\r\nConnection: close\r\n\r\n"
+    with site() as here:
+        assert said_to(here.port, head.encode()).split()[1] in {b"400", b"403"}
+        assert said_to(here.port, b"GET /mcp HTTP/1.0\r\n\r\n").split()[1] == b"421"
+
+
+HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0."
+
+
+def begin(port: int, held: ExitStack, data: bytes = HALF, address: str = "127.0.0.1") -> socket.socket:
+    """A connection on which a request was begun, and no more."""
+    link = held.enter_context(socket.create_connection(("127.0.0.1", port), 30, (address, 0)))
+    link.sendall(data)
+    return link
+
+
+def test_strangers_that_are_slow_take_nobodys_room_who_has_the_token(site: Callable[..., Any]) -> None:
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    with site(token=TOKEN) as here, ExitStack() as held:
+        kept = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
+        held.callback(kept.close)
+        for begun in range(200):
+            if begun % 50 == 0:
+                kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
+                assert kept.getresponse().read()
+            begin(here.port, held)
+            if begun % 20 == 0:
+                assert here.post(**bearer)[0] == 200
+        assert here.post(**bearer)[0] == 200
+
+
+def test_the_stranger_that_waited_longest_is_told_to_come_again_when_there_are_too_many(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    monkeypatch.setattr(Bounded, "most", 2)
-    with site() as here, ExitStack() as held:
-        for _ in range(2):
-            held.enter_context(socket.create_connection(("127.0.0.1", here.port), timeout=30))
-        assert said_to(here.port, b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") == b""
+) -> None:
+    monkeypatch.setattr(Bounded, "most_strangers_of_peer", 2)
+    with site(token=TOKEN) as here, ExitStack() as held:
+        links = [begin(here.port, held) for _ in range(3)]
+        told = links[0].makefile("rb").read()
+        head, _, body = told.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in head.split(b"\r\n")
+        assert json.loads(body)["error"]["code"] == "busy"
+        for link in links[1:]:
+            link.sendall(b"0.1\r\nConnection: close\r\n\r\n")
+            assert link.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere this machine has one loopback address")
+def test_who_has_the_most_connections_makes_room(site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bounded, "most_strangers", 3)
+    with site(token=TOKEN) as here, ExitStack() as held:
+        first = begin(here.port, held, address="127.0.0.2")
+        many = [begin(here.port, held) for _ in range(4)]
+        assert many[1].makefile("rb").read().startswith(b"HTTP/1.1 503 ")
+        first.sendall(b"0.1\r\nConnection: close\r\n\r\n")
+        assert first.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
+
+
+def test_who_has_the_token_is_one_too_many_where_all_room_is_taken_by_others_who_have_it(
+    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bounded, "most_served", 1)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    with site(token=TOKEN) as here:
+        kept = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
+        kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
+        assert kept.getresponse().read()
+        assert here.post(**bearer)[0] == 503
+        kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
+        assert kept.getresponse().status == 200
+        kept.close()
+
+
+def send_on(link: socket.socket, data: bytes) -> None:
+    """Ask again and again, and never read what is answered."""
+    while True:
+        link.sendall(data)
+
+
+def test_who_takes_no_answer_is_not_waited_for(site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
+    asking = b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 100
+    with site(token=TOKEN) as here, ExitStack() as held:
+        link = begin(here.port, held, b"")
+        with pytest.raises(ConnectionError):
+            send_on(link, asking)
 
 
 def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:
@@ -213,4 +314,5 @@ def test_further_hosts_need_a_token(face: Face) -> None:
         bearer = {"Authorization": f"Bearer {TOKEN}"}
         assert Site(port).post(Host="memory.example:443", Origin="https://memory.example", **bearer)[0] == 200
         assert Site(port).post(Host="memory.example", **bearer)[0] == 200
+        assert Site(port).post(Host="memory.example", Origin="https://other.example", **bearer)[0] == 403
         assert Site(port).post(Host="other.example", **bearer)[0] == 421

@@ -26,6 +26,9 @@ _PATIENCE_SECONDS = 5.0
 """So long a caller may take to ask, and to take the answer."""
 
 _MOST_CALLERS = 64
+_MOST_WAITING = 1024
+"""So many may connect before the first of them is looked at."""
+
 _PAUSE_SECONDS = 0.1
 
 Tell = Callable[[str], None]
@@ -36,6 +39,13 @@ class Caller:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
+        self.is_held_up = True
+        """Whether it is waited for: until it has asked, and while it takes the answer."""
+
+    def turn_away(self) -> None:
+        """Wait for it no longer."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)  # which wakes the thread that waits
 
     def has_left(self) -> bool:
         """Whether nobody is there any more to take an answer. Only Linux tells that from one who has said all."""
@@ -90,16 +100,20 @@ class Server:
         self.path = socket_path(str(home))
         self._answer = answer
         self._tell = tell
-        self._callers = threading.BoundedSemaphore(_MOST_CALLERS)
+        self._room = threading.Condition()
+        self._callers: list[Caller] = []
         self._socket: socket.socket | None = None
         self._made: os.stat_result | None = None
-        self._counting = threading.Lock()
-        self.at_work = 0
-        """How many callers there are now."""
         self.answered = 0
         """How many were answered."""
         self.asked_at = time.monotonic()
         """When the last question came or was answered (``time.monotonic``)."""
+
+    @property
+    def at_work(self) -> int:
+        """How many callers there are now."""
+        with self._room:
+            return len(self._callers)
 
     def start(self) -> None:
         """Listen; who asked an earlier daemon's socket finds this one. Raises StoreUnusable, Unavailable."""
@@ -115,7 +129,7 @@ class Server:
             fresh = f"{self.path}.{os.getpid()}"
             listening.bind(fresh)
             os.chmod(fresh, stat.S_IRUSR | stat.S_IWUSR)
-            listening.listen(128)
+            listening.listen(_MOST_WAITING)
             os.replace(fresh, self.path)
             self._made = os.stat(self.path)
         except OSError as error:
@@ -147,31 +161,57 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                self._callers.acquire()
-                threading.Thread(target=self._serve, args=(link,), daemon=True, name="answering").start()
+                caller = Caller(link)
+                self._let_in(caller)
+                self._begin(link, caller)
             except (OSError, RuntimeError) as error:  # no more files or threads: others may be free in a moment
                 if self._socket is listening:
                     self._tell(f"a caller was turned away: {error}")
                     time.sleep(_PAUSE_SECONDS)
 
-    def _serve(self, link: socket.socket) -> None:
-        self._count(1)
+    def _begin(self, link: socket.socket, caller: Caller) -> None:
+        try:
+            threading.Thread(target=self._serve, args=(link, caller), daemon=True, name="answering").start()
+        except RuntimeError:
+            self._let_out(caller)
+            raise
+
+    def _let_in(self, caller: Caller) -> None:
+        """Count it among the callers; where there are too many, the one that is waited for longest makes room."""
+        with self._room:
+            while len(self._callers) >= _MOST_CALLERS:
+                held_up = next((one for one in self._callers if one.is_held_up), None)
+                if held_up is None:
+                    self._room.wait()
+                else:
+                    self._callers.remove(held_up)
+                    held_up.turn_away()
+            self._callers.append(caller)
+            self.asked_at = time.monotonic()
+
+    def _serve(self, link: socket.socket, caller: Caller) -> None:
         try:
             with link, suppress(OSError):
-                caller = Caller(link)
                 line = caller.question() if caller.is_allowed() else b""
+                caller.is_held_up = False
                 answer = self._answer(line, caller) if line else b""
                 if answer:
-                    self._count(0, answered=1)
+                    self._count_answer()
+                    caller.is_held_up = True
                     caller.take(answer)
         except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
             self._tell("".join(traceback.format_exception(error)).rstrip())
         finally:
-            self._callers.release()
-            self._count(-1)
+            self._let_out(caller)
 
-    def _count(self, change: int, *, answered: int = 0) -> None:
-        with self._counting:
-            self.at_work += change
-            self.answered += answered
+    def _let_out(self, caller: Caller) -> None:
+        with self._room:
+            if caller in self._callers:
+                self._callers.remove(caller)
+            self.asked_at = time.monotonic()
+            self._room.notify_all()
+
+    def _count_answer(self) -> None:
+        with self._room:
+            self.answered += 1
             self.asked_at = time.monotonic()

@@ -8,10 +8,11 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
+from nacre.git.repository_settings import Entry, read_entries, set_back, unusable
 
 TIMEOUT_SECONDS = 60.0
 OLDEST = (2, 31)
@@ -28,10 +29,13 @@ _NULL = "/dev/null"
 _UMASK = 0o077 if os.name == "posix" else -1
 _SETTINGS = (
     f"core.hooksPath={_NULL}", "core.quotepath=off", "core.fsmonitor=false", "core.autocrlf=false",
-    "core.safecrlf=false", "core.attributesFile=", "commit.gpgSign=false", "gc.auto=0", "maintenance.auto=false",
-    "color.ui=false", "log.showSignature=false",
+    "core.safecrlf=false", "core.attributesFile=", "commit.gpgSign=false", "push.gpgSign=false", "gc.auto=0",
+    "maintenance.auto=false", "color.ui=false", "log.showSignature=false",
 )  # fmt: skip
 """Of every call. Hooks do not run: nacre commits in the background, where nobody would see what they say or wait."""
+
+_TRANSPORTS = "file:ssh:https:http"
+_LIST = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 class GitFailed(RepositoryUnusable):
@@ -55,6 +59,7 @@ class GitProgram:
         self.environ = environ
         self._environ = _environment(environ)
         self._program = shutil.which("git", path=environ.get("PATH"))
+        self._seen: tuple[object, list[Entry]] | None = None
 
     @property
     def git_dir(self) -> Path:
@@ -63,8 +68,9 @@ class GitProgram:
 
     @property
     def has_own_ssh(self) -> bool:
-        """Whether the environment says which ssh git is to use."""
-        return bool(self._environ.get("GIT_SSH") or self._environ.get("GIT_SSH_COMMAND"))
+        """Whether the owner says which ssh git is to use. Raises RepositoryUnusable, GitUnavailable."""
+        names = {entry.name for entry in self._entries() if not entry.is_of_repository}
+        return bool(self._environ.get("GIT_SSH") or self._environ.get("GIT_SSH_COMMAND") or "core.sshcommand" in names)
 
     def version(self) -> tuple[int, ...]:
         """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
@@ -98,10 +104,33 @@ class GitProgram:
         timeout: float = TIMEOUT_SECONDS,
         environ: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of git whose exit code is an answer. Raises GitUnavailable."""
+        """Run a command of git whose exit code is an answer. Raises RepositoryUnusable, GitUnavailable."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
-        where = [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
-        return self._call([self._path(), *options, *where, *arguments], stdin, timeout, environ)
+        without = _as_environ(set_back(self._entries()))
+        return self._call([*self._here(), *options, *arguments], stdin, timeout, {**without, **(environ or {})})
+
+    def _here(self) -> list[str]:
+        return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
+
+    def _entries(self) -> list[Entry]:
+        """What is configured. To list it runs nothing; a list is used again while the repository's files are as they
+        were."""
+        mark = _mark(self.git_dir)
+        if self._seen and self._seen[0] == mark:
+            return self._seen[1]
+        done = self._call([*self._here(), *_LIST], None, TIMEOUT_SECONDS)
+        if done.returncode:
+            raise _failure("config", done.returncode, done.stderr.decode("utf-8", "replace").strip())
+        entries = read_entries(os.fsdecode(done.stdout))
+        if name := unusable(entries):
+            raise RepositoryUnusable(
+                f"{self.git_dir} says which program git is to start: {name}",
+                hint=f"git -C {self.work_tree} config --unset-all {name}; what you want said belongs in git's"
+                " global settings",
+            )
+        is_whole = mark is not None and not any(entry.name.startswith("include") for entry in entries)
+        self._seen = (mark, entries) if is_whole else None
+        return entries
 
     def _path(self) -> str:
         if self._program is None:
@@ -150,9 +179,33 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
     own = {
         "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GIT_PAGER": "cat", "GIT_EDITOR": "true",
-        "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "LANGUAGE": "C",
+        "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": _TRANSPORTS, "LC_ALL": "C",
+        "LANGUAGE": "C",
     }  # fmt: skip
     return {**kept, **own}
+
+
+def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Settings as git takes them whatever their names hold."""
+    listed = list(settings)
+    names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
+    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
+    return {"GIT_CONFIG_COUNT": str(len(listed)), **names, **values}
+
+
+def _mark(git_dir: Path) -> object:
+    """What changes with the configuration of a repository; nothing where that lies elsewhere."""
+    marks: list[tuple[int, ...] | None] = []
+    for name in ("config", "config.worktree"):
+        try:
+            seen = os.stat(git_dir / name)
+        except FileNotFoundError:
+            marks.append(None)
+        except OSError:
+            return None
+        else:
+            marks.append((seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns))
+    return tuple(marks)
 
 
 def _failure(command: str, code: int, said: str) -> RepositoryUnusable | RepositoryBusy:

@@ -17,7 +17,6 @@ SYNCED = "refs/nacre/synced"
 """Below it, for each remote, the last commit that was known to be here and there."""
 
 _SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
-_TRANSPORTS = ("file", "ssh", "https", "http")
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
 _REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
@@ -148,10 +147,7 @@ class Remote:
 
     def _called(self, *arguments: str) -> str:
         """Talk to the remote. Raises GitFailed, or what its words mean: RemoteRefused, RemoteUnreachable."""
-        options = ["-c", "protocol.allow=never"]
-        for transport in _TRANSPORTS:
-            options += ["-c", f"protocol.{transport}.allow=always"]
-        options += ["-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={max(5, int(self.timeout))}"]
+        options = ["-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={max(5, int(self.timeout))}"]
         try:
             done = self.repository.git.run(*options, *arguments, timeout=self.timeout, environ=self._environ())
         except GitFailed as error:
@@ -165,8 +161,7 @@ class Remote:
 
     def _environ(self) -> Mapping[str, str]:
         asked = {"GCM_INTERACTIVE": "never"}
-        has_own = self.repository.git.attempt("config", "--get", "core.sshCommand").stdout.strip()
-        return asked if has_own or self.repository.git.has_own_ssh else {**asked, "GIT_SSH_COMMAND": _SSH}
+        return asked if self.repository.git.has_own_ssh else {**asked, "GIT_SSH_COMMAND": _SSH}
 
 
 def check_url(text: str, folder: Path) -> str:

@@ -1,13 +1,17 @@
 """How HTTP is listened to: anybody on the machine can open connections, with a token or without, and must not be able
-to take all files that the process may open."""
+to take all files that the process may open, nor the room of those who have the token."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from nacre.mcp.guard import ADMIT, TOO_MANY
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -17,24 +21,50 @@ _BACKLOG = 32
 """So many connections are also taken in one go, before the first of them is looked at."""
 
 
-class Bounded(H11Protocol):
-    """A connection that is ended where there are too many, and where its request does not arrive whole in time."""
+_MOST_LEAVING = 32
+_LEAVE_SECONDS = 1.0
+_GO = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r\n%b" % (
+    b"".join(b"%b: %b\r\n" % header for header in TOO_MANY.headers),
+    TOO_MANY.body,
+)
 
-    most = 100
-    """So many are open at once; some systems let a process open 256 files all in all."""
+
+class Bounded(H11Protocol):
+    """A connection that makes room for others, and that is ended where its request does not arrive whole in time.
+
+    Whoever has shown no token and whose request is not there yet, is a stranger. Of too many strangers the one that has
+    been there longest is turned away with ``503``, never the one that just came: it may be about to show the token.
+    """
+
+    most_strangers = 64
+    """So many are open at once; with those that are answered it stays below the 256 files of some systems."""
+
+    most_strangers_of_peer = 48
+    """Of them, from one address."""
+
+    most_served = 64
+    """So many with the token, or with a request that is there whole, are open at once."""
 
     patience_seconds = 10.0
-    """So long, and at most twice as long, a request may take to arrive."""
+    """So long, and at most twice as long, a request may take to arrive, and its answer to be taken."""
 
     _timer: asyncio.TimerHandle | None = None
+    _is_known = False
+    _is_leaving = False
+    _since = 0.0
 
     def connection_made(self, transport: Any) -> None:
         """See asyncio.Protocol."""
         super().connection_made(transport)
-        if len(self.connections) > self.most:
-            transport.abort()
-        else:
-            self._look_later()
+        self._since = time.monotonic()
+        self.app_state = {**self.app_state, ADMIT: self._admit}
+        self._look_later()
+        self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        if not self._is_leaving:
+            super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
@@ -42,14 +72,62 @@ class Bounded(H11Protocol):
             self._timer.cancel()
         super().connection_lost(exc)
 
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether it waits for the other side: for the rest of a request, or to be rid of an answer."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+
+    @property
+    def _is_stranger(self) -> bool:
+        return self._is_held_up and not self._is_known and not self._is_leaving
+
+    @property
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _open(self) -> list[Bounded]:
+        """All that are open, this one too."""
+        return [one for one in self.connections if isinstance(one, Bounded) and not one.transport.is_closing()]
+
+    def _make_room(self) -> None:
+        strangers = sorted((one for one in self._open() if one._is_stranger), key=lambda one: one._since)
+        held = Counter(one._peer for one in strangers)
+        if held[self._peer] > self.most_strangers_of_peer:
+            peer = self._peer
+        elif len(strangers) > self.most_strangers:
+            peer = held.most_common(1)[0][0]
+        else:
+            return
+        next(one for one in strangers if one._peer == peer)._turn_away()
+
+    def _turn_away(self) -> None:
+        """Say that there is no room, where no answer is under way, and end it once that was heard."""
+        self._is_leaving = True
+        if self.flow.write_paused or sum(one._is_leaving for one in self._open()) > _MOST_LEAVING:
+            self.transport.abort()
+            return
+        if self.cycle is None or (self.cycle.more_body and not self.cycle.response_started):
+            self.transport.write(_GO)
+        self.transport.write_eof()  # closing now would reset it, if more of its request is on the way
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
+
+    def _admit(self, has_token: bool) -> bool:
+        """Whether there is room to answer its request; who is let in with the token stays so."""
+        served = sum(not one._is_stranger and not one._is_leaving for one in self._open() if one is not self)
+        if served >= self.most_served and not self._is_known:
+            return False
+        self._is_known = has_token
+        return True
+
     def _look_later(self) -> None:
         self._timer = self.loop.call_later(self.patience_seconds, self._look, self.cycle)
 
     def _look(self, before: object) -> None:
-        """End it if it waits for the rest of the same request as when it was looked at last."""
-        cycle = self.cycle
-        is_waiting = cycle is None or cycle.response_complete or cycle.more_body
-        if is_waiting and cycle is before:
+        """End it if it is held up by the same request as when it was looked at last."""
+        if self._is_held_up and self.cycle is before:
             self.transport.abort()
         else:
             self._look_later()
