@@ -286,3 +286,26 @@ def test_a_line_that_is_too_long_and_still_grows_is_counted_once(nacre: Nacre, t
         file.write(b'A"}\n' + talk.splitlines(keepends=True)[0].replace(b'"uuid"', b'"late"'))
     report = nacre("ingest", "--json").json
     assert (report["corrupt"], report["turns"]) == (0, 1)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(("identities", "learned"), [("[]", 0), ('["telegram:42"]', 1)])
+def test_in_chats_only_whom_the_owner_configured_is_learned_from(
+    nacre: Nacre, user_home: Path, workers: str, identities: str, learned: int
+) -> None:
+    folder = user_home / ".openclaw" / "agents" / "main" / "sessions"
+    for number in (1, 2):
+        name = f"7d9c1a00-aaaa-4bbb-8ccc-dddd0000111{number}"
+        words = f"[Telegram Ines id:4{number} 2026-11-18 09:00 UTC] Always bake the rye of oven {number} before noon."
+        write_transcript(
+            folder / f"{name}.jsonl",
+            [
+                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/bakery"},
+                {"type": "message", "id": f"0000000{number}", "timestamp": "2026-11-18T09:00:01.000Z",
+                 "message": {"role": "user", "content": [{"type": "text", "text": words}]}},
+            ],
+        )  # fmt: skip
+    nacre("config", "set", "ingest.workers", workers)
+    nacre("config", "set", "owner.identities", identities)
+    assert nacre("ingest", "--json").json["memories"] == learned
+    assert [memory["content"] for memory in nacre("list", "--json").json["memories"] if "oven 1" in str(memory)] == []
