@@ -300,7 +300,8 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
         write_transcript(
             folder / f"{name}.jsonl",
             [
-                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/bakery"},
+                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z",
+                 "cwd": "/bakery"},
                 {"type": "message", "id": f"0000000{number}", "timestamp": "2026-11-18T09:00:01.000Z",
                  "message": {"role": "user", "content": [{"type": "text", "text": words}]}},
             ],
