@@ -300,8 +300,7 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
         write_transcript(
             folder / f"{name}.jsonl",
             [
-                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z",
-                 "cwd": "/bakery"},
+                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/oven"},
                 {"type": "message", "id": f"0000000{number}", "timestamp": "2026-11-18T09:00:01.000Z",
                  "message": {"role": "user", "content": [{"type": "text", "text": words}]}},
             ],
@@ -309,4 +308,4 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     nacre("config", "set", "ingest.workers", workers)
     nacre("config", "set", "owner.identities", identities)
     assert nacre("ingest", "--json").json["memories"] == learned
-    assert [memory["content"] for memory in nacre("list", "--json").json["memories"] if "oven 1" in str(memory)] == []
+    assert "oven 1" not in nacre("list").out

@@ -541,6 +541,7 @@ def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_fo
         owner("u1", FORGED, origin={"kind": "human"}, promptSource="sdk"),
         owner("u1", FORGED, origin=None, promptSource=""),
         queued(FORGED, commandMode="prompt", origin={"kind": "human"}, isMeta=False),
+        queued(FORGED, commandMode="bash"),
     ],
 )
 def test_what_the_owner_typed_is_the_owners_wherever_it_was_typed(read: Any, write: Any, said: Record) -> None:

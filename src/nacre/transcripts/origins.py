@@ -52,7 +52,7 @@ _NAMES = (
 _SAY_OWNER = ("isUser", "isHuman", "senderIsOwner")
 _SAY_OTHER = tuple(name for name in Claims.__struct_fields__ if name not in (*_NAMES, *_SAY_OWNER))
 _OWNERS = frozenset(
-    "human user owner keyboard typed prompt cli terminal tui console repl interactive editor ui plain queued voice"
+    "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice"
     .split()
 )  # fmt: skip
 _WAYS = frozenset({"sdk"})
