@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.errors import NacreError
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, damaged
 
 _CARRIED = {
     "carry_model_calls": "what models cost",
@@ -19,7 +19,8 @@ _CARRIED = {
 def carry_over(earlier: Path, database: Database) -> list[str]:
     """Carry what models cost, and traces; returns what the earlier database could not tell any more.
 
-    Both are of the present schema. A row that is there already stays.
+    Both are of the present schema. A row that is there already stays. A table with a text that cannot be read stays
+    where it is.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -28,6 +29,8 @@ def carry_over(earlier: Path, database: Database) -> list[str]:
             try:
                 with database.transaction():
                     database.run(name)
+                    if not database.is_readable(name.removeprefix("carry_")):
+                        raise damaged(earlier)
             except NacreError:
                 lost.append(told)
     finally:
