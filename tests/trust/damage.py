@@ -13,7 +13,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,21 +105,24 @@ class Result:
     mended: list[Path] = field(default_factory=list)
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """What a process needs in its environment to work with the machine in a folder."""
+    user = str(folder / "user")
+    return {
+        "HOME": user, "USERPROFILE": user, "NACRE_HOME": str(folder / "user" / ".nacre"), "TZ": "UTC",
+        "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false", "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
+    }  # fmt: skip
+
+
 class Stage:
     """A user's machine in a folder, which is made once and brought back before each damage.
 
-    The environment of this process is that of the user from then on.
+    The environment of this process is that of :func:`environment` as long as it is used.
     """
 
     def __init__(self, folder: Path) -> None:
         self.user, self._kept = folder / "user", folder / "kept"
         self.home = self.user / ".nacre"
-        for name in ("HOME", "USERPROFILE"):
-            os.environ[name] = str(self.user)
-        os.environ |= {
-            "NACRE_HOME": str(self.home), "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false",
-            "NACRE_CONTRADICTION_AFTER_COMMANDS": "false", "TZ": "UTC",
-        }  # fmt: skip
         self._make()
         self.memories = self.listed()
         shutil.copytree(self.user, self._kept, symlinks=True)
@@ -350,7 +353,7 @@ def _mend(stage: Stage, result: Result, told: Sequence[Told], damaged: Sequence[
 
 
 REMEDIES = tuple(map(re.compile, (
-    "move it away", "mend the file|rename it|mend or remove it|delete it|bring them back|the file between|the marks out",
+    "move it away", "mend the file|rename it|mend or remove it|delete it|bring them back|between the two|the marks out",
     "nacre archive verify --repair", "nacre db rebuild", "nacre doctor --deep --repair", "nacre doctor --repair",
     "nacre unretire", "nacre ingest",
 )))  # fmt: skip
@@ -394,6 +397,3 @@ def _lost(stage: Stage, damaged: Sequence[Path]) -> list[str]:
 def _id_in(path: Path) -> str:
     found = re.search(r"^id: (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1] if found else ""
-
-
-Report = Callable[[Result], None]
