@@ -116,3 +116,16 @@ def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(nacre: Nacre
     told = nacre("doctor", "--deep", "--json", code=1).json
     assert [one["repair"] for one in told["findings"]] == ["nacre doctor --deep --repair"]
     assert nacre("doctor", "--deep", "--repair", "--json").json["findings"] == []
+
+
+def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+    nacre("sync", "--remote", str(_remote(tmp_path)))
+    nacre("health")
+    spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
+    for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
+        for key in ("folding", "sitting"):
+            spoil(home, f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})")  # noqa: S608
+        nacre("recall", "pond")
+        assert nacre("health", "--json").json["ok"] is True
+    nacre("sync")
+    assert nacre("doctor", "--deep", "--json").json["ok"] is True
