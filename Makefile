@@ -54,6 +54,12 @@ KILLS ?= 300
 trust: $(VENV)/.installed-dev  ## interrupt nacre at every point, and at 300 random times, or KILLS=…
 	$(BIN)/python scripts/trust.py --kills $(KILLS)
 
+DAMAGES ?= 500
+
+.PHONY: damage
+damage: $(VENV)/.installed-dev  ## damage homes at random, 500 times each part, or DAMAGES=…, and follow the remedies
+	$(BIN)/python scripts/damage.py --runs $(DAMAGES)
+
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## linters, types, import contracts, sizes
 	$(BIN)/ruff check $(CODE)

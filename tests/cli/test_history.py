@@ -193,8 +193,9 @@ def test_a_ledger_that_knows_of_no_return_is_mended(nacre: Nacre, lamp: str, vau
     nacre("retire", lamp, "--yes")
     nacre("unretire", lamp)
     ledger = vault / "ledger.jsonl"
-    lines = ledger.read_text().splitlines(keepends=True)
-    ledger.write_text("".join(line for line in lines if '"unretire"' not in line))
+    ledger.write_text(
+        "".join(line for line in ledger.read_text().splitlines(keepends=True) if '"unretire"' not in line)
+    )
     (found,) = nacre("doctor", "--deep", "--json").json["findings"]
     assert "the ledger says that it was retired" in found["sentence"]
     assert found["repair"] == "nacre doctor --deep --repair"

@@ -84,27 +84,50 @@ def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list
     for done, state in enumerate(states):
         told = _damage(home, state)
         if told:
-            hint = "nacre ingest archives the transcript again" if Path(state.path).is_file() else "bring a backup back"
-            problems.append(Problem(state.path, told, hint))
+            problems.append(Problem(state.path, told, _way_out(Path(state.path).is_file())))
         notify(Progress("verifying", done + 1, len(states), Path(state.path).name))
-    folder = pack_store.folder_of(home)
-    known = {folder / state.pack for state in states if state.pack}
-    known |= {pack_store.place_for(home, due.tool, due.path) for due in home.archive.due()}  # written anew next
-    for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
-        if place not in known:
-            problems.append(Problem(str(place), "the index does not know it", "nacre db rebuild reads it"))
+    for place in _unknown(home, states):
+        told, hint = "the index does not know it", "nacre db rebuild reads it"
+        if not _is_sound(place):
+            told, hint = "it is damaged, and the index does not know it", _way_out(has_transcript=False)
+        problems.append(Problem(str(place), told, hint))
     return len(states), problems
 
 
 def mend(home: Home) -> int:
     """Set damaged packs aside, so that what their transcripts still tell is archived again; returns how many."""
-    damaged = [state for state in home.archive.all() if state.pack and _damage(home, state)]
+    states = [state for state in home.archive.all() if state.pack]
+    damaged = [state for state in states if _damage(home, state)]
+    unknown = [place for place in _unknown(home, states) if not _is_sound(place)]
     with home.archive_lock:
         for state in damaged:
             left = replace(pack_store.set_aside(home, state), changed=0)
             with home.database.transaction():
                 home.archive.save(left, [])
-    return len(damaged)
+        for place in unknown:
+            pack_store.put_aside(place)
+    return len(damaged) + len(unknown)
+
+
+def _way_out(has_transcript: bool) -> str:
+    then = ", then nacre ingest archives the transcript again" if has_transcript else "; a backup has it as it was"
+    return f"nacre archive verify --repair sets it aside{then}"
+
+
+def _unknown(home: Home, states: Iterable[Archived]) -> list[Path]:
+    """Packs that are there and no transcript is known for."""
+    folder = pack_store.folder_of(home)
+    known = {folder / state.pack for state in states if state.pack}
+    known |= {pack_store.place_for(home, due.tool, due.path) for due in home.archive.due()}  # written anew next
+    found = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
+    return [place for place in found if place not in known]
+
+
+def _is_sound(place: Path) -> bool:
+    try:
+        return not packs.load(place).torn
+    except NacreError:
+        return False
 
 
 def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:

@@ -162,10 +162,14 @@ def _is_lines(text: bytes) -> bool:
 def set_aside(home: Home, state: Archived) -> Archived:
     """Keep a damaged pack under another name, and know nothing of it any more."""
     if state.pack:
-        place = folder_of(home) / state.pack
-        with contextlib.suppress(FileNotFoundError):
-            place.replace(place.with_name(place.name + DAMAGED))
+        put_aside(folder_of(home) / state.pack)
     return replace(state, pack=None, until=0, size=0, raw=0)
+
+
+def put_aside(place: Path) -> None:
+    """Give a pack the name of a damaged one; one that is gone is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        place.replace(place.with_name(place.name + DAMAGED))
 
 
 def read_index(home: Home) -> list[str]:

@@ -102,6 +102,9 @@ def _fail(run: Run, error: Exception) -> int:
 
 def _unexpected(run: Run, error: Exception) -> int:
     log = crash.write_log(run, error)
+    if behind := crash.damage_behind(run, error):
+        _say(run, behind.code, behind.message, f"{behind.hint}; if that does not help, report it with {log}")
+        return exit_code_of(behind)
     hint = f"please report it with {log}" if log else "the log could not be written"
     _say(run, "unexpected", crash.describe(run, error), hint)
     return FAILED

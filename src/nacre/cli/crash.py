@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.errors import NacreError
+from nacre.errors import NacreError, StoreUnusable
 from nacre.redact.redactor import Redactor
+from nacre.storage.sqlite.database import UNREADABLE, damaged
 from nacre.text.passages import shorten
 from nacre.watching.log import Log
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from nacre.cli.run import Run
 
 _MESSAGE_CHARACTERS = 200
+_STORAGE = str(Path("nacre", "storage"))
 
 
 def describe(run: Run, error: Exception) -> str:
@@ -33,6 +35,21 @@ def write_log(run: Run, error: Exception) -> Path | None:
     except (OSError, NacreError):
         return None
     return log.path
+
+
+def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
+    """That the database holds what no nacre wrote, where an error nobody foresaw comes of it.
+
+    It does where it was raised while rows were read or made into values, and where SQLite finds something wrong.
+    """
+    within = any(_STORAGE in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+    is_damaged = within and isinstance(error, UNREADABLE)
+    if "home" in run.__dict__ and not is_damaged:
+        try:
+            is_damaged = bool(run.home.database.check())
+        except NacreError:
+            is_damaged = True
+    return damaged(run.settings.database, describe(run, error)) if is_damaged else None
 
 
 def redactor_of(run: Run) -> Redactor:

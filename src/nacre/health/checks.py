@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from nacre.archive.retention import leaving
 from nacre.chores.queue import given_up, waiting
-from nacre.errors import NacreError
+from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
+from nacre.health.proofs.finding import told_of
 from nacre.history.preparation import fit_to_commit
 from nacre.home.home import Home
 from nacre.indexing.vectors import is_switching
@@ -29,7 +30,7 @@ from nacre.setup import credentials
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
-from nacre.storage.sqlite.database import engine_version
+from nacre.storage.sqlite.database import UNREADABLE, engine_version
 from nacre.sync.sync import last_sync
 from nacre.text.passages import shorten
 from nacre.values.reports import FAILURE, OK, WARNING, Check
@@ -53,9 +54,24 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
     With ``repair`` what can be mended without a choice is mended: permissions.
     """
     return [
-        *installation(home, repair=repair), _integrity(home), _parity(home), *_lost(home),
-        *_forgetting(home), *_history(home), *_sync(home),
-    ]  # fmt: skip
+        *installation(home, repair=repair),
+        *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
+        *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": _sync}),
+    ]
+
+
+_Look = Callable[[Home], Check | Iterable[Check]]
+
+
+def _checked(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
+    """Checks; what cannot be read is one that failed, and keeps no other from being made."""
+    for name, look in looks.items():
+        try:
+            found = look(home)
+            yield from [found] if isinstance(found, Check) else list(found)
+        except (StoreUnusable, *UNREADABLE) as error:
+            told = told_of(error)
+            yield Check(name, FAILURE, told.message, told.hint)
 
 
 def installation(home: Home, *, repair: bool = False) -> list[Check]:
@@ -78,17 +94,13 @@ def health(home: Home) -> list[Check]:
     catch_up(home)
     fold_usage(home)
     return [
-        _memories(home),
-        *_usage(home),
-        _sessions(home),
-        _vectors(home),
-        *_judging(home),
-        *_archive(home),
+        *_checked(home, {"memories": _memories, "usage": _usage, "sessions": _sessions, "vectors": _vectors}),
+        *_checked(home, {"contradictions": _judging, "archive": _archive}),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
         *hosts_in_a_line(home.settings),
-        *format_checks(home),
+        *_checked(home, {"formats": format_checks}),
         *_problems(home),
     ]
 

@@ -23,7 +23,7 @@ from nacre.platform.named_files import refuse_named
 from nacre.settings import Settings
 from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import UNREADABLE, Database
 from nacre.values.reports import IngestReport, OnProgress, Problem
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _earlier(settings: Settings, open_home: Callable[[Settings], Home]) -> Itera
         yield None
         return
     vectors = None
-    with contextlib.suppress(EmbedderUnavailable):
+    with contextlib.suppress(EmbedderUnavailable, StoreUnusable, *UNREADABLE):
         vectors = home.vectors
     try:
         yield vectors
@@ -168,7 +168,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
             home.database.close()
     except SchemaTooNew:
         raise
-    except StoreUnusable:
+    except (StoreUnusable, *UNREADABLE):
         database.replace(copy)
     _remove(database)
     shutil.rmtree(settings.index, ignore_errors=True)
@@ -189,8 +189,8 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
             if home:
                 with contextlib.closing(home.database):
                     held.enter_context(home.vault_lock)
-                    _empty(home)
-                lost = _carry_over(database, new)
+                    lost = _empty(home)
+                lost += _carry_over(database, new)
             _remove(old)
             for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
                 with contextlib.suppress(FileNotFoundError):
@@ -226,16 +226,27 @@ def _opened(settings: Settings, open_home: Callable[[Settings], Home]) -> Home |
         return open_home(settings)
     except SchemaTooNew:
         raise
-    except StoreUnusable:
+    except (StoreUnusable, *UNREADABLE):
         return None
 
 
-def _empty(home: Home) -> None:
-    """Bring every pending write to the vault. Raises VaultUnusable where one stays, as it would be lost."""
-    apply_intents(home)
-    if home.files.has_intents():
+def _empty(home: Home) -> list[Problem]:
+    """Bring every pending write to the vault; returns that it could not be read whether there were any.
+
+    Raises VaultUnusable where one stays, as it would be lost.
+    """
+    try:
+        apply_intents(home)
+        is_pending = home.files.has_intents()
+    except VaultUnusable:
+        raise
+    except (StoreUnusable, *UNREADABLE):
+        told = "what was about to be written to the vault could not be read any more"
+        return [Problem(str(home.settings.database), told, "nacre log shows what reached it")]
+    if is_pending:
         told = home.problems[-1] if home.problems else "a write is pending"
         raise VaultUnusable(f"the old database is kept: {told}", hint="mend that, then run: nacre db rebuild")
+    return []
 
 
 def _remove(database: Path) -> None:
@@ -259,10 +270,11 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
     except StoreUnusable:
         return []
     try:
-        apply_intents(home)
-        _keep_history(home)
+        with contextlib.suppress(StoreUnusable, *UNREADABLE):
+            apply_intents(home)
+            _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
-    except StoreUnusable:
+    except (StoreUnusable, *UNREADABLE):
         return []
     finally:
         home.database.close()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from nacre.errors import StoreUnusable
 from nacre.health.proofs.archive import prove_archive
-from nacre.health.proofs.finding import FAILURE, WARNING, Proof
+from nacre.health.proofs.finding import FAILURE, REBUILD, WARNING, Finding, Proof, told_of
 from nacre.health.proofs.history import prove_git
 from nacre.health.proofs.index import prove_database, prove_full_text, prove_vectors
 from nacre.health.proofs.sessions import prove_transcripts
 from nacre.health.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
+from nacre.storage.sqlite.database import UNREADABLE
 from nacre.values.reports import OK, Check, OnProgress
 
 _PROOFS = (
@@ -27,12 +30,34 @@ def prove(
 
     ``everything`` reads all transcripts again instead of a sample.
     """
-    catch_up(home)
-    found = [part(home) for part in _PROOFS]
+    notify = on_progress or (lambda _: None)
+    parts: list[Callable[[Home], Proof]] = list(_PROOFS)
     if transcripts:
-        found.append(prove_transcripts(home, everything=everything, notify=on_progress or (lambda _: None)))
-    found.append(prove_git(home))
-    return found
+        parts.append(partial(prove_transcripts, everything=everything, notify=notify))
+    return [*_caught_up(home), *(_proof(part, home) for part in (*parts, prove_git))]
+
+
+def _caught_up(home: Home) -> list[Proof]:
+    """What people edited is taken in; a proof that it could not be where the database is damaged."""
+    try:
+        catch_up(home)
+    except (StoreUnusable, *UNREADABLE) as error:
+        return [Proof("edits", "not taken in", [_unreadable(error)])]
+    return []
+
+
+def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
+    """One part; what cannot be read does not keep the others from being looked at."""
+    try:
+        return part(home)
+    except (StoreUnusable, *UNREADABLE) as error:
+        name = getattr(part, "func", part).__name__.removeprefix("prove_").replace("_", " ")
+        return Proof(name, "not looked at", [_unreadable(error)])
+
+
+def _unreadable(error: Exception) -> Finding:
+    found = told_of(error)
+    return Finding(FAILURE, found.message, found.hint or REBUILD)
 
 
 def repair(home: Home, proofs: Sequence[Proof]) -> int:

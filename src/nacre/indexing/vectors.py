@@ -21,6 +21,7 @@ from nacre.platform.ids import content_hash
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.spending.embedders import configured_embedder, embedder_in_use, embedder_of
 from nacre.spending.embedding_consent import asked, note_held, wants_yes
+from nacre.storage.sqlite.database import UNREADABLE
 from nacre.text.passages import pieces
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 
@@ -107,7 +108,7 @@ def _begin(home: Home, wanted: str, *, is_asked: bool) -> None:
 
 def _before(home: Home) -> str | None:
     """Whose vectors were in use in the database that this one is to replace."""
-    with contextlib.suppress(StoreUnusable):
+    with contextlib.suppress(StoreUnusable, *UNREADABLE):
         return home.earlier.setting() if home.earlier else None
     return None
 
@@ -284,7 +285,8 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
     texts = {digest: text for found in said.values() for digest, text in found.items()}
     known = vectors.known(list(texts))
     if earlier and len(known) < len(texts):
-        vectors.take_over(earlier, [digest for digest in texts if digest not in known])
+        with contextlib.suppress(StoreUnusable, *UNREADABLE):  # they are made anew
+            vectors.take_over(earlier, [digest for digest in texts if digest not in known])
         known = vectors.known(list(texts))
     fresh = [digest for digest in texts if digest not in known]
     found = embedder.embed([texts[digest] for digest in fresh])

@@ -105,11 +105,8 @@ def read_changes(home: Home, *, from_remote: bool) -> int:
     What they wrote and moved is one operation, what they deleted is another. Others wait until the end: files without
     an id get theirs there, and who looked before would give them another.
     """
-    with home.change(REMOVE, why=DELETED) as removal:
-        with home.change(EDIT) as change:
-            taken = _read_edits(change, removal, from_remote=from_remote)
-        _retire_unfiled(removal, home.files.unfiled())
-        return taken
+    with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
+        return _read_edits(change, removal, from_remote=from_remote)
 
 
 def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
@@ -136,6 +133,9 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
             _accept(home, _own(change, found, changed, left, seen.get(found.stat.path)), seen, left)
         write_down()
         _finish(change, left, from_remote=from_remote)
+    for one in (change, removal):
+        one.keep_open()
+    _retire_unfiled(removal, home.files.unfiled())
     removal.keep_open()
     _give_ids(change, left.nameless)
     return taken + len(gone)

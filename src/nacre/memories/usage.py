@@ -27,6 +27,7 @@ from nacre.platform import json_text, private_files
 from nacre.platform.ids import to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.spool import fold_notes
+from nacre.storage.sqlite.rows import noted_pair
 from nacre.values.memory import Memory
 from nacre.values.review import Action, Reason, StepsDue
 from nacre.vault import ledger
@@ -233,8 +234,8 @@ def _folded(home: Home, taken: Path) -> int:
     """How many lines of a spool are counted; -1 when all are."""
     if home.usage.value("folded") == taken.name:
         return -1
-    name, done = json.loads(home.usage.value("folding") or '["", 0]')
-    return int(done) if name == taken.name else 0
+    name, done = noted_pair(home.usage.value("folding"), ("", 0))
+    return done if name == taken.name else 0
 
 
 def _count(home: Home, session: str, use: Use) -> None:
@@ -250,7 +251,7 @@ def _count(home: Home, session: str, use: Use) -> None:
 
 def _sitting(home: Home, at: int) -> str:
     """Where no session was named: uses less than half an hour apart belong to one sitting."""
-    start, last = json.loads(home.usage.value("sitting") or "[0, 0]")
+    start, last = noted_pair(home.usage.value("sitting"), (0, 0))
     if abs(at - last) > _SITTING_MS:
         start = at
     home.usage.set_value("sitting", json.dumps([start, max(at, last)]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.errors import NacreError
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import UNREADABLE, Database, damaged
+from nacre.storage.traces import Traces
 
 _CARRIED = {
     "carry_model_calls": "what models cost",
@@ -19,7 +20,8 @@ _CARRIED = {
 def carry_over(earlier: Path, database: Database) -> list[str]:
     """Carry what models cost, and traces; returns what the earlier database could not tell any more.
 
-    Both are of the present schema. A row that is there already stays.
+    Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left
+    behind.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -28,7 +30,11 @@ def carry_over(earlier: Path, database: Database) -> list[str]:
             try:
                 with database.transaction():
                     database.run(name)
-            except NacreError:
+                    if not database.is_readable(name.removeprefix("carry_")):
+                        raise damaged(earlier)
+                    if name == "carry_traces":
+                        Traces(database).latest(limit=-1)
+            except (NacreError, *UNREADABLE):
                 lost.append(told)
     finally:
         database.run("detach_earlier")

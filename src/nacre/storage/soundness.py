@@ -23,6 +23,11 @@ class Soundness:
         """Pages of the file."""
         return int((self._db.one("count_pages") or (0,))[0])
 
+    def unreadable(self) -> list[str]:
+        """Tables that hold a text which is no UTF-8."""
+        names = [name for (name,) in self._db.all("list_tables")]
+        return [name for name in names if not self._db.is_readable(name)]
+
     def strays(self) -> list[tuple[str, int]]:
         """Rows whose owner is gone: (table, how many)."""
         return [(table, count) for table, count in self._db.all("count_strays")]

@@ -131,6 +131,7 @@ class VaultIndex:
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
         self._db.run("delete_project_keys", project=project.id)
+        self._db.run("delete_orphaned_project_keys")  # or they would stand in the way of whoever claims the same
         self._db.run_many(
             "insert_project_key", [{"key": key, "value": value, "project": project.id} for key, value in keys]
         )

@@ -112,7 +112,10 @@ def sync_quietly(home: Home) -> None:
 def last_sync(home: Home) -> LastSync | None:
     """How the last sync ended, ``None`` before the first."""
     text = home.journal.git_state(_STATE)
-    return LastSync(**json.loads(text)) if text else None
+    try:
+        return LastSync(**json.loads(text)) if text else None
+    except (ValueError, TypeError):  # the next one notes it anew
+        return None
 
 
 def long_failing(home: Home) -> LastSync | None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nacre.errors import NacreError
-from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Proof, deep_repair
+from nacre.health.proofs.finding import FAILURE, REBUILD, WARNING, Finding, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.indexing.shards import fill_shards
 from nacre.spending.embedders import embedder_in_use
 from nacre.storage.soundness import Soundness
 
-_REBUILD = "nacre db rebuild; the vault has every memory"
-
 
 def prove_database(home: Home) -> Proof:
     """SQLite finds nothing wrong with the file, nor with what refers to what."""
     sound = Soundness(home.database)
-    found = [Finding(FAILURE, f"SQLite: {text}", _REBUILD) for text in home.database.check()[:20]]
+    found = [Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database.check()[:20]]
+    found += [Finding(FAILURE, f"a row of {table} cannot be read", REBUILD) for table in sound.unreadable()]
     found += [
-        Finding(FAILURE, f"{count} rows of {table} belong to nothing", _REBUILD) for table, count in sound.strays()
+        Finding(FAILURE, f"{count} rows of {table} belong to nothing", REBUILD) for table, count in sound.strays()
     ]
     return Proof("database", f"{sound.pages():,} pages", found)
 

@@ -30,6 +30,9 @@ _ASK_SECONDS = 0.003
 _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What is raised by whoever goes on with a row that no nacre wrote; what SQLite itself notices is StoreUnusable."""
+
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -323,6 +326,15 @@ class Database:
             self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         return row is not None and not row[0]
 
+    def is_readable(self, table: str) -> bool:
+        """Whether every row of a table can be read; it takes as long as reading them all."""
+        try:
+            for _ in self._connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name from the schema
+                pass
+        except (UnicodeDecodeError, apsw.Error):
+            return False
+        return True
+
     def check(self) -> list[str]:
         """What SQLite's integrity check finds; empty when all is well."""
         with _translated(self.path):
@@ -347,7 +359,9 @@ def _translated(path: Path) -> Iterator[None]:
             hint="move it away and run: nacre db rebuild",
         ) from error
     except apsw.CorruptError as error:
-        raise StoreUnusable(f"{path} is damaged", hint="the vault still has every memory: nacre db rebuild") from error
+        raise damaged(path) from error
+    except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, UnicodeDecodeError) as error:
+        raise damaged(path, str(error)) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         import shutil  # noqa: PLC0415 - 2 ms with all its compressors, which few need
 
@@ -356,6 +370,12 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreUnusable(
             f"cannot use the database {path}: {error}", hint="check that the folder exists and is writable"
         ) from error
+
+
+def damaged(path: Path, why: str = "") -> StoreUnusable:
+    """That a database holds what it should not, with the way out."""
+    told = f"{path} is damaged{f': {why}' if why else ''}"
+    return StoreUnusable(told, hint="the vault still has every memory: nacre db rebuild")
 
 
 def _wait_for_lock(asked: int) -> bool:

@@ -92,6 +92,15 @@ class _Nested:
         return self.kind(*[column.value_in(row) for column in self.columns])
 
 
+def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Two values that were noted as JSON, of the types of those that count where nothing is, or no such thing."""
+    try:
+        one, other = json.loads(text or "null")
+    except (TypeError, ValueError, RecursionError):
+        return default
+    return (one, other) if (type(one), type(other)) == (type(default[0]), type(default[1])) else default
+
+
 def _types(kind: Any) -> dict[str, Any]:
     types = get_type_hints(kind)
     return {field.name: types[field.name] for field in fields(kind)}

@@ -7,21 +7,21 @@ ATTACH :path AS earlier;
 DETACH earlier;
 
 -- carry_model_calls --
--- What models were asked, and what that cost.
-INSERT OR IGNORE INTO main.model_calls SELECT * FROM earlier.model_calls;
+-- What models were asked, and what that cost. Without a condition SQLite would copy records of whatever types.
+INSERT OR IGNORE INTO main.model_calls SELECT * FROM earlier.model_calls WHERE true;
 
 -- carry_model_refusals --
 -- Which calls were not made.
-INSERT OR IGNORE INTO main.model_refusals SELECT * FROM earlier.model_refusals;
+INSERT OR IGNORE INTO main.model_refusals SELECT * FROM earlier.model_refusals WHERE true;
 
 -- carry_model_health --
 -- Which models failed.
-INSERT OR IGNORE INTO main.model_health SELECT * FROM earlier.model_health;
+INSERT OR IGNORE INTO main.model_health SELECT * FROM earlier.model_health WHERE true;
 
 -- carry_model_answers --
 -- What they answered.
-INSERT OR IGNORE INTO main.model_answers SELECT * FROM earlier.model_answers;
+INSERT OR IGNORE INTO main.model_answers SELECT * FROM earlier.model_answers WHERE true;
 
 -- carry_traces --
 -- What runs went through.
-INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces;
+INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces WHERE json_valid(steps);

@@ -1,3 +1,7 @@
+-- list_tables --
+-- Every table, and what full text keeps its own in.
+SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND sql NOT LIKE 'CREATE VIRTUAL%';
+
 -- count_pages --
 -- How large the file is.
 SELECT page_count FROM pragma_page_count();

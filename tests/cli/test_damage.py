@@ -1,0 +1,131 @@
+"""What is damaged is said to be damaged, with the way out, and the way out leads back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+DEEP = b'{"op":' + b"[" * 100_000
+
+
+@pytest.fixture
+def home(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+    nacre("store", "The orchard has forty trees", "--subject", "Orchard", "--tag", "garden")
+    nacre("retire", "Orchard", "--yes")
+    nacre("store", "The pond is two metres deep", "--subject", "Pond")
+    nacre("recall", "how deep is the pond")
+    return user_home / ".nacre"
+
+
+def spoil(home: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(home / "nacre.db", isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement.replace("BAD", BAD))
+
+
+BAD = "CAST(x'fffe41' AS TEXT)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE transcript_cursors SET path = BAD", "UPDATE memories SET content = BAD",
+        "UPDATE sessions SET title = BAD", "UPDATE vault_files SET path = BAD WHERE path LIKE '%pond%'",
+        "UPDATE operations SET subject = BAD", "UPDATE turns SET text = BAD", "UPDATE turns_fts_config SET v = NULL",
+        "UPDATE transcript_cursors SET unknown = '[['", "UPDATE memories SET kind = 'rumour'",
+        "UPDATE memories SET triggers = '{'", "DROP TABLE names_parts_config",
+        "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact/x.md', BAD)",
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_read_are_told_of_and_made_anew(nacre: Nacre, home: Path, statement: str) -> None:
+    before = nacre("list", "--all", "--json").json["memories"]
+    spoil(home, statement)
+    told = nacre("doctor", "--deep", "--json", code=1).json
+    repairs = [one["repair"] for one in told["findings"] if one["severity"] == "failure"]
+    assert any("nacre db rebuild" in repair for repair in repairs)
+    assert nacre("doctor", "--json", code=None).json["checks"]
+    for command in (("list",), ("recall", "pond"), ("ingest",), ("log",)):
+        answer = nacre(*command, "--json", code=None)
+        assert answer.code == 0 or "nacre db rebuild" in answer.error["hint"]
+    nacre("db", "rebuild", "--yes")
+    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    after = nacre("list", "--all", "--json").json["memories"]
+    assert {(one["id"], one["content"]) for one in after} == {(one["id"], one["content"]) for one in before}
+
+
+def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, home: Path) -> None:
+    trace = "INSERT INTO traces (id, kind, subject, began, seconds, outcome, steps)"
+    spoil(home, "INSERT INTO model_health (model, failures, until, told) VALUES ('m:1', 1, 0, BAD)")
+    spoil(home, f"{trace} VALUES ('t', 'recall', '', 0, 1.0, '', '[3]')")
+    told = nacre("db", "rebuild", "--yes", "--json").json
+    assert [one for one in told["problems"] if "which models failed could not be read" in one["message"]]
+    assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
+    assert nacre("traces", "--json").json
+    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+
+
+def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+    ledger = home / "vault" / "ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes() + DEEP + b"\n")
+    nacre("sync", "--remote", str(_remote(tmp_path)))
+    nacre("sync")
+    nacre("scrub", "--yes")
+    nacre("store", "The gate squeaks", "--subject", "Gate")
+    nacre("export", str(tmp_path / "all.jsonl"))
+    nacre("backup", "create", str(tmp_path / "b.zip"))
+    (found,) = nacre("doctor", "--deep", "--json").json["findings"]
+    assert "of ledger.jsonl is no entry" in found["sentence"]
+    ledger.write_bytes(b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP)))
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+
+
+def test_deep_lines_in_spools_and_exports_are_passed_over(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.jsonl"
+    nacre("export", str(out))
+    out.write_bytes(out.read_bytes() + DEEP + b"\n")
+    for spool in ("usage.jsonl", "notes.jsonl", "watcher.health.json", "hosts/wiring.json"):
+        (home / spool).parent.mkdir(exist_ok=True)
+        (home / spool).write_bytes(DEEP + b"\n")
+    nacre("import", str(out), "--yes", code=None)
+    assert nacre("health", "--json", code=None).json["checks"]
+    assert nacre("recall", "pond", "--json").json["hits"]
+    chores = home / "run" / "chores"
+    chores.mkdir(parents=True, exist_ok=True)
+    (chores / f"{1:020d}-1-0.json").write_bytes(
+        json.dumps({"kind": "ended", "more": 1}).encode()[:-1] + b',"x":' + DEEP
+    )
+    nacre("chores")
+
+
+def _remote(folder: Path) -> Path:
+    remote = folder / "remote.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True)
+    return remote
+
+
+def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(nacre: Nacre, home: Path) -> None:
+    spoil(home, "UPDATE project_keys SET project = 'nothing'")
+    told = nacre("doctor", "--deep", "--json", code=1).json
+    assert [one["repair"] for one in told["findings"]] == ["nacre doctor --deep --repair"]
+    assert nacre("doctor", "--deep", "--repair", "--json").json["findings"] == []
+
+
+def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+    nacre("sync", "--remote", str(_remote(tmp_path)))
+    nacre("health")
+    spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
+    for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
+        for key in ("folding", "sitting"):
+            spoil(home, f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})")  # noqa: S608
+        nacre("recall", "pond")
+        assert nacre("health", "--json").json["ok"] is True
+    nacre("sync")
+    assert nacre("doctor", "--deep", "--json").json["ok"] is True

@@ -1,0 +1,27 @@
+"""A home that was damaged says what is wrong and how to mend it, and what it says helps.
+
+``make damage`` does this five hundred times for each part of a home; here are a few of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.trust.damage import KINDS, Stage, environment, try_one
+
+DAMAGES = 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damage_is_told_of_and_what_is_told_mends_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    stage = Stage(tmp_path)
+    assert len(stage.memories) > DAMAGES
+    for number in range(DAMAGES):
+        found = try_one(stage, kind, f"sample {kind} {number}")
+        assert found.wrong == [], found
