@@ -31,7 +31,7 @@ _RECALLED_SECTION = re.compile(
 )
 _NOW = "[Current message - respond to this]"
 """What others said in the chat stands before it, the message after it; the last one is OpenClaw's."""
-_REPLIED = re.compile(r"\[Replying to [^\]\n]{0,200}\].*(?:\[/Replying\]|\Z)", re.DOTALL)
+_REPLIED = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _ABOUT = ("Conversation info", "Sender")
