@@ -65,7 +65,7 @@ def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: Wor
         assert (world.vault / one.path).read_text(encoding="utf-8") == one.document
 
 
-def test_what_a_person_did_since_the_last_look_is_one_edit(world: World) -> None:
+def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted_one_removal(world: World) -> None:
     with world.open() as memory:
         kept = memory.store("The gate is green.", subject="Gate")
         gone = memory.store("The door is red.", subject="Door")
@@ -76,15 +76,15 @@ def test_what_a_person_did_since_the_last_look_is_one_edit(world: World) -> None
     context = world.context()
     scan(context)
     (edit,) = [written for name, written in journal(context).items() if name.startswith("edit: ")]
-    found = {(one.action, one.path) for one in edit}
-    assert {
-        ("seen", "global/fact/gate.md"), ("seen", "global/fact/roof.md"), ("remove", "global/fact/door.md"),
-        ("write", "retired/global/fact/door.md"),
-    } <= found  # fmt: skip
+    (removal,) = [written for name, written in journal(context).items() if name.startswith("remove: ")]
+    found = [{(one.action, one.path) for one in written} for written in (edit, removal)]
+    assert {("seen", "global/fact/gate.md"), ("seen", "global/fact/roof.md")} <= found[0]
+    assert {("remove", "global/fact/door.md"), ("write", "retired/global/fact/door.md")} <= found[1]
+    assert not found[0] & found[1]
     roof = next(one for one in edit if one.path.endswith("roof.md"))
     assert roof.document == (world.vault / roof.path).read_text()
     scan(context)
-    assert len(journal(context)) == 3
+    assert len(journal(context)) == 4
 
 
 def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world: World) -> None:

@@ -368,6 +368,9 @@ def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Seque
     elif remedy == "nacre unretire":
         for one in re.findall(r"nacre unretire ([0-9a-f]{8})", told):
             _ask(stage, result, ("unretire", one, "--json"))
+    elif again := re.findall(r"nacre ingest --force (\S+)", told) if remedy == "nacre ingest" else []:
+        for path in dict.fromkeys(again):
+            _ask(stage, result, ("ingest", "--force", path, "--json"))
     else:
         more = ("--yes",) if "rebuild" in remedy else ()
         _ask(stage, result, (*remedy.split()[1:], *more, "--json"))

@@ -21,7 +21,7 @@ from nacre.vault.document import parse
 from nacre.vault.files import FileStat
 from nacre.vault.layout import LEDGER
 
-_TELLING = frozenset({"retire", "restore", "unretire", "import"})
+_TELLING = frozenset({"retire", "restore", "unretire", "import", "undo"})
 _UNORDERED = frozenset({"tags", "links"})
 
 
@@ -190,23 +190,17 @@ def prove_ledger(home: Home) -> Proof:
                 said[memory_id] = one.action
     for memory in home.memories.everything():
         last = said.get(memory.id)
-        if memory.retired and last not in ("retire", "import"):
+        if memory.retired and last not in ("retire", "import", "undo"):
             told = f"{_named(memory)} is retired, and the ledger does not say so"
             found.append(Finding(WARNING, told, deep_repair(), _teller(memory)))
         elif not memory.retired and last == "retire":
             told = f"{_named(memory)} holds, and the ledger says that it was retired"
-            found.append(Finding(WARNING, told, deep_repair(), _teller(memory)))
+            found.append(Finding(WARNING, told, f"nacre retire {memory.id[-8:]}, unless it is meant to hold"))
     return Proof("ledger", f"{len(entries):,} entries", found)
 
 
 def _teller(memory: Memory) -> Mend:
-    """Has the ledger say of a memory what its file says."""
-
     def mend(home: Home) -> None:
-        if not memory.retired:
-            with home.change("restore", subject=memory.subject) as change:
-                change.append([change.entry("restore", memory=memory.id)])
-            return
         reason = memory.retired.reason if memory.retired else None
         with home.change("retire", why=reason) as change:
             change.append([change.entry("retire", memory=memory.id, **({"reason": reason} if reason else {}))])
