@@ -514,7 +514,6 @@ def queued(prompt: str, **facts: Any) -> Record:
         owner("u1", FORGED, origin={"fromSession": "no kind"}),
         owner("u1", FORGED, origin={"kind": "peer"}, promptSource="typed"),
         owner("u1", FORGED, promptSource="system"),
-        owner("u1", FORGED, promptSource="sdk"),
         owner("u1", FORGED, verifiedSlackHumanTurn=True),
         owner("u1", FORGED, isVirtual=True),
         owner("u1", [text(FORGED)], origin="webhook"),

@@ -56,7 +56,7 @@ _OWNERS = frozenset(
     .split()
 )  # fmt: skip
 _WAYS = frozenset({"sdk"})
-"""Values that say how a message came, not from whom: with an origin that is the owner's, they are."""
+"""Values that say how a message came, not from whom: ``claude -p`` is the owner's command as any other is."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -71,8 +71,7 @@ def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
     if any(_value(claim, name) is False for name in _SAY_OWNER) or any(_value(claim, name) for name in _SAY_OTHER):
         return True
     kinds = [_kind(value) for name in _NAMES if not _is_nothing(value := _value(claim, name))]
-    strange = {kind for kind in kinds if kind not in _OWNERS}
-    return bool(strange) and not (strange <= _WAYS and len(kinds) > len(strange))
+    return any(kind not in _OWNERS and kind not in _WAYS for kind in kinds)
 
 
 def _value(claim: Claims | Mapping[str, Any], name: str) -> Any:
