@@ -38,6 +38,6 @@ def write_log(run: Run, error: Exception) -> Path | None:
 def redactor_of(run: Run) -> Redactor:
     """With the owner's patterns, where the settings can be read."""
     try:
-        return Redactor(run.settings.texts("redaction.patterns"), run.settings.texts("redaction.allow"))
+        return Redactor(*run.settings.redaction)
     except NacreError:
         return Redactor()
