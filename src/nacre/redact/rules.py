@@ -28,12 +28,13 @@ _HINTS = (
     rb"c(?:o(?:ntrase|d(?:es\b|ici\b))|re(?:d|t(?<=secret))"
     rb"|h(?:i?ave|l(?:\xc3\xbcssel|uessel))"
     rb"|l(?:ave|\xc3\xa9)|uper|s(?<=astracs)(?=:))",
-    rb"u(?:th(?<=auth)|do -s(?<=sudo -s)|tel(?<=sleutel)|ser:(?<=/user:)|restr(?<=securestr))",
-    rb"p(?:ass|w(?![a-ce-z])|hrase|rivate|arol|sk|(?<=mdp)(?=\b)|:(?<=/p:))",
+    rb"u(?:th(?<=auth)|do -s(?<=sudo -s)|tel(?<=sleutel)|ser(?:(?<=net user)|:(?<=/user:))|gangsd(?<=zugangsd)"
+    rb"|restr(?<=securestr))",
+    rb"p(?:ass|w(?![a-ce-z])|hrase|rivate|arol|sk|lus(?<=sqlplus)|(?<=mdp)(?=\b)|:(?<=/p:))",
     rb"ha(?:(?<=senha)|s(?=l|\xc5\x82))",
     rb"w(?:oord(?<=wachtwoord)|allet|ords|iederh)",
     rb"jeton",
-    rb"%(?=22|3[ad]|7b)",
+    rb"%(?=22|3[ad]|7b|c[3-5]|d[01])",
     rb"\\(?=u(?!00[01])[0-9a-f]{4})",
     rb"b(?:earer|y ')",
     rb":(?://|thin:)",

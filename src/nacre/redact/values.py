@@ -18,7 +18,7 @@ _VARIABLE = re.compile(
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
     |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
-    |same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
+    |wpa[23]?[-_]psk$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
     |(.)\1{3,}$)""",
@@ -75,7 +75,10 @@ _NOT_CHOSEN = re.compile(
 )
 _QUOTES = (b'"', b"'", b"`")
 _CAPITAL = re.compile(rb"[A-Z]")
-_REFERENCE = re.compile(rb"[a-z][a-z0-9+.-]*://|@[A-Za-z.]+\(|\.{0,2}/|[A-Za-z]:[\\/]|[^\s]*[(\[{]", re.IGNORECASE)
+_REFERENCE = re.compile(
+    rb"[a-z]+-?[0-9]+(?:\.[0-9]+)+$|[a-z][a-z0-9+.-]*://|@[A-Za-z.]+\(|\.{0,2}/|[A-Za-z]:[\\/]|[^\s]*[(\[{]",
+    re.IGNORECASE,
+)
 _PLAIN_PIECES = re.compile(rb"[A-Za-z0-9]+(?:[./_][A-Za-z0-9]+){1,3}")
 _FUNCTION_WORD = re.compile(
     rb"the|an?|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
