@@ -148,6 +148,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("sync.every_seconds", int, 300, "so long between two syncs in the background, at least"),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
+    Setting("redaction.emails", bool, False, "take e-mail addresses out, too"),
+    Setting("redaction.home_paths", bool, False, "write the folders of users (/home/NAME and the like) as ~"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
     Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
     Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
@@ -254,6 +256,12 @@ class Settings:
     def texts(self, key: str) -> list[str]:
         """A setting that is a list of texts."""
         return self._of(list[str], key)
+
+    @property
+    def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
+        """What the owner says of redaction: patterns, what is no secret, and what else is to go."""
+        kinds = tuple(kind for kind in ("emails", "home_paths") if self.flag(f"redaction.{kind}"))
+        return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
         assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - the caller's mistake, not the owner's

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Nacre
 
 TOKEN = "gh" + "p_" + "a8Kd93jfQ2" * 4
@@ -39,6 +41,36 @@ def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
     nacre("config", "set", "redaction.patterns", '["ACME-[0-9]{4}"]')
     nacre("config", "set", "redaction.allow", f'["{TOKEN}"]')
     assert nacre("redact", "-", stdin=f"{TOKEN} ACME-1234\n").out == f"{TOKEN} [REDACTED:owner]\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "kept"),
+    [
+        ("emails", "ask ana.li@mail.example.org, not @ana", "ask [REDACTED:email], not @ana"),
+        ("emails", "clone git@example.org:a/b", "clone git@example.org:a/b"),
+        ("home_paths", "see /home/ana/src and file:///Users/ana", "see ~/src and file://~"),
+        ("home_paths", "in C:\\Users\\ana\\AppData", "in ~\\AppData"),
+        ("home_paths", "/srv/home/ana and /home/$USER/x", "/srv/home/ana and /home/$USER/x"),
+    ],
+)  # fmt: skip
+def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
+    nacre: Nacre, setting: str, text: str, kept: str
+) -> None:
+    assert nacre("redact", "-", stdin=text).out.strip() == text
+    nacre("config", "set", f"redaction.{setting}", "true")
+    assert nacre("redact", "-", stdin=text).out.strip() == kept
+    assert nacre("redact", "-", stdin=kept).out.strip() == kept
+
+
+def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Ask ana@example.org about /home/ana/pier", "--subject", "Pier")
+    nacre("config", "set", "redaction.emails", "true")
+    nacre("config", "set", "redaction.home_paths", "true")
+    assert nacre("scrub", "--json").json["total"] > 0
+    files = [path.read_text(encoding="utf-8") for path in (user_home / ".nacre/vault").rglob("*.md")]
+    assert any("Ask [REDACTED:email] about ~/pier" in text for text in files)
+    assert not any("ana@example.org" in text for text in files)
+    assert nacre("scrub", "--json").json["total"] == 0
 
 
 def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:

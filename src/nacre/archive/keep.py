@@ -118,8 +118,8 @@ def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
         yield None
         return
 
-    settings = home.settings
-    setup = wire.Setup(tuple(settings.texts("redaction.patterns")), tuple(settings.texts("redaction.allow")))
+    patterns, allow, kinds = home.settings.redaction
+    setup = wire.Setup(tuple(patterns), tuple(allow), kinds)
     with contextlib.closing(workers.clean_in_processes(jobs, home.redactor, setup, processes)) as portions:
         yield Ahead(portions, [job.path for job in jobs])
 

@@ -55,6 +55,6 @@ def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
 def redactor_of(run: Run) -> Redactor:
     """With the owner's patterns, where the settings can be read."""
     try:
-        return Redactor(run.settings.texts("redaction.patterns"), run.settings.texts("redaction.allow"))
+        return Redactor(*run.settings.redaction)
     except NacreError:
         return Redactor()

@@ -110,7 +110,8 @@ def _prompt(draft: Draft) -> None:
 def _without_secrets(draft: Draft, prompt: str) -> str:
     """A prompt as it may be kept. Who looks alone has no time for the rules: then one that may hold a secret is not."""
     if draft.request.alone:
-        has_own_rules = bool(draft.home.settings.texts("redaction.patterns"))
+        patterns, _, kinds = draft.home.settings.redaction
+        has_own_rules = bool(patterns or kinds)
         return prompt if is_plain(prompt) and not has_own_rules else ""
     return draft.home.redactor.clean(prompt)
 

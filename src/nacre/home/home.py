@@ -71,7 +71,7 @@ class Stores:
     """The vault's history in git."""
     redactor: Lazy[Redactor] = Lazy(
         "nacre.redact.redactor:Redactor",
-        lambda kind, home: kind(home.settings.texts("redaction.patterns"), home.settings.texts("redaction.allow")),
+        lambda kind, home: kind(*home.settings.redaction),
     )
     """Takes secrets out of whatever is stored."""
     memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")

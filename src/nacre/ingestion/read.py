@@ -90,7 +90,6 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
     from nacre.parsing.wire import Setup  # noqa: PLC0415 - 20 ms that pay where much is to be read
     from nacre.parsing.workers import read_in_processes  # noqa: PLC0415 - as above
 
-    setup = Setup(
-        tuple(settings.texts("redaction.patterns")), tuple(settings.texts("redaction.allow")), tuple(exclusions.tools)
-    )
+    patterns, allow, kinds = settings.redaction
+    setup = Setup(tuple(patterns), tuple(allow), kinds, tuple(exclusions.tools))
     return read_in_processes(jobs, home.redactor, setup, processes)

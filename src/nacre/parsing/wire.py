@@ -46,13 +46,15 @@ PARTS = frozenset({Kind.BATCH, Kind.PORTION})
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a process must know before it reads: the owner's patterns, what is no secret, excluded tools.
+    """What a process must know before it reads: the owner's patterns, what is no secret, what else
+    goes, excluded tools.
 
     With ``cleans`` it takes secrets out of files for the archive, and understands nothing of them.
     """
 
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     excluded_tools: tuple[str, ...] = ()
     cleans: bool = False
 

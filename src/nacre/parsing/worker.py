@@ -37,7 +37,7 @@ def _serve(frames_in: IO[bytes], frames_out: IO[bytes]) -> None:
     if frame is None:
         return
     setup = wire.unpack_setup(frame)
-    redactor = Redactor(setup.patterns, setup.allow)
+    redactor = Redactor(setup.patterns, setup.allow, setup.kinds)
     cleaner = Cleaner(redactor.clean_all, redactor.find_suspects)
     excluded = frozenset(setup.excluded_tools)
     wire.write(frames_out, wire.Frame(wire.Kind.READY, b""))

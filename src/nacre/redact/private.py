@@ -13,13 +13,14 @@ PRIVATE = "private"
 """The name under which such blocks are counted; they become ``[private]``."""
 
 _TAG = re.compile(
-    rb"(?:<|&lt;|\\{1,4}u003c)[ \t]{0,4}(?P<end>\\{0,4}/)?[ \t]{0,4}private(?:[ \t\r\n]{1,4}[\w-]{1,40}=[^<>]{0,200})?"
-    rb"[ \t]{0,4}(?:>|&gt;|\\{1,4}u003e)",
+    rb"(?:<|&lt;|\\{1,4}u003c)(?:%(blank)s){0,6}(?P<end>\\{0,4}/)?(?:%(blank)s){0,6}private"
+    rb"(?:(?:%(blank)s){1,6}[\w-]{1,40}=[^<>]{0,200})?(?:%(blank)s){0,6}(?:>|&gt;|\\{1,4}u003e)"
+    % {b"blank": rb"[ \t\r\n]|\\{1,4}[nrt]"},
     re.IGNORECASE,
 )
 
 _OPENINGS = (b"<", b"&lt;", b"u003c")
-_BEFORE = 13  # the longest of them, and blanks
+_BEFORE = 40  # the longest of them, and blanks
 
 
 def may_begin(lower: bytes, place: int) -> bool:

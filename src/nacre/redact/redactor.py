@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from nacre.errors import SettingsInvalid
-from nacre.redact.private import PRIVATE, iter_blocks, may_begin
-from nacre.redact.rules import (
-    HEAD,
-    HINT,
-    HINTS_BY_LETTER,
-    PRIVATE_HINT,
-    RUN_BYTES,
-    Rule,
-    RuleTable,
-    Step,
-    compile_any,
-    compile_rule,
-    load_table,
-)
+from nacre.redact.private import PRIVATE, iter_blocks
+from nacre.redact.rules import Rule, compile_rule, load_table
+from nacre.redact.scan import Places, Scan
 from nacre.redact.values import LOOK_BACK
+from nacre.redact.views import decode_base64, view
 from nacre.text.passages import is_visible, visible
-
-RUN = 18
-"""Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""
 
 PASSES = 16
 """Most passes over one text. A replacement can bare a neighbour, so passes repeat until one finds nothing."""
-
-INNER = 8
-"""Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
 
 BATCH_BYTES = 60_000
 """About how much is looked at in one go where many texts are redacted."""
@@ -43,23 +26,34 @@ BATCH_BYTES = 60_000
 RETRIES = 8
 """Most further matches of a rule that start inside a match it refused; bounds the work on any text."""
 
+HOME_PATH = "home-path"
+"""The rule name under which folders of users are counted; they become ``~``."""
+
+KINDS: Mapping[str, tuple[str, re.Pattern[str]]] = MappingProxyType(
+    {
+        "emails": (
+            "email",
+            re.compile(
+                r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
+            ),
+        ),
+        "home_paths": (
+            HOME_PATH,
+            re.compile(
+                r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
+                r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
+            ),
+        ),
+    }
+)
+"""What else goes where the owner wants it, by the settings' names: the rule name and what it looks like."""
+
 OWNER = "owner"
 """The rule name under which the owner's patterns are reported."""
 
-_LONG_TEXT = 2000
-"""Bytes of a text from which on its hints are looked for letter by letter."""
-
+_SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
-_ODD = b"!"
-_CLASSES = bytes(
-    97 if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33 for byte in range(256)
-)
-_INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
-_ASCII = bytes(range(128))
-_LONG_RUN = b"a" * RUN
-_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
-_COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,149 +62,6 @@ class Redacted:
 
     text: str
     found: Mapping[str, int]
-
-
-class _Places:
-    """Where in a text the literals of rules lie, and what may be a block of private words."""
-
-    __slots__ = ("_at", "_table", "data")
-
-    def __init__(self, data: bytes, table: RuleTable) -> None:
-        self.data = data
-        self._table = table
-        self._at: dict[bytes, list[int]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._at)
-
-    @property
-    def is_private(self) -> bool:
-        """Whether some of the text may be marked as private."""
-        return PRIVATE_HINT in self._at
-
-    def add(self, literal: bytes, place: int) -> None:
-        """Note a place. Those of one literal come in order."""
-        self._at.setdefault(literal, []).append(place)
-
-    def add_all(self, literal: bytes) -> None:
-        """Note every place where a literal is."""
-        self._at.pop(literal, None)
-        place = self.data.find(literal)
-        while place >= 0:
-            self.add(literal, place)
-            place = self.data.find(literal, place + 1)
-
-    def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """What to try, in the order of the rules, and where."""
-        by_literal = self._table.by_literal
-        steps: list[tuple[Step, Sequence[int]]]
-        steps = [(step, places) for literal, places in self._at.items() for step in by_literal.get(literal, ())]
-        steps.sort()
-        return steps
-
-    def split(self, ends: Sequence[int]) -> dict[int, _Places]:
-        """The places in each piece of the text that has any, by its number; a character follows every piece."""
-        pieces: dict[int, _Places] = {}
-        for literal, places in self._at.items():
-            for place in places:
-                number = bisect_right(ends, place)
-                start = ends[number - 1] + 1 if number else 0
-                if number not in pieces:
-                    pieces[number] = _Places(self.data[start : ends[number]], self._table)
-                pieces[number].add(literal, place - start)
-        return pieces
-
-
-class _Scan:
-    """A first look at one text, or at several in a row with a line break between them.
-
-    No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
-    """
-
-    __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
-
-    def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
-        """Take a text, and where its pieces end, if it has several."""
-        self._data = data
-        self._table = table
-        self._ends = ends or (len(data),)
-        self._classes = data.translate(_CLASSES)
-        self._rest = b"" if data.isascii() else data.translate(None, _ASCII)
-
-    @property
-    def is_visible(self) -> bool:
-        """Whether nothing in the text has to be taken out before it is looked at."""
-        return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
-
-    def look(self, *, closely: bool = True) -> _Places:
-        """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
-        data = self._data
-        lower = data.lower()
-        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
-        if _COLOURED.search(data):
-            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
-            lower = data.lower()
-            self._classes = data.translate(_CLASSES)
-        places = _Places(data, self._table)
-        self._look_everywhere(lower, places, closely=closely)
-        for literal in self._table.foreign if self._rest else ():
-            if literal in self._rest:
-                places.add_all(literal)
-        self._look_at_runs(places)
-        return places
-
-    def _look_everywhere(self, lower: bytes, places: _Places, *, closely: bool) -> None:
-        data, ends, by_hint = places.data, self._ends, self._table.by_hint
-        reached: dict[bytes, int] = {}
-        for hint in _iter_hints(lower):
-            if hint[0] == PRIVATE_HINT and may_begin(lower, hint.start()):
-                places.add(PRIVATE_HINT, hint.start())
-            for literal, offset in by_hint[hint[0]]:
-                place = hint.start() - offset
-                if not lower.startswith(literal, place):
-                    continue
-                if closely and place >= reached.get(
-                    literal, 0
-                ):  # else it lies in what matched: looking at it each time takes ages
-                    match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
-                    if match is None:
-                        continue
-                    reached[literal] = match.end()
-                places.add(literal, place)
-
-    def _look_at_runs(self, places: _Places) -> None:
-        data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
-        runs: set[bytes] = set()
-        start = classes.find(_LONG_RUN)
-        while start >= 0:
-            end = classes.find(b" ", start + RUN)
-            run = data[start:end]
-            runs.add(run)
-            if (head := run[:HEAD]) in by_head:
-                for literal in by_head[head]:
-                    if run.startswith(literal):
-                        places.add(literal, start)
-                    elif run.startswith(literal, 1):
-                        places.add(literal, start + 1)
-            start = classes.find(_LONG_RUN, end)
-        if runs:
-            self._look_inside(b"\n".join(runs), places)
-
-    def _look_inside(self, runs: bytes, places: _Places) -> None:
-        by_head = self._table.by_head
-        inside: set[bytes] = set()
-        for inner in _INNER.findall(runs):
-            if inner[:HEAD] in by_head:
-                inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
-        for literal in inside:
-            if len(literal) >= HEAD:
-                places.add_all(literal)
-
-
-def _iter_hints(lower: bytes) -> Iterator[re.Match[bytes]]:
-    if len(lower) < _LONG_TEXT:
-        return HINT.finditer(lower)
-    return itertools.chain.from_iterable(hint.finditer(lower) for letter, hint in HINTS_BY_LETTER if letter in lower)
 
 
 class _Spans:
@@ -232,6 +83,9 @@ class _Spans:
     def __len__(self) -> int:
         return len(self._spans)
 
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        return iter(self._spans)
+
     def iter_names(self) -> Iterator[str]:
         return (name for _, _, name in self._spans)
 
@@ -239,7 +93,7 @@ class _Spans:
         pieces: list[bytes] = []
         position = 0
         for start, end, name in self._spans:
-            marker = b"[private]" if name == PRIVATE else b"[REDACTED:%s]" % name.encode()
+            marker = _SHORT_MARKERS.get(name) or b"[REDACTED:%s]" % name.encode()
             pieces += (data[position:start], marker)
             position = end
         return b"".join((*pieces, data[position:]))
@@ -251,13 +105,19 @@ class Redactor:
     Safe to share between threads; redacting twice changes nothing.
     """
 
-    def __init__(self, extra_patterns: Sequence[str] = (), allow: Sequence[str] = ()) -> None:
-        """Take the owner's own patterns (regular expressions) and exact strings that are never secrets.
+    def __init__(
+        self, extra_patterns: Sequence[str] = (), allow: Sequence[str] = (), kinds: Sequence[str] = ()
+    ) -> None:
+        """Take the owner's own patterns (regular expressions), exact strings that are never secrets, and which of
+        :data:`KINDS` go, too.
 
         Raises:
             SettingsInvalid: a pattern is not a regular expression, or matches the empty text.
         """
-        self._owner = tuple(_compile_owner(pattern) for pattern in extra_patterns)
+        self._owner = (
+            *((OWNER, _compile_owner(pattern)) for pattern in extra_patterns),
+            *(KINDS[kind] for kind in kinds),
+        )
         self._allow = frozenset(text.encode("utf-8", "surrogatepass") for text in allow)
         self._table = load_table()
 
@@ -267,11 +127,11 @@ class Redactor:
         What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
         """
         data = text.encode("utf-8", "surrogatepass")
-        scan = _Scan(data, self._table)
+        scan = Scan(data, self._table)
         if not scan.is_visible:
             text = visible(text)
             data = text.encode("utf-8", "surrogatepass")
-            scan = _Scan(data, self._table)
+            scan = Scan(data, self._table)
         spans = self._find_spans(data, scan)
         if not spans:
             return Redacted(text, _NOTHING)
@@ -279,7 +139,7 @@ class Redactor:
         for _ in range(PASSES):
             found.update(spans.iter_names())
             data = spans.replace_in(data)
-            spans = self._find_spans(data, _Scan(data, self._table))
+            spans = self._find_spans(data, Scan(data, self._table))
             if not spans:
                 break
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(found)))
@@ -305,7 +165,7 @@ class Redactor:
             return set(range(len(pieces)))
         suspects: set[int] = set()
         for first, batch, ends in _iter_batches(pieces):
-            scan = _Scan(b"\n".join(batch), self._table, ends)
+            scan = Scan(b"\n".join(batch), self._table, ends)
             if not scan.is_visible:
                 suspects.update(first + number for number, piece in enumerate(batch) if not is_visible(piece))
             suspects.update(first + number for number in scan.look(closely=False).split(ends))
@@ -323,18 +183,18 @@ class Redactor:
         return suspects
 
     def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
-        scan = _Scan(b"\n".join(pieces), self._table, ends)
+        scan = Scan(b"\n".join(pieces), self._table, ends)
         if not scan.is_visible:
             yield from (number for number, piece in enumerate(pieces) if not is_visible(piece))
         for number, places in scan.look().split(ends).items():
-            if places.is_private or self._claim_all(places, _Spans()):
+            if places.is_private or self._claim_all(places, _Spans()) or self._claim_decoded(places, _Spans()):
                 yield number
 
     def _calls_owner(self, text: str) -> bool:
         """Whether one of the owner's patterns may match in a text; it is looked for between markers only."""
-        return any(pattern.search(text) for pattern in self._owner) or "[REDACTED:" in text or "[private]" in text
+        return any(pattern.search(text) for _, pattern in self._owner) or "[REDACTED:" in text or "[private]" in text
 
-    def _find_spans(self, data: bytes, scan: _Scan) -> _Spans | None:
+    def _find_spans(self, data: bytes, scan: Scan, *, decodes: bool = True) -> _Spans | None:
         places = scan.look()
         if not places and not self._owner:
             return None
@@ -343,13 +203,31 @@ class Redactor:
             for start, end in iter_blocks(data):
                 spans.claim(start, end, PRIVATE)
         self._claim_all(places, spans)
-        for pattern in self._owner:
+        for name, pattern in self._owner:
             for start, end in _iter_owner_spans(pattern, data):
                 if data[start:end] not in self._allow:
-                    spans.claim(start, end, OWNER)
+                    spans.claim(start, end, name)
+        return self._claim_decoded(places, spans) if decodes else spans
+
+    def _claim_decoded(self, places: Places, spans: _Spans) -> _Spans:
+        """Claim what says a secret once it is decoded."""
+        data = places.data
+        for place in places.list_encoded():
+            encoded = decode_base64(data, place)
+            if encoded is not None:
+                start, end, plain = encoded
+                inner = self._find_spans(plain, Scan(plain, self._table), decodes=False)
+                if inner and self._is_to_go(data, start, end):
+                    spans.claim(start, end, next(inner.iter_names()))
+        for hint in places.list_views():
+            seen = view(data, hint)
+            for start, end, name in self._find_spans(seen.text, Scan(seen.text, self._table), decodes=False) or ():
+                start, end = seen.span(start, end)
+                if self._is_to_go(data, start, end):
+                    spans.claim(start, end, name)
         return spans
 
-    def _claim_all(self, places: _Places, spans: _Spans) -> _Spans:
+    def _claim_all(self, places: Places, spans: _Spans) -> _Spans:
         """Claim what the rules take for secrets."""
         data, rules = places.data, self._table.rules
         for (number, _, longer), at in places.list_steps():

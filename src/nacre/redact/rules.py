@@ -10,7 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nacre.redact.finders import FINDERS
 from nacre.redact.values import CHECKS, LOOK_BACK, measure_entropy
+from nacre.redact.views import BASE64_TEXT, VIEW_HINTS
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 """What the runs that case-heeding rules look at are made of."""
@@ -21,26 +23,45 @@ HEAD = 3
 # One of these is in every literal with an ASCII character that is looked for everywhere (a test holds us to it): one
 # scan is cheaper than many, and few texts hold more than two of them. No hint ends within another one.
 _HINTS = (
-    rb"k(?:ey|en(?:(?<=token)|(?=nwort))|ie(?<=cookie))",
-    rb"c(?:re(?:d|t(?<=secret))|s(?<=astracs)(?=:)|ontrase)",
-    rb"u(?:th(?<=auth)|do -s(?<=sudo -s))",
-    rb"p(?:ass|w|hrase|rivate)",
+    rb"k(?:ey|en(?:(?<=token)|(?=nwort))|ie(?<=cookie)|od(?:eord|e(?<=gangskode)|y\b)|lu(?=cz)|ty(?=\\{0,7}\")"
+    rb"|iw(?<=odzyskiw))",
+    rb"c(?:o(?:ntrase|d(?:es\b|ici\b))|re(?:d|t(?<=secret))"
+    rb"|h(?:i?ave|l(?:\xc3\xbcssel|uessel))"
+    rb"|l(?:ave|\xc3\xa9)|uper|s(?<=astracs)(?=:))",
+    rb"u(?:th(?<=auth)|do -s(?<=sudo -s)|tel(?<=sleutel)|ser(?:(?<=net user)|:(?<=/user:))|gangsd(?<=zugangsd)"
+    rb"|restr(?<=securestr))",
+    rb"p(?:ass|w(?![a-ce-z])|hrase|rivate|arol|sk|lus(?<=sqlplus)|(?<=mdp)(?=\b)|:(?<=/p:))",
+    rb"ha(?:(?<=senha)|s(?=l|\xc5\x82))",
+    rb"w(?:oord(?<=wachtwoord)|allet|ords|iederh)",
+    rb"jeton",
+    rb"%(?=22|3[ad]|7b|c[3-5]|d[01])",
+    rb"\\(?=u(?!00[01])[0-9a-f]{4})",
     rb"b(?:earer|y ')",
-    rb"://",
-    rb"&(?:sig=|x-amz-s|x-goog-s)",
+    rb":(?://|thin:)",
+    rb"&(?:sig=|x-amz-s|x-goog-s|(?=(?:quot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});))",
     rb"~",
     rb"!aq",
-    rb"-(?:----(?=b)|us(?=\d|er)|[akwu](?=[ ='\"])|p(?!ass|w))",
+    rb"-(?:----(?=b|e)|us(?=\d|er)|[abkwu](?=[ ='\"])|hp(?=[^ ])|p(?!ass|w))",
 )
 HINT = re.compile(b"|".join(_HINTS))
 """Where one of these is in a text in lower case, some rule that ignores case may apply."""
 
 HINTS_BY_LETTER = tuple((hint[:1], re.compile(hint)) for hint in _HINTS)
-"""The same by their first letters: in long texts, ten regexes that begin with one letter are faster than one of all."""
+"""The same by their first letters: in long texts, one regex for each letter is faster than one of all."""
+
+RUN_LITERAL = b"\0run"
+"""Stands for a run that has a shape of its own and no literal to begin with."""
+
+SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
+"""How such runs begin, and those that may be text in base64."""
+
+SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
+"""What their first, fifth and ninth bytes are, which is quicker to look at."""
 
 PRIVATE_HINT = b"private"
 """The hint of what is marked as private, which is no rule of the table."""
 
+_FOREIGN = re.compile(rb"[\x80-\xff]+")
 _STRETCH = 4000
 _FILLERS = tuple(bytes([byte]) for byte in RUN_BYTES)
 _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -62,19 +83,27 @@ class Rule:
     stop: bytes = b""
     reach: int = LOOK_BACK
     before_names: bool = False
+    find: str = ""
+    whole: bool = False
 
     def iter_secrets(self, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
         """Yield where the secrets lie in what the regex matched; nothing when it is none."""
         data = match.string
-        if self.each:
+        if self.find:
+            spans = FINDERS[self.find](data, match) if self._precedes(match) else iter(())
+            yield from (span for span in spans if self._is_secret(data, *span))
+        elif self.each:
             spans = self._iter_each(data, match) if self._precedes(match) else iter(())
             yield from (span for span in spans if self._is_secret(data, *span))
         elif self.before_names:
             before = self._precedes(match)
             if before and self._is_secret(data, *before):
                 yield before
-        elif self._precedes(match) and self._is_secret(data, *secret_span(match)):
-            yield secret_span(match)
+        elif before := self._precedes(match):
+            start, end = secret_span(match)
+            start = before[0] if self.whole else start
+            if self._is_secret(data, start, end):
+                yield start, end
 
     def _is_secret(self, data: bytes, start: int, end: int) -> bool:
         if not CHECKS[self.value](data, start, end):
@@ -125,14 +154,15 @@ class RuleTable:
 
     ``by_literal`` has the steps for each literal, of which ``anywhere`` are those of rules that ignore case.
     ``by_hint`` leads from a hint to those of them that hold it, and where in them it is; ``foreign`` are those that
-    have none: not one character of them is ASCII. ``by_head`` leads from the beginning of a run to the other literals.
+    have none, each with the part of it that is not ASCII. ``by_head`` leads from the beginning of a run to the other
+    literals.
     """
 
     rules: tuple[Rule, ...]
     by_literal: Mapping[bytes, tuple[Step, ...]]
     anywhere: frozenset[bytes]
     by_hint: Mapping[bytes, tuple[tuple[bytes, int], ...]]
-    foreign: frozenset[bytes]
+    foreign: Mapping[bytes, bytes]
     by_head: Mapping[bytes, tuple[bytes, ...]]
 
 
@@ -141,7 +171,9 @@ def load_table() -> RuleTable:
     """Read the rule table."""
     content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
     parts = {name: text.encode() for name, text in content["parts"].items()}
-    rules = tuple(_parse_rule(row, parts) for row in content["rule"])
+    names = {f"@{name}": tuple(words) for name, words in content["names"].items()} | {"@run": ("\0run",)}
+    rows = [*content["rule"], *_list_command_rows(content["command"])]
+    rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
     for literal in sorted(anywhere, key=len, reverse=True):
@@ -154,12 +186,13 @@ def load_table() -> RuleTable:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
     hints = _list_hints(anywhere)
-    foreign = frozenset(anywhere) - {literal for holders in hints.values() for literal, _ in holders}
+    hinted = {literal for holders in hints.values() for literal, _ in holders}
+    foreign = {literal: _FOREIGN.findall(literal)[0] for literal in anywhere if literal not in hinted}
     return RuleTable(rules, in_runs | anywhere, frozenset(anywhere), hints, foreign, by_head)
 
 
 def _list_hints(literals: Iterable[bytes]) -> dict[bytes, tuple[tuple[bytes, int], ...]]:
-    hints: dict[bytes, tuple[tuple[bytes, int], ...]] = {PRIVATE_HINT: ()}
+    hints: dict[bytes, tuple[tuple[bytes, int], ...]] = dict.fromkeys((PRIVATE_HINT, *VIEW_HINTS), ())
     for literal in literals:
         for following in (b" ", b"1"):  # some hints look one character beyond their literal
             hint = HINT.search(literal + following)
@@ -185,11 +218,42 @@ def _list_heads(literal: bytes) -> list[bytes]:
     return heads
 
 
-def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes]) -> Rule:
-    options = {name: row[name] for name in ("entropy", "value", "ignore_case", "glued", "reach") if name in row}
+_FORMS = {
+    "attached": ("attached-password", r"""(?:<argument>)""", "account"),
+    "apart": ("option-password", r"""[ \t=]{1,4}<argument>""", "argument"),
+    "account": (
+        "account-password",
+        r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%]([^\s"'`\\]{3,200})""",
+        "account",
+    ),
+}
+
+
+def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Rules for what commands take, one for each form and flag."""
+    tools: dict[tuple[str, str], list[str]] = {}
+    for command in commands:
+        for flag in command["flags"]:
+            tools.setdefault((command["form"], flag), []).append(command["tool"])
+    for (form, flag), those in tools.items():
+        name, regex, value = _FORMS[form]
+        literal = flag if flag.startswith(("/", "-user")) else f" {flag}"
+        yield {
+            "name": name, "literals": [literal], "value": value, "reach": 260,
+            "regex": rf"""{re.escape(literal)}(?:(?<=["'].{{{len(literal)}}})([^"'\r\n]{{4,100}})(?=["'])|{regex})""",
+            "before": rf"(?i:(?<![\w-])(?:{'|'.join(those)})\b[^\n|;]{{0,250}})$", "ignore_case": True,
+        }  # fmt: skip
+
+
+def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mapping[str, Sequence[str]]) -> Rule:
+    options = {
+        name: row[name]
+        for name in ("entropy", "value", "ignore_case", "glued", "reach", "find", "whole")
+        if name in row
+    }
     return Rule(
         name=row["name"],
-        literals=tuple(literal.encode() for literal in row["literals"]),
+        literals=tuple(word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))),
         regex=_expand(row["regex"].encode(), parts),
         before=row.get("before", "").encode(),
         each=_expand(row.get("each", "").encode(), parts),
@@ -218,10 +282,13 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
     """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
-    table = load_table()
-    numbers = sorted({number for number, _, _ in table.by_literal[literal]})
-    regexes = (table.rules[number].regex for number in numbers)
-    return re.compile(b"|".join(b"(?:%s)" % regex for regex in regexes), re.IGNORECASE)
+    return _compile_together(tuple(sorted({number for number, _, _ in load_table().by_literal[literal]})))
+
+
+@cache
+def _compile_together(numbers: Sequence[int]) -> re.Pattern[bytes]:
+    rules = load_table().rules
+    return re.compile(b"|".join(b"(?:" + rules[number].regex + b")" for number in numbers), re.IGNORECASE)
 
 
 @cache

@@ -11,13 +11,14 @@ LOOK_BACK = 64
 """Bytes before a literal or secret that a check may see."""
 
 _VARIABLE = re.compile(
-    rb"arn:aws|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
+    rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
     rb"|\$(?:[{(]|\w+$)|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
-    |same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
+    |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
+    |wpa[23]?[-_]psk$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
     |(.)\1{3,}$)""",
@@ -39,16 +40,20 @@ _PATH = re.compile(
 _UUID_OR_HASH = re.compile(
     rb"(?:sha\d{1,3}[:-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{7,128})$", re.IGNORECASE
 )
-_NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _CONSTANT, _PATH)
+_PUBLIC = re.compile(
+    rb"age1[a-z0-9]{50,}$|sha\d{1,3}[-:]|ssh-(?:rsa|ed25519)$|(?:[A-Za-z][A-Za-z0-9_.]*-){2,}[0-9a-f]{24,128}$"
+)
+_NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _CONSTANT, _PATH, _PUBLIC)
 _DIGIT, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["']?$""")
+_ANY_LETTER = re.compile(rb"[A-Za-z\xc3-\xd3]")
 _PIECES = re.compile(rb"[A-Za-z0-9]{6,}")
 _CAMEL = re.compile(rb"[a-z]?(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)++[A-Z]{0,4}[0-9]{0,4}")
 _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
 _SAMPLE = re.compile(
-    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop"
+    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|SflKxwRJSMeKKF2QT4"
 )
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
 _IDENTITY = re.compile(
@@ -68,6 +73,22 @@ _NOT_CHOSEN = re.compile(
     |--?[a-z]|\w+=|[\w.-]+:\d+$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
     re.IGNORECASE | re.VERBOSE,
 )
+_QUOTES = (b'"', b"'", b"`")
+_CAPITAL = re.compile(rb"[A-Z]")
+_REFERENCE = re.compile(
+    rb"[a-z]+-?[0-9]+(?:\.[0-9]+)+$|[a-z][a-z0-9+.-]*://|@[A-Za-z.]+\(|\.{0,2}/|[A-Za-z]:[\\/]|[^\s]*[(\[{]",
+    re.IGNORECASE,
+)
+_PLAIN_PIECES = re.compile(rb"[A-Za-z0-9]+(?:[./_][A-Za-z0-9]+){1,3}")
+_FUNCTION_WORD = re.compile(
+    rb"the|an?|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
+    rb"|und|mindestens|zeichen|de|la|el|le|les|y|et|e|o|con|mit|min(?:imum)?|max(?:imum)?|->|=>|==|&&|\|\||--.*|-[a-z]",
+    re.IGNORECASE,
+)
+_SENTENCE_WORD = re.compile(
+    rb"the|and|for|are|was|his|her|its|has|had|not|but|from|which|with|der|die|das|und|che|les|des"
+)
+_MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 
@@ -97,7 +118,7 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
     if _SAMPLE.search(secret) or _is_known(secret) or _NOT_CHOSEN.match(secret) or _NUMBERED_NAME.match(secret):
         return False
     core = secret.rstrip(b"!?.,;:*_").lstrip(b"*_")
-    has_letter = _LETTER.search(core) is not None
+    has_letter = _ANY_LETTER.search(core) is not None
     if has_letter and (_DIGIT.search(core) or _CHOSEN_SIGNS.search(core) or _changes_often(core)):
         return True
     return _PASSPHRASE.match(secret) is not None
@@ -138,6 +159,50 @@ def _is_encoded(data: bytes, start: int, end: int) -> bool:
     return _ENCODED.match(secret) is not None and (
         b"=" in secret or _changes_often(secret) or _is_mixed(data, start, end)
     )
+
+
+def _is_direct(data: bytes, start: int, end: int) -> bool:
+    """Chosen, or the like of a path or host name with digits and capitals, as no path or host name has; for what stands
+    where only a password can stand."""
+    secret = data[start:end]
+    if b" " in secret or len(secret) < 6:
+        return False
+    if _is_chosen(data, start, end):
+        return True
+    if _SAMPLE.search(secret) or _REFERENCE.match(secret) or not _DIGIT.search(secret):
+        return False
+    return bool(_CAPITAL.search(secret)) and _PLAIN_PIECES.fullmatch(secret) is not None
+
+
+def _is_argument(data: bytes, start: int, end: int) -> bool:
+    """Chosen; in quotes anything with a digit or sign that is no variable or placeholder."""
+    if data[start - 1 : start] not in _QUOTES:
+        return _is_chosen(data, start, end)
+    secret = data[start:end]
+    if not _is_account(data, start, end) or _SAMPLE.search(secret) or len(secret) < 6:
+        return False
+    return bool(_ANY_LETTER.search(secret)) and bool(_DIGIT.search(secret) or _CHOSEN_SIGNS.search(secret))
+
+
+def _is_phrase(data: bytes, start: int, end: int) -> bool:
+    """Some words with a digit or sign among them that are no sentence."""
+    words = data[start:end].split(b" ")
+    if not 2 <= len(words) <= 6 or _SAMPLE.search(data, start, end) or _VARIABLE.match(data, start, end):
+        return False
+    return bool(_DIGIT.search(data, start, end)) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
+
+
+def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
+    """As many words as a seed phrase has, and none that stands in every sentence but in no list of such words."""
+    words = data[start:end].replace(b",", b" ").lower().split()
+    return len(words) in _MNEMONIC_SIZES and not any(_SENTENCE_WORD.fullmatch(word) for word in words)
+
+
+def _is_code(data: bytes, start: int, end: int) -> bool:
+    """Groups of letters and digits, all alike in length, with a digit in most."""
+    groups = re.split(rb"[ -]", data[start:end])
+    with_digits = sum(_DIGIT.search(group) is not None for group in groups)
+    return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
 
 
 def _is_generated(data: bytes, start: int, end: int) -> bool:
@@ -203,5 +268,10 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "password": _is_password,
     "opaque": _is_opaque,
     "encoded": _is_encoded,
+    "direct": _is_direct,
+    "argument": _is_argument,
+    "phrase": _is_phrase,
+    "mnemonic": _is_mnemonic,
+    "code": _is_code,
 }
 """Checks by the name the rule table gives them, of the text and where in it the secret lies."""

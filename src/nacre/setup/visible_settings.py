@@ -19,7 +19,7 @@ _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 def hidden(settings: Settings, value: Any) -> Any:
     """A setting's value with every credential in it as ``sk-…abcd``."""
-    redactor = Redactor(settings.texts("redaction.patterns"), settings.texts("redaction.allow"))
+    redactor = Redactor(*settings.redaction)
     return _hidden(redactor, "", value)
 
 

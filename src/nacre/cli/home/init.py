@@ -130,7 +130,7 @@ def _shown(run: Run) -> Shown:
 
 
 def _clean(run: Run) -> Callable[[str], str]:
-    return redactor.Redactor(run.settings.texts("redaction.patterns"), run.settings.texts("redaction.allow")).clean
+    return redactor.Redactor(*run.settings.redaction).clean
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:

@@ -43,7 +43,8 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
     """Show a text as it would be stored, and which rules find secrets in it.
 
     FILE is a file, or - for standard input. Nothing is stored. What is yours to add: redaction.patterns for your own
-    secrets, redaction.allow for what only looks like one; <private>…</private> marks what is never kept.
+    secrets, redaction.allow for what only looks like one, redaction.emails
+    and redaction.home_paths for what goes besides; <private>…</private> marks what is never kept.
     """
     if lists_rules:
         names = nacre_redact.rule_names()
@@ -52,7 +53,7 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
     if file is None:
         raise click.UsageError("say which text: a file, or - for standard input")
     data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    redactor = nacre_redact.Redactor(run.settings.texts("redaction.patterns"), run.settings.texts("redaction.allow"))
+    redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(data.decode("utf-8", errors="replace"))
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
     run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))

@@ -1,0 +1,199 @@
+"""A first look at texts: where a rule may begin to match, and what may say more once it is decoded."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from nacre.redact.private import may_begin
+from nacre.redact.rules import (
+    HEAD,
+    HINT,
+    HINTS_BY_LETTER,
+    PRIVATE_HINT,
+    RUN_BYTES,
+    RUN_LITERAL,
+    SHAPED,
+    SHAPED_RUN,
+    RuleTable,
+    Step,
+    compile_any,
+)
+from nacre.redact.views import VIEW_HINTS
+from nacre.text.passages import is_visible
+
+RUN = 18
+"""Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""
+
+INNER = 8
+"""Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
+
+_LONG_TEXT = 2000
+"""Bytes of a text from which on its hints are looked for letter by letter."""
+
+_ODD = b"!"
+_CLASSES = bytes(
+    97 if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33 for byte in range(256)
+)
+_INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
+_ASCII = bytes(range(128))
+_LONG_RUN = b"a" * RUN
+_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
+_COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
+
+
+class Places:
+    """Where in a text the literals of rules lie, and what may be a block of private words."""
+
+    __slots__ = ("_at", "_table", "data")
+
+    def __init__(self, data: bytes, table: RuleTable) -> None:
+        self.data = data
+        self._table = table
+        self._at: dict[bytes, list[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._at)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether some of the text may be marked as private."""
+        return PRIVATE_HINT in self._at
+
+    def list_views(self) -> list[bytes]:
+        """The hints that the text may say more once it is decoded."""
+        return [hint for hint in self._at if hint in VIEW_HINTS]
+
+    def list_encoded(self) -> Sequence[int]:
+        """Where text in base64 may begin."""
+        return self._at.get(RUN_LITERAL, ())
+
+    def add(self, literal: bytes, place: int) -> None:
+        """Note a place. Those of one literal come in order."""
+        self._at.setdefault(literal, []).append(place)
+
+    def add_all(self, literal: bytes) -> None:
+        """Note every place where a literal is."""
+        self._at.pop(literal, None)
+        place = self.data.find(literal)
+        while place >= 0:
+            self.add(literal, place)
+            place = self.data.find(literal, place + 1)
+
+    def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
+        """What to try, in the order of the rules, and where."""
+        by_literal = self._table.by_literal
+        steps: list[tuple[Step, Sequence[int]]]
+        steps = [(step, places) for literal, places in self._at.items() for step in by_literal.get(literal, ())]
+        steps.sort()
+        return steps
+
+    def split(self, ends: Sequence[int]) -> dict[int, Places]:
+        """The places in each piece of the text that has any, by its number; a character follows every piece."""
+        pieces: dict[int, Places] = {}
+        for literal, places in self._at.items():
+            for place in places:
+                number = bisect_right(ends, place)
+                start = ends[number - 1] + 1 if number else 0
+                if number not in pieces:
+                    pieces[number] = Places(self.data[start : ends[number]], self._table)
+                pieces[number].add(literal, place - start)
+        return pieces
+
+
+class Scan:
+    """A first look at one text, or at several in a row with a line break between them.
+
+    No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
+    """
+
+    __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
+
+    def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
+        """Take a text, and where its pieces end, if it has several."""
+        self._data = data
+        self._table = table
+        self._ends = ends or (len(data),)
+        self._classes = data.translate(_CLASSES)
+        self._rest = b"" if data.isascii() else data.translate(None, _ASCII)
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether nothing in the text has to be taken out before it is looked at."""
+        return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
+
+    def look(self, *, closely: bool = True) -> Places:
+        """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
+        data = self._data
+        lower = data.lower()
+        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
+        if _COLOURED.search(data):
+            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
+            lower = data.lower()
+            self._classes = data.translate(_CLASSES)
+        places = Places(data, self._table)
+        self._look_everywhere(lower, places, closely=closely)
+        for literal, foreign in self._table.foreign.items() if self._rest else ():
+            if foreign in self._rest:
+                places.add_all(literal)
+        self._look_at_runs(places)
+        return places
+
+    def _look_everywhere(self, lower: bytes, places: Places, *, closely: bool) -> None:
+        data, ends, by_hint = places.data, self._ends, self._table.by_hint
+        reached: dict[bytes, int] = {}
+        for hint in _iter_hints(lower):
+            if hint[0] == PRIVATE_HINT and may_begin(lower, hint.start()):
+                places.add(PRIVATE_HINT, hint.start())
+            elif hint[0] in VIEW_HINTS:
+                places.add(hint[0], hint.start())
+            for literal, offset in by_hint[hint[0]]:
+                place = hint.start() - offset
+                if not lower.startswith(literal, place):
+                    continue
+                if closely and place >= reached.get(
+                    literal, 0
+                ):  # else it lies in what matched: looking at it each time takes ages
+                    match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
+                    if match is None:
+                        continue
+                    reached[literal] = match.end()
+                places.add(literal, place)
+
+    def _look_at_runs(self, places: Places) -> None:
+        data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
+        runs: set[bytes] = set()
+        start = classes.find(_LONG_RUN)
+        while start >= 0:
+            end = classes.find(b" ", start + RUN)
+            run = data[start:end]
+            runs.add(run)
+            if run[0] in SHAPED and run[4] in SHAPED and run[8] in SHAPED and SHAPED_RUN.match(data, start):
+                places.add(RUN_LITERAL, start)
+            if (head := run[:HEAD]) in by_head:
+                for literal in by_head[head]:
+                    if run.startswith(literal):
+                        places.add(literal, start)
+                    elif run.startswith(literal, 1):
+                        places.add(literal, start + 1)
+            start = classes.find(_LONG_RUN, end)
+        if runs:
+            self._look_inside(b"\n".join(runs), places)
+
+    def _look_inside(self, runs: bytes, places: Places) -> None:
+        by_head = self._table.by_head
+        inside: set[bytes] = set()
+        for inner in _INNER.findall(runs):
+            if inner[:HEAD] in by_head:
+                inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
+        for literal in inside:
+            if len(literal) >= HEAD:
+                places.add_all(literal)
+
+
+def _iter_hints(lower: bytes) -> Iterator[re.Match[bytes]]:
+    if len(lower) < _LONG_TEXT:
+        return HINT.finditer(lower)
+    return itertools.chain.from_iterable(hint.finditer(lower) for letter, hint in HINTS_BY_LETTER if letter in lower)
