@@ -56,7 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "minilm",
         "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
-    ),
+    ),  # fmt: skip
     Setting(
         "embedding.sends_to",
         list[str],

@@ -538,6 +538,7 @@ def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_fo
         owner("u1", FORGED),
         owner("u1", FORGED, origin={"kind": "human"}, promptSource="typed"),
         owner("u1", FORGED, origin={"kind": "human"}, promptSource="sdk"),
+        owner("u1", FORGED, promptSource="sdk"),
         owner("u1", FORGED, origin=None, promptSource=""),
         queued(FORGED, commandMode="prompt", origin={"kind": "human"}, isMeta=False),
         queued(FORGED, commandMode="bash"),
