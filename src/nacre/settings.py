@@ -56,7 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "minilm",
         "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
-    ),  # fmt: skip
+    ),
     Setting(
         "embedding.sends_to",
         list[str],
@@ -276,12 +276,9 @@ class Settings:
     def actor(self) -> Actor:
         """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents
         of this process tell so; else the owner. What the daemon does by itself is the owner's."""
-        found: Actor | None = actors.acting_now()
-        if found is None:
-            face = actors.Face(self.face)
-            is_own = face is actors.Face.DAEMON
-            found = actors.Actor(face, None if is_own else agent_in(self.environ) or ancestry.own_agent())
-        return found
+        is_own = self.face == actors.Face.DAEMON
+        agent = None if is_own else agent_in(self.environ) or ancestry.own_agent()
+        return actors.acting_now() or actors.Actor(actors.Face(self.face), agent)
 
     @property
     def session(self) -> str | None:
