@@ -35,6 +35,9 @@ from nacre.values.model_calls import Price
 from nacre.values.recall import Filter
 from nacre.values.reports import OnProgress
 
+OWNER = '["4801357"]'
+"""Who the owner is in the chats of the labelled sessions, as the setting ``owner.identities`` has it."""
+
 _PAGE = 1000
 _DEVMEMBENCH = "devmembench"
 _NO_FILE = "there is no such transcript"
@@ -104,7 +107,11 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     """A home of its own. A model that is named is set up as in the home of whoever measures, and no budget holds
     it: they ask for it in so many words.
     """
-    environ = {"HOME": str(home), **({} if vectors else {"NACRE_EMBEDDING_MODEL": "none"})}
+    environ = {
+        "HOME": str(home),
+        "NACRE_OWNER_IDENTITIES": OWNER,
+        **({} if vectors else {"NACRE_EMBEDDING_MODEL": "none"}),
+    }
     if model is None:
         return open_home(load_settings(home, environ))
     mine = load_settings()

@@ -42,7 +42,8 @@ def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(world: Worl
         memory.retire(kept.memory_id)
         write_setting(world.settings().config, "recall.limit", 7)
         context = world.context()
-        database.backup(context, world.home / "copies" / "nacre.db")
+        database.backup(context, world.user_home / "copies" / "nacre.db")
+        assert _modes(world.user_home / "copies") <= {0o700, 0o600}
         assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
     database.rebuild(world.settings(), lambda settings: open_home(settings, clock=world.clock))
     database.reset(world.settings(), lambda settings: open_home(settings, clock=world.clock))

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from benchmarks.dataset import DATA
 from benchmarks.extraction.labels import load_labels
+from benchmarks.extraction.measuring import OWNER
 from nacre.cli.root import cli
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
@@ -82,6 +83,7 @@ def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: Se
 def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> None:
     folder = DATA / "extraction"
     labelled = {name: item for item in load_labels(folder) for name in item.names if item.labels}
+    world.environ["NACRE_OWNER_IDENTITIES"] = OWNER
     context = world.context()
     ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
     worth: dict[str, bool] = {}
