@@ -234,6 +234,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("mysql+pymysql://root:", "hunter2", "@127.0.0.1/x"),
         ("mongodb+srv://shop:", "a:b#c", "@cluster0.example.net"),
         ("redis://:", "p4ss", "@cache:6379/0"),
+        ("mysql://lager:", "Säge.Öl5", "@10.2.3.4/halle"),
         ("https://me:", "letmein", "@git.example.com/r.git"),
     ],
     "url-token": [("git clone https://", body(40, HEX), "@git.example.com/r.git")],
@@ -252,7 +253,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "basic-auth": [("sshpass -p '", "opensesame", "' ssh a@b")],
     "netrc-password": [("machine example.com login me password ", "opensesame", "\n")],
-    "sql-password": [("CREATE ROLE shop LOGIN PASSWORD '", "opensesame", "';")],
+    "sql-password": [
+        ("CREATE ROLE shop LOGIN PASSWORD '", "opensesame", "';"),
+        ("ALTER LOGIN shop WITH PASSWORD = N'", "Heron{Reed}71", "';"),
+    ],
     "password": [
         ("DB_PASSWORD=", "correcthorse", "\n"),
         ("export PGPASSWORD=", "hunter2hunter2", "\n"),
@@ -312,6 +316,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "password-cell": [
         ("| service | password |\n|---|---|\n| queue | ", "heron-Reed-71", " |\n"),
         ("| hasło | ", "heron-Reed-71", " |\n"),
+        ("| host | pass |\n|---|---|\n| queue | ", "Heron=Reed7", " |\n"),
+        ("| host | pass |\n|---|---|\n| queue | ", "k4ppa-Reed", " |\n"),
         ("<td>Kennwort</td><td>", "heron-Reed-71", "</td>"),
     ],
     "key-cell": [("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n")],

@@ -36,7 +36,7 @@ _HINTS = (
     rb"jeton",
     rb"%(?=22|3[ad]|7b|c[3-5]|d[01])",
     rb"\\(?=u(?!00[01])[0-9a-f]{4})",
-    rb"b(?:earer|y ')",
+    rb"b(?:earer|y ['\"])",
     rb":(?://|thin:)",
     rb"&(?:sig=|x-amz-s|x-goog-s|(?=(?:quot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});))",
     rb"~",

@@ -171,6 +171,8 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
         return True
     if _SAMPLE.search(secret) or _REFERENCE.match(secret) or not _DIGIT.search(secret):
         return False
+    if b"=" in secret[1:-1] or b"-" in secret:
+        return not _is_known(secret)
     return bool(_CAPITAL.search(secret)) and _PLAIN_PIECES.fullmatch(secret) is not None
 
 
