@@ -296,7 +296,8 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     folder = user_home / ".openclaw" / "agents" / "main" / "sessions"
     for number in (1, 2):
         name = f"7d9c1a00-aaaa-4bbb-8ccc-dddd0000111{number}"
-        words = f"[Telegram Ines id:4{number} 2026-11-18 09:00 UTC] Always bake the rye of oven {number} before noon."
+        head = f"[Telegram Ines id:4{number} +{number}m 2026-11-18 09:00 UTC]"
+        words = f"{head} Always bake the rye of oven {number} before noon."
         write_transcript(
             folder / f"{name}.jsonl",
             [
@@ -309,3 +310,8 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     nacre("config", "set", "owner.identities", identities)
     assert nacre("ingest", "--json").json["memories"] == learned
     assert "oven 1" not in nacre("list").out
+    checks = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
+    assert ("chats" in checks) is not bool(learned)
+    if not learned:
+        assert "Ines (2)" in checks["chats"]["detail"], "the interval before the time is no part of the name"
+        assert "owner.identities" in checks["chats"]["hint"]

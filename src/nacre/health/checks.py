@@ -56,8 +56,22 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
     return [
         *installation(home, repair=repair),
         *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
-        *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": _sync}),
+        *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": _sync, "chats": _chats}),
     ]
+
+
+def _chats(home: Home) -> list[Check]:
+    """Messages of chats with an agent that may be the owner's, while no setting tells who that is."""
+    senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
+    if not senders:
+        return []
+    told = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MOST_NAMED])
+    return [
+        Check(
+            "chats", WARNING, f"nothing is learned from what these wrote to your agents: {told}",
+            'if one is you: nacre config set owner.identities \'["telegram:ID"]\'; docs/adapters.md tells more',
+        )
+    ]  # fmt: skip
 
 
 _Look = Callable[[Home], Check | Iterable[Check]]

@@ -285,6 +285,10 @@ class Sessions:
         """People named as authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}
 
+    def unknown_senders(self) -> list[tuple[str, int]]:
+        """Who wrote to an agent directly and is not known to be the owner, and how often, the most frequent first."""
+        return [(author, count) for author, count in self._db.all("list_unknown_senders")]
+
     def projects(self) -> set[str]:
         """Projects of sessions or of memories."""
         return {project for (project,) in self._db.all("list_projects_named")}

@@ -12,7 +12,9 @@ from nacre.transcripts.phrases import channels
 
 _IDS = ("id", "e164", "username", "tag")
 _NAMES = ("name", "label")
-_WHEN = re.compile(r"\s*(?:\+\d+[smhdw]\S{0,12}\s+)?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z")
+_WHEN = re.compile(
+    r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
+)
 """How long after the message before, and when, at the end of what stands in the brackets."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")

@@ -304,3 +304,9 @@ WHERE place <= :latest ORDER BY tool, place;
 SELECT DISTINCT substr(text, 1, 160) FROM turns
 WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
 ORDER BY 1;
+
+-- list_unknown_senders --
+-- Senders of messages that stand in the owner's place, in chats that do not say that they are.
+SELECT author, count(*) FROM turns
+WHERE author IS NOT NULL AND speaker = 'owner' AND trust = 'untrusted'
+GROUP BY author ORDER BY count(*) DESC, author LIMIT 10;
