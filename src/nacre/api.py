@@ -24,7 +24,6 @@ from nacre.forgetting import forget as forgetting
 from nacre.forgetting.requests import ForgetRequest
 from nacre.history import commit as committing
 from nacre.history import operations
-from nacre.history import undo as undoing
 from nacre.history.commit import Committed
 from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
@@ -32,10 +31,11 @@ from nacre.home.location import project_of_folder
 from nacre.ingestion import ingest as ingesting
 from nacre.ingestion import quotes
 from nacre.ingestion.requests import IngestOptions
+from nacre.memories import answers
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.memories.lineage import history_of
-from nacre.memories.requests import StoreRequest
+from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.views import read_memory
 from nacre.operation import Needs, Operation
@@ -47,8 +47,6 @@ from nacre.retrieval.deep import recall as deep_recalling
 from nacre.retrieval.requests import DeepQuery
 from nacre.review import queue
 from nacre.settings import load_settings
-from nacre.sync import sync as syncing
-from nacre.sync.requests import SyncRequest
 from nacre.sync.sync import Synced
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.deep_recall import DeepResult, Said
@@ -310,7 +308,8 @@ class MemoryHome:
 
     def dismiss(self, *references: str) -> list[Memory]:
         """Keep memories that wait for review. Raises NotFound, Conflict."""
-        return queue.dismiss(self._home, references)
+        kept: list[Memory] = self.call("review-dismiss", references=references)
+        return kept
 
     def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
         """Change fields of a memory; returns it as it is now.
@@ -319,7 +318,7 @@ class MemoryHome:
         ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
         Raises NotFound, EditConflict, MemoryInvalid.
         """
-        return remembering.edit(self._home, reference, **changes_given(changes))
+        return answers.edit(self._home, EditRequest(reference=reference, **changes_given(changes)))
 
     def history(self, reference: str) -> list[Step]:
         """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
@@ -341,7 +340,8 @@ class MemoryHome:
 
         Ids of standing retirements end those. Raises NotFound, Conflict.
         """
-        return retiring.unretire(self._home, references)
+        back: retiring.BroughtBack = self.call("unretire", references=references)
+        return back
 
     def plan_forgetting(
         self, *, sessions: Sequence[str] = (), memories: Sequence[str] = (), project: str | None = None,
@@ -371,7 +371,8 @@ class MemoryHome:
 
     def allow_again(self, reference: str) -> Forgotten:
         """Let what was forgotten be read again: the id of a run, a session or a memory. Raises NotFound, Conflict."""
-        return forgetting.allow_again(self._home, reference)
+        allowed: Forgotten = self.call("forget-allow-again", reference=reference)
+        return allowed
 
     def log(self, reference: str | None = None, *, project: str | None = None, limit: int = 50) -> Sequence[Listed]:
         """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
@@ -382,7 +383,8 @@ class MemoryHome:
 
         Raises NotFound, Conflict.
         """
-        return undoing.undo(self._home, operation, force=force)
+        undone: Undoing = self.call("undo", operation=operation, force=force)
+        return undone
 
     def commit(self) -> Committed:
         """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
@@ -394,7 +396,8 @@ class MemoryHome:
 
         Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
         """
-        return syncing.sync(self._home, SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds))
+        synced: Synced = self.call("sync", remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds)
+        return synced
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import nacre
 from nacre.catalogue import CATALOGUE
 from nacre.errors import OwnerOnly
 from nacre.home.home import open_home
@@ -18,6 +19,7 @@ from nacre.operation import Needs, Operation
 from nacre.platform.ancestry import agent_of
 from nacre.settings import load_settings
 from nacre.values.actor import Actor, Face, acting
+from nacre.values.review import Reason
 from tests.cli.conftest import Nacre
 
 REFUSED = (
@@ -30,13 +32,14 @@ THEIRS = [one for one in CATALOGUE.values() if one.owners is True]
 
 def in_shell(program: Path, home: Path, command: str) -> subprocess.CompletedProcess[str]:
     """Run nacre as a child of a program, which is a shell."""
-    nacre = f"{sys.executable} -P -m nacre {command}"
+    program_line = f"{sys.executable} -P -m nacre {command}"
     environ = {
         "HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "NACRE_EMBEDDING_MODEL": "none",
     }  # fmt: skip
     return subprocess.run(
-        [program, "-c", f"{nacre}; exit $?"], env=environ, capture_output=True, text=True, timeout=60, check=False
+        [program, "-c", f"{program_line}; exit $?"], env=environ, capture_output=True, text=True, timeout=60,
+        check=False,
     )  # fmt: skip
 
 
@@ -88,3 +91,18 @@ def test_what_is_the_owners_is_refused_through_every_face(operation: Operation, 
 )
 def test_programs_are_known_by_name_and_editors_are_none(words: tuple[str, ...], agent: str | None) -> None:
     assert agent_of(words) == agent
+
+
+def test_the_python_api_asks_who_asks_too(user_home: Path) -> None:
+    with nacre.open_memory() as memory:
+        lamp = memory.store("The lamp is red", subject="Lamp").memory_id
+        with acting(Actor(Face.PYTHON, "codex")):
+            assert memory.edit(lamp, content="The lamp is blue").content == "The lamp is red"
+            assert memory.retire(lamp)[0].retired is None
+            for refused in (
+                lambda: memory.unretire(lamp), lambda: memory.dismiss(lamp), lambda: memory.undo("5f0c2a4d"),
+                lambda: memory.allow_again("5f0c2a4d"), lambda: memory.sync("ssh://elsewhere.example/vault"),
+            ):  # fmt: skip
+                with pytest.raises(OwnerOnly):
+                    refused()
+        assert [one.entry.reason for one in memory.reviews()] == [Reason.WISH]
