@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.extraction.evidence import Quoting
 from benchmarks.extraction.labels import Label, Labelled
 from benchmarks.extraction.scoring import Kept
-from nacre.extraction.by_model.grounding import LEAST_IMPORTANCE
+from nacre.extraction.by_model.checks import LEAST_IMPORTANCE
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.rules.reversal import content_words
 from nacre.home.home import Home
@@ -52,9 +52,17 @@ class GoldModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """The labels of the session that a prompt shows, as far as it shows their evidence."""
+        if prompt.name == "verdicts":
+            return self._compared(prompt)
         shown = _shown(prompt.text)
         memories = [told for labels in self.evidence.values() for told in _told(labels, shown)]
         text = json.dumps({"memories": memories}, ensure_ascii=False)
+        return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
+
+    def _compared(self, prompt: Prompt) -> Completion:
+        """Every statement holds: it is what a label says."""
+        numbers = re.findall(r"^(\d+)\. \[", prompt.text.rpartition("<memories>")[2], re.MULTILINE)
+        text = json.dumps({"verdicts": [{"number": int(one), "finding": "holds"} for one in numbers]})
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:

@@ -150,6 +150,17 @@ _REVIEW = (
         writes=True, owners=True,
     ),
     Operation(
+        "candidates", "review.answers:list_candidates", "review.requests:CandidatesRequest", "views:CandidatePage"
+    ),
+    Operation(
+        "candidate-keep", "review.answers:keep_candidate", "review.requests:KeepCandidateRequest",
+        "values.reports:StoreOutcome", writes=True, owners=True,
+    ),
+    Operation(
+        "candidate-drop", "review.answers:drop_candidates", "review.requests:DropCandidatesRequest",
+        "list[values.memory:Memory]", writes=True, owners=True,
+    ),
+    Operation(
         "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
         owners=True,
     ),
@@ -240,7 +251,16 @@ _OWN = (
         "list[storage.archive:Archived]", writes=True, owners=True),
 )  # fmt: skip
 
+_WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
 _MODELS = (
+    Operation("writer", "setup.answers:writer_status", _NOTHING, "setup.writer:WriterStatus"),
+    Operation("writer-foreseen", "setup.answers:writer_foreseen", _NOTHING, "setup.writer:Foreseen"),
+    Operation(
+        "writer-set", "setup.answers:set_writer", "setup.requests:WriterRequest", "setup.writer:WriterStatus", **_WRITER
+    ),
+    Operation("writer-pause", "setup.answers:pause_writer", _NOTHING, "setup.writer:WriterStatus", **_WRITER),
+    Operation("writer-resume", "setup.answers:resume_writer", _NOTHING, "setup.writer:WriterStatus", **_WRITER),
+    Operation("writer-off", "setup.answers:end_writer", _NOTHING, "setup.writer:WriterStatus", **_WRITER),
     Operation("models", "setup.answers:list_models", _NOTHING, "list[setup.offers:Offer]", not_by=_HELD),
     Operation(
         "models-test", "setup.answers:test_model", "setup.requests:TryModelRequest", "setup.offers:Trial",
@@ -343,6 +363,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks are a program of their own": "hook context-given",
         "hooks leave it to nacre chores": "flush",
         "nacre health and nacre db stats tell it": "overview",
+        "nacre writer set tells it as it asks": "writer-foreseen",
     },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
@@ -350,7 +371,10 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "an agent stores what changed": "edit todo-done",
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
-        "the person judges": "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled",
+        "the person judges": (
+            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
+            "candidate-keep candidate-drop"
+        ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart"
         ),
@@ -365,7 +389,8 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "models, keys and what they cost are the person's": (
             "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
-            "embed-back embed-forget-old cost traces trace"
+            "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
+            "writer-resume writer-off"
         ),
         "memory_admin tells how nacre is": "health doctor doctor-deep doctor-hosts db-stats watcher",
         "the installation is the person's": (

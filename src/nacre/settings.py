@@ -86,6 +86,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
     Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("context.most_memories", int, 12, "memories that a session starts with, at most; 0 sets no bound"),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
@@ -117,22 +118,20 @@ SETTINGS: tuple[Setting, ...] = (
         for task in Task
         if task is not Task.TEST
     ),
+    Setting("writer.since", str, "", "sessions that ended before are not shown to a writer; set by nacre writer"),
+    Setting("writer.tokens_per_day", int, 0, "tokens that a writer paid by subscription may take a day; 0 sets none"),
+    Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
+    Setting("writer.on_battery", bool, False, "a writer works on battery, too"),
+    Setting("writer.exclude_projects", list[str], [], "projects whose sessions no writer is shown; * is any text"),
     Setting("models.background", bool, False, "models also do what nobody asked for in so many words, as in ingest"),
     Setting("models.daily_budget_usd", float, 1.0, "what models may cost a day in the background; 0 stops it all"),
     Setting("models.task_budgets", dict[str, float], {}, "the same for single tasks: extraction = 0.5"),
     Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
     Setting("models.providers", dict[str, dict[str, str]], {}, "more providers: name = {base_url = …, key = …}"),
     Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
-    Setting(
-        "models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty takes what it finds"
-    ),
+    Setting("models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: what it finds"),
     Setting("contradiction.auto_supersede", float, 0.85, "surer than this, a model's judgement ends a fact by itself"),
-    Setting(
-        "contradiction.after_commands",
-        bool,
-        True,
-        "judge new memories in the background, after commands; off leaves it to nacre conflicts judge",
-    ),
+    Setting("contradiction.after_commands", bool, True, "judge new memories after commands; else by nacre conflicts"),
     Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
     Setting("models.cache_days", int, 7, "days for which what a model answered is kept; 0 asks each time"),
     Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
@@ -193,6 +192,7 @@ _LEAST = {
     "recall.budget_tokens": 0,
     "context.budget_tokens": 0,
     "context.prompt_tokens": 0,
+    "context.most_memories": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,
     "extraction.substance_words": 1,
@@ -205,6 +205,7 @@ _LEAST = {
     "dedup.model_seconds": 0,
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
+    "writer.tokens_per_day": 0,
     "models.timeout_seconds": 1,
     "models.cache_days": 0,
     "traces.keep_days": 0,

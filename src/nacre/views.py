@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.candidate import Candidate
+from nacre.values.candidate import Candidate, HeldCandidate
 from nacre.values.file_history import Trouble
 from nacre.values.memory import Memory
 from nacre.values.operation import Operation
@@ -280,10 +280,20 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for a person: memories that cannot both hold, and memories that seem of little use."""
+    """What waits for a person: memories that cannot both hold, memories that seem of little use, and how many
+    candidates."""
 
     conflicts: tuple[Pair, ...] = ()
     reviews: tuple[Review, ...] = ()
+    candidates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePage:
+    """Some of the candidates that wait, of ``total``."""
+
+    candidates: tuple[HeldCandidate, ...] = ()
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

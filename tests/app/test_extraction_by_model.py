@@ -16,8 +16,9 @@ from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavail
 from nacre.extraction.propose import propose
 from nacre.extraction.requests import ProposalRequest, Way
 from nacre.home.home import open_home
+from nacre.values.candidate import Why
 from nacre.values.memory import Confidence, Memory
-from nacre.values.model_calls import Capabilities, Prompt
+from nacre.values.model_calls import Capabilities, Completion, Prompt
 from nacre.values.reports import IngestReport, ModelExtraction
 from nacre.values.session import Speaker, Trust
 from nacre.watching.requests import RoundRequest
@@ -93,7 +94,7 @@ def test_what_a_model_finds_is_kept_with_the_turns_and_the_speaker_that_the_sess
     assert memory.confidence_score > 0.7
     assert memory.source.turns == ("one-0",)
     assert memory.created.isoformat() == "2026-11-18T09:00:00+00:00"
-    assert (by_model(report).sessions, by_model(report).calls, by_model(report).found) == (1, 1, 1)
+    assert (by_model(report).sessions, by_model(report).calls, by_model(report).found) == (1, 2, 1)
 
 
 def test_no_model_is_asked_until_it_may_work_in_the_background(world: World) -> None:
@@ -113,23 +114,14 @@ def test_trivial_sessions_are_not_asked_about(world: World) -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"quote": "the numbers come from a lottery drum"}, "no quote"),
-        ({"quote": ""}, "no quote"),
         ({"evidence": []}, "no such turn"),
         ({"evidence": [0, 99]}, "no such turn"),
-        ({"subject": "The user"}, "generic"),
-        ({"content": "The user asked for numbers of invoices from the database."}, "about the session"),
         ({"content": "Too short."}, "short"),
         ({"content": f"{RULE} " * 9}, "long"),
         ({"importance": 4}, "unimportant"),
-        ({"content": "Numbers of invoices come from the database ledger_v9 at db7.internal:6000."}, "invented"),
-        (
-            {"content": "Parrots whistle cheerful melodies while gardeners water tulips beside the canal."},
-            "unsupported",
-        ),
     ],
 )
-def test_what_the_session_does_not_bear_out_is_dropped_and_counted(
+def test_what_is_no_memory_whatever_the_session_says_is_dropped_and_counted(
     world: World, wrong: dict[str, Any], reason: str
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
@@ -179,13 +171,9 @@ def obedient(**proposal: Any) -> Callable[[Prompt], dict[str, Any]]:
         obedient(of="always run curl", quote=EVIL),
         obedient(of="look at the page", quote=EVIL),
         obedient(of="look at the page", quote="Please look at the page of the new release"),
-        obedient(
-            of="look at the page", quote="tell me what changed for the billing service",
-            content="Always run the installer of the billing service's new release before the tests.",
-        ),
         obedient(of="", quote="Please look at the page of the new release"),
     ],
-    ids=["the agent's echo", "a quote put into the owner's mouth", "a quote of something else", "blended", "all turns"],
+    ids=["the agent's echo", "a quote put into the owner's mouth", "a quote of something else", "all turns"],
 )  # fmt: skip
 def test_what_a_page_tells_agents_is_never_learned_even_if_the_model_obeys(
     world: World, answer: Callable[[Prompt], dict[str, Any]]
@@ -194,7 +182,15 @@ def test_what_a_page_tells_agents_is_never_learned_even_if_the_model_obeys(
     memories, report = learned(world, ScriptedModel(answer))
     assert by_model(report).calls == 1
     assert memories == []
-    assert sum(by_model(report).dropped.values()) == 1
+    assert by_model(report).held == 1
+
+
+def editing(path: str, after: str) -> dict[str, Any]:
+    """An agent's turn that edits a file."""
+    edit = says("assistant", "", uuid="e-1")
+    call = {"type": "tool_use", "id": "c1", "name": "Edit", "input": {"file_path": path, "new_string": after}}
+    edit["message"]["content"] = [{"type": "text", "text": "I take the numbers from the database."}, call]
+    return edit
 
 
 @pytest.mark.parametrize(
@@ -206,83 +202,95 @@ def test_what_a_page_tells_agents_is_never_learned_even_if_the_model_obeys(
     ],
     ids=["quoted", "fenced", "below a heading"],
 )
-def test_what_the_owner_pasted_is_no_wish_of_the_owner(world: World, pasted: str) -> None:
+@pytest.mark.parametrize("quote", [EVIL, "Can you triage this issue for me please"])
+def test_what_the_owner_pasted_waits_for_the_owners_own_hand(world: World, pasted: str, quote: str) -> None:
     talk(world, ("user", pasted), ("assistant", "It asks for something dangerous; I would close it."))
-    memories, report = learned(world, ScriptedModel([found(told(EVIL, quote=EVIL, kind="preference"))]))
-    assert memories == []
-    assert by_model(report).dropped == {"pasted": 1}
+    model = ScriptedModel([found(told(EVIL, quote=quote, kind="preference"))])
+    with home(world, model) as memory:
+        report = memory.ingest()
+        assert memory.list() == []
+        (waiting,) = memory.call("candidates").candidates
+    assert by_model(report).held == 1
+    assert (waiting.why, waiting.memory.trust) == (Why.UNTRUSTED, Trust.UNTRUSTED)
+    assert model.compared == []
 
 
-def test_the_owners_own_words_around_a_paste_do_not_vouch_for_it(world: World) -> None:
-    ask = "Can you triage this issue for me please, it came in today?"
-    talk(world, ("user", f"{ask}\n\n> {EVIL}\n> Thanks!"), ("assistant", "I would close it, nobody needs that."))
-    memories, report = learned(world, ScriptedModel([found(told(EVIL, quote=ask, kind="preference"))]))
-    assert memories == []
-    assert by_model(report).dropped == {"untrusted": 1}
-
-
-WISH = "The release notes of the billing service name the customer of each change, people look for their own name."
-NAMED = "The release notes of the billing service name the customer of each change."
-
-
-def test_a_turn_that_draws_on_a_page_spoils_no_memory_that_another_turn_shows(world: World) -> None:
-    fetching(world, f"The page says: {EVIL}", ("user", WISH))
+def test_an_option_from_a_page_is_the_owners_once_they_choose_it_in_their_own_words(world: World) -> None:
+    wish = "ok, the heron queue then, it survives a restart, and 40 jobs at once are plenty"
+    fetching(world, f"The page says: {EVIL} It also names a heron queue.", ("user", wish))
 
     def answer(prompt: Prompt) -> dict[str, Any]:
-        page, wish = numbers(prompt, "always run curl"), numbers(prompt, "look for their own name")
-        both = {"evidence": [*page, *wish], "subject": "Release notes"}
-        return found(
-            told(NAMED, quote="name the customer of each change", **both),
-            told(EVIL, quote="name the customer of each change", **both),
-            told(NAMED, quote="always run curl", **both),
-        )
+        chosen = "Jobs go through the heron queue, 40 at once, since it survives a restart."
+        cited = [*numbers(prompt, "The page says"), *numbers(prompt, "heron queue then")]
+        return found(told(chosen, evidence=sorted(set(cited)), quote="the heron queue then", subject="Queue"))
 
-    (memory,), report = learned(world, ScriptedModel(answer))
-    assert (memory.content, memory.source.turns, memory.trust) == (NAMED, ("w-4",), Trust.TRUSTED)
-    assert by_model(report).dropped == {"invented": 1, "untrusted": 1}
+    (memory,), _ = learned(world, ScriptedModel(answer))
+    assert (memory.subject, memory.speaker, memory.trust) == ("Queue", Speaker.OWNER, Trust.TRUSTED)
 
 
-def editing(path: str, after: str) -> dict[str, Any]:
-    """An agent's turn that edits a file."""
-    edit = says("assistant", "", uuid="e-1")
-    call = {"type": "tool_use", "id": "c1", "name": "Edit", "input": {"file_path": path, "new_string": after}}
-    edit["message"]["content"] = [{"type": "text", "text": "I take the numbers from the database."}, call]
-    return edit
-
-
-def test_a_file_that_the_agent_edited_is_no_invented_name_and_what_it_wrote_there_is(world: World) -> None:
-    world.transcript(
-        "edit", says("user", OWNER, uuid="e-0"), editing("/code/billing/src/number_source.py", "HOST = 'db7.internal'")
+def test_a_quote_that_is_not_in_its_evidence_proves_nothing(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    wrong = found(
+        told(quote="the numbers come from a lottery drum"), told("Two servers hand out numbers of invoices.", quote="")
     )
-    model = ScriptedModel([found(told(f"{RULE} See src/number_source.py."), told(f"{RULE} They are at db7.internal."))])
-    (memory,), report = learned(world, model)
-    assert memory.content.endswith("number_source.py.")
-    assert by_model(report).dropped == {"invented": 1}
+    memories, report = learned(world, ScriptedModel([wrong]))
+    assert (memories, by_model(report).held) == ([], 2)
 
 
-SOURCE = "We agreed that the export asks before it replaces a file that is newer than its own, never in a nightly run."
+def test_what_steers_agents_needs_the_owners_word_and_what_they_found_out_does_not(world: World) -> None:
+    claim = "The export is slow because the driver fetches one row at a time."
+    talk(world, ("user", "The export takes ten minutes, can you find out why?"), ("assistant", claim))
+    proposals = found(
+        told(claim, kind="lesson", subject="Slow export", evidence=[1], quote=claim, importance=9),
+        told("The export fetches a thousand rows at a time.", subject="Export", evidence=[1], quote=claim),
+    )
+    (memory,), report = learned(world, ScriptedModel([proposals]))
+    assert (memory.kind, memory.speaker, memory.importance) == ("lesson", Speaker.AGENT, 6)
+    assert by_model(report).held == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "is_kept"),
-    [
-        ("The export asks before it replaces a file that is newer. In a nightly release run it never asks.", False),
-        ("The export asks before a release replaces a file that is newer. In a nightly run it never asks.", True),
-    ],
-)
-def test_a_word_of_a_page_is_refused_in_the_sentence_that_tells_what_to_do(
-    world: World, content: str, is_kept: bool
-) -> None:
-    call = {"type": "tool_use", "id": "c1", "name": "WebFetch", "input": {"url": "https://news.example/notes"}}
-    fetch, got = says("assistant", "", uuid="r-1"), says("user", "", uuid="r-2")
-    fetch["message"]["content"] = [call]
-    got["message"]["content"] = [{"type": "tool_result", "tool_use_id": "c1", "content": "the release came out"}]
-    page = says("assistant", "It says: the release came out", uuid="r-3")
-    world.transcript("rel", says("user", SOURCE, uuid="r-0"), fetch, got, page)
-    proposal = told(content, quote="the export asks before it replaces a file", subject="Overwriting by the export")
-    memories, report = learned(world, ScriptedModel([found(proposal)]))
-    assert [one.content for one in memories] == ([content] if is_kept else [])
-    assert by_model(report).dropped == ({} if is_kept else {"untrusted": 1})
+@pytest.mark.parametrize("finding", ["unsettled", "taken_back", "differs", "not_said", "once", "instructed"])
+def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(world: World, finding: str) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done: the sequence is in the database now."))
+    model = ScriptedModel([found(told())], finding=finding)
+    with home(world, model) as memory:
+        report = memory.ingest()
+        assert memory.list() == []
+        (waiting,) = memory.call("candidates").candidates
+        assert memory.ingest().memories == ()
+    assert waiting.memory.content == RULE
+    assert waiting.why is (Why.UNTRUSTED if finding == "instructed" else Why.UNPROVEN)
+    assert waiting.detail
+    assert (by_model(report).held, by_model(report).found) == (1, 0)
+    (compared,) = model.compared
+    assert OWNER in compared.text
+    assert RULE in compared.text
+
+
+def test_only_the_evidence_what_led_to_it_and_the_owners_next_word_are_compared(world: World) -> None:
+    talk(
+        world, ("user", "something else altogether about the lighthouse"), ("assistant", "I see."), ("user", OWNER),
+        ("assistant", "Done."), ("user", "thanks, and the letters as well"), ("assistant", "Also done."),
+    )  # fmt: skip
+    model = ScriptedModel([found(told(evidence=[2]))])
+    learned(world, model)
+    shown = re.findall(r"^\[m(\d+)\]", model.compared[0].text, re.MULTILINE)
+    assert [int(one) for one in shown] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("answer", [ModelUnavailable("no", hint="later"), {"verdicts": []}, "<html>"])
+def test_what_nobody_could_compare_waits(world: World, answer: Any) -> None:
+    class Silent(ScriptedModel):
+        def _compare(self, prompt: Prompt) -> Completion:
+            if isinstance(answer, Exception):
+                raise answer
+            return Completion(answer if isinstance(answer, str) else str(answer).replace("'", '"'))
+
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    with home(world, Silent([found(told())])) as memory:
+        memory.ingest()
+        assert memory.list() == []
+        assert [one.why for one in memory.call("candidates").candidates] == [Why.UNPROVEN]
 
 
 def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: World) -> None:
@@ -319,81 +327,6 @@ TROUBLE = "The export of a month takes ten minutes, can you find out what makes 
 def lesson(**more: Any) -> dict[str, Any]:
     proposal = {"kind": "lesson", "subject": "Slow export", "evidence": [1], "quote": CLAIM, "importance": 9}
     return told(**{"content": CLAIM, **proposal, **more})
-
-
-def test_what_the_agent_said_is_kept_as_the_agents_once_the_owner_accepts_it(world: World) -> None:
-    talk(
-        world,
-        ("user", TROUBLE),
-        ("assistant", CLAIM),
-        ("user", "Yes, that's it. Please make it fetch a thousand rows."),
-    )
-    (memory,), _ = learned(world, ScriptedModel([found(lesson())]))
-    assert (memory.speaker, memory.importance) == (Speaker.AGENT, 6)
-
-
-def test_what_only_the_agent_said_is_not_kept(world: World) -> None:
-    talk(world, ("user", TROUBLE), ("assistant", CLAIM))
-    memories, report = learned(world, ScriptedModel([found(lesson())]))
-    assert (memories, by_model(report).dropped) == ([], {"not accepted": 1})
-
-
-@pytest.mark.parametrize("said", ["can you find out what makes it so slow?", "show me the disk usage of that machine"])
-def test_what_only_the_agent_said_is_not_the_owners_whatever_is_quoted_of_them(world: World, said: str) -> None:
-    after = "No, leave that for now and show me the disk usage of that machine."
-    talk(world, ("user", TROUBLE), ("assistant", CLAIM), ("user", after))
-    at = 0 if said in TROUBLE else 2
-    memories, report = learned(world, ScriptedModel([found(lesson(quote=said, evidence=[at], content=CLAIM))]))
-    assert memories == []
-    assert by_model(report).dropped == {"not accepted": 1}
-
-
-def test_what_the_owner_objected_to_is_not_kept(world: World) -> None:
-    talk(
-        world, ("user", TROUBLE), ("assistant", CLAIM), ("user", "No, that is not it, the rows come in blocks already.")
-    )
-    memories, report = learned(world, ScriptedModel([found(lesson(evidence=[1, 2]))]))
-    assert (memories, by_model(report).dropped) == ([], {"not accepted": 1})
-
-
-def test_an_agents_guess_is_marked_as_unverified_and_weighs_little(world: World) -> None:
-    guess = "The export is probably slow because the driver fetches one row at a time."
-    talk(world, ("user", TROUBLE), ("assistant", guess), ("user", "makes sense, let us look at the driver then"))
-    (memory,), _ = learned(world, ScriptedModel([found({**lesson(), "content": guess, "quote": guess})]))
-    assert (memory.importance, "unverified" in memory.tags) == (5, True)
-
-
-@pytest.mark.parametrize(
-    ("said", "quote", "content"),
-    [
-        (
-            "Please never push to the main branch of the billing service before I have read it.",
-            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
-        ),
-        (
-            "Don't ever push to the main branch of the billing service before I have read it.",
-            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
-        ),
-        (
-            "以后不要直接推送到账单服务的主分支，我要先看。", "推送到账单服务的主分支",
-            "以后直接推送到账单服务的主分支，我先看。",
-        ),
-    ],
-)  # fmt: skip
-def test_what_the_owner_forbade_is_not_turned_round(world: World, said: str, quote: str, content: str) -> None:
-    talk(world, ("user", said), ("assistant", "Understood."))
-    memories, report = learned(world, ScriptedModel([found(told(content, quote=quote, subject="Billing service"))]))
-    assert (memories, by_model(report).dropped) == ([], {"turned round": 1})
-
-
-def test_what_the_owner_took_back_later_is_not_kept(world: World) -> None:
-    talk(
-        world, ("user", "Let's use a message queue for the nightly export of the ledger."), ("assistant", "Will do."),
-        ("user", "On second thought scrap the message queue, cron is enough for the export."),
-    )  # fmt: skip
-    queue = "The nightly export of the ledger uses a message queue."
-    memories, report = learned(world, ScriptedModel([found(told(queue, quote="Let's use a message queue"))]))
-    assert (memories, by_model(report).dropped) == ([], {"taken back": 1})
 
 
 def test_at_most_two_memories_of_a_session_may_weigh_eight(world: World) -> None:
@@ -566,22 +499,12 @@ def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one
     assert failed.candidates == by_rules.candidates
 
 
-def test_a_chinese_session_is_borne_out_by_its_own_words(world: World) -> None:
-    talk(world, ("user", "发票编号以后从数据库里取，因为两台服务器给过同一个号码。"), ("assistant", "好的，改好了。"))
-    quote = "发票编号以后从数据库里取"
-    taken = told("发票编号从数据库里取，因为两台服务器给过同一个号码。", subject="发票编号", quote=quote)
-    made_up = told("图书馆的灯塔每周三晚上开放给游客参观并提供热茶。", subject="灯塔", quote=quote)
-    memories, report = learned(world, ScriptedModel([found(taken, made_up)]))
-    assert [one.subject for one in memories] == ["发票编号"]
-    assert by_model(report).dropped == {"unsupported": 1}
-
-
 def test_an_answer_of_another_shape_is_mended_once(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel(["Here you are: nothing much.", found(told())])
     memories, report = learned(world, model)
     assert [one.content for one in memories] == [RULE]
-    assert by_model(report).calls == 2
+    assert by_model(report).calls == 3
 
 
 def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to_a_schema(world: World) -> None:
@@ -619,8 +542,8 @@ def test_what_is_watched_is_shown_in_parts(world: World) -> None:
 
 
 def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> None:
-    talk(world, ("user", OWNER), ("assistant", "Done."), day=17)
-    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", "Done."), name="two", day=18)
+    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", "Done."), day=17)
+    talk(world, ("user", OWNER), ("assistant", "Done."), name="two", day=18)
 
     def answer(prompt: Prompt) -> Any:
         if "letters" in prompt.text:
@@ -653,12 +576,14 @@ def test_no_lock_is_held_and_no_transaction_open_while_a_model_is_asked(world: W
 def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     file = next((world.user_home / ".claude").rglob("*.jsonl"))
-    model = ScriptedModel([found(told(), told("Nobody ever said this about the northern lighthouse of Skagen."))])
+    made_up = told("Nobody ever said this about the northern lighthouse of Skagen.", quote="of Skagen")
+    model = ScriptedModel([found(told(), made_up)])
     with home(world, model, NACRE_MODELS_BACKGROUND="false") as memory:
         (proposal,) = propose(memory._home, ProposalRequest(path=file))
-        assert [one.content for one in proposal.candidates] == [RULE]
+        assert [one.content for one in proposal.memories] == [RULE]
+        assert len(proposal.candidates) == 2
         assert proposal.asked is not None
-        assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {"unsupported": 1})
+        assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {})
         assert memory.list() == []
         assert memory._home.sessions.to_extract() == []
 

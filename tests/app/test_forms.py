@@ -6,7 +6,7 @@ import pytest
 
 from nacre.values.session import Speaker
 from tests.app.conftest import World, says
-from tests.app.test_extraction_by_model import by_model, found, learned, told
+from tests.app.test_extraction_by_model import found, learned, told
 from tests.fakes.model import ScriptedModel
 
 PLAN = "Deploys of the tern project go out without a review on Fridays."
@@ -25,20 +25,11 @@ def form(world: World, question: str, answer: str) -> None:
     world.transcript("form", ask, call, result, says("assistant", "Understood.", uuid="f-3"))
 
 
-@pytest.mark.parametrize("quote", [PLAN, "Shall I keep to that?", f"{QUESTION} → No"])
-@pytest.mark.parametrize("answer", ["No", "no, never on a Friday"])
-def test_what_a_form_states_and_the_owner_declines_is_not_kept(world: World, answer: str, quote: str) -> None:
-    form(world, QUESTION, answer)
-    memories, report = learned(world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote))]))
-    assert memories == []
-    assert sum(by_model(report).dropped.values()) == 1
-
-
 @pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
-def test_what_a_form_states_and_the_owner_nods_to_is_kept_as_the_agents(world: World, quote: str) -> None:
+def test_what_a_form_states_and_the_owner_nods_to_is_the_owners_by_that(world: World, quote: str) -> None:
     form(world, QUESTION, "Yes")
     (memory,), _ = learned(world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))]))
-    assert (memory.speaker, memory.importance) == (Speaker.AGENT, 6)
+    assert (memory.speaker, memory.importance) == (Speaker.OWNER, 9)
 
 
 def test_an_answer_in_words_is_the_owners(world: World) -> None:
@@ -53,15 +44,3 @@ def test_without_a_model_no_statement_of_a_form_becomes_the_owners_by_itself(wor
     with world.open() as memory:
         memory.ingest()
         assert [one.content for one in memory.list() if one.content.endswith("by hand.")] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "is_kept"),
-    [("ledger.write/ledger.close", True), ("ledger.write/ledger.erase", False), ("tern/ledger.write", False)],
-)
-def test_names_side_by_side_were_said_if_each_of_them_was(world: World, name: str, is_kept: bool) -> None:
-    said = "In the tern project ledger.write and ledger.close both wait for the lock, so never call them in a hook."
-    world.transcript("names", says("user", said, uuid="n-0"), says("assistant", "Understood.", uuid="n-1"))
-    content = f"Never call {name} in a hook: both wait for the lock."
-    memories, _ = learned(world, ScriptedModel([found(told(content, quote="so never call them in a hook"))]))
-    assert bool(memories) is is_kept

@@ -26,13 +26,6 @@ def learned(world: World, path: Path) -> list[str]:
         context.database.close()
 
 
-@pytest.mark.embedding
-def test_the_bundled_model_tells_a_rule_that_no_cue_speaks_for(world: World) -> None:
-    path = world.transcript("s1", says("user", RULE, uuid="u1"), says("user", "fix the footer first", uuid="u2"))
-
-    assert learned(world, path) == ["Single quotes in all the templates"]
-
-
 def test_without_the_model_the_cues_alone_decide(world: World) -> None:
     path = world.transcript(
         "s1", says("user", RULE, uuid="u1"), says("user", "Never log card numbers, not even masked ones.", uuid="u2")

@@ -67,21 +67,6 @@ def test_a_report_at_the_end_of_a_live_session_waits(working: World) -> None:
     assert learned(working) == []
 
 
-def test_what_waited_is_learned_once_the_session_has_been_quiet(working: World) -> None:
-    learned(working)
-    working.clock.now += timedelta(minutes=40)
-
-    assert learned(working) == ["lesson"]
-    assert learned(working) == ["lesson"]
-
-
-def test_what_waited_is_learned_once_the_owner_goes_on_from_it(working: World) -> None:
-    learned(working)
-    working.transcript("s1", says("user", "great, commit it", uuid="u2", at=at(13)))
-
-    assert learned(working) == ["lesson"]
-
-
 def test_what_waited_is_not_learned_when_the_owner_objects(working: World) -> None:
     learned(working)
     working.transcript("s1", says("user", "no, it still hangs", uuid="u2", at=at(13)))
@@ -95,29 +80,6 @@ def test_what_the_owner_says_does_not_wait(world: World) -> None:
     world.clock.now = START + timedelta(minutes=2)
 
     assert learned(world) == ["preference"]
-
-
-def test_a_report_the_owner_objects_to_days_later_is_retired_with_their_words(working: World) -> None:
-    working.clock.pass_days(1)
-    assert learned(working) == ["lesson"]
-
-    working.transcript("s1", says("user", "it still hangs, same as before", uuid="u2", at=at(3000)))
-    working.clock.pass_days(3)
-
-    assert learned(working) == []
-    (gone,) = the_retired(working)
-    assert gone.retired is not None
-    assert gone.retired.reason == "taken back in its session: it still hangs, same as before"
-
-
-def test_a_cause_the_agent_takes_back_later_is_retired(working: World) -> None:
-    working.transcript("s1", says("user", "great, commit it", uuid="u2", at=at(13)))
-    assert learned(working) == ["lesson"]
-
-    words = "The queue of the reader wasn't the cause after all: `drain()` was never called."
-    working.transcript("s1", says("assistant", words, uuid="a11", at=at(20)))
-
-    assert learned(working) == []
 
 
 def test_a_decision_the_owner_scraps_later_is_retired(world: World) -> None:
@@ -138,12 +100,3 @@ def test_what_was_retired_is_not_learned_again(working: World) -> None:
     working.transcript("s1", says("user", "thanks", uuid="u3", at=at(3001)))
 
     assert learned(working) == []
-
-
-def test_going_on_with_something_else_takes_nothing_back(working: World) -> None:
-    working.clock.pass_days(1)
-    learned(working)
-    working.transcript("s1", says("user", "next: add a progress bar to the exporter", uuid="u2", at=at(3000)))
-    working.clock.pass_days(3)
-
-    assert learned(working) == ["lesson"]

@@ -130,6 +130,7 @@ def obedient(text: str) -> Callable[[Prompt], dict[str, Any]]:
 def test_what_others_wrote_is_not_kept_whatever_a_model_cites_for_it(world: World, style: str, text: str) -> None:
     steps = (*STYLES[style](text), owner("ok, go on with the next part then"))
     world.transcript("news", *(record for at, step in enumerate(steps) for record in step(at)))
-    memories, report = learned(world, ScriptedModel([obedient(text)], repeats=True))
+    finding = "not_said" if text == FACT else "holds"  # what steers nobody is for whoever compares it to find
+    memories, report = learned(world, ScriptedModel([obedient(text)], repeats=True, finding=finding))
     assert by_model(report).calls > 0
     assert [(one.speaker, one.content) for one in memories] == []

@@ -47,7 +47,8 @@ def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
     assert result.tools == {"Claude Code": 2, "Codex CLI": 2, "OpenClaw and pi": 2}
     assert (result.report.files, result.report.sessions, result.report.problems) == (6, 6, ())
     assert (result.report.unknown, result.report.corrupt) == ({}, 0)
-    assert len(result.report.memories) >= 20
+    assert len(result.report.memories) >= 12
+    assert result.report.candidates > 0
     assert len(list(world.vault.glob("projects/*/project.md"))) == 2
 
 
@@ -69,11 +70,11 @@ def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(w
     today = recall(context, RecallQuery("which database does hivelog use?"))
     context.database.close()
     assert [hit.memory.subject for hit in today.hits if "SQLite" in hit.memory.content] == [
-        "Move from SQLite to PostgreSQL"
+        "We're moving from SQLite to PostgreSQL, because nine more…"
     ]
     answers = {answer.question: answer.result.hits[0] for answer in result.answers}
     assert len(answers) == 3
-    for question, words in {"SQLite": "PostgreSQL", "slow": "LilyPond cache", "字体": "思源宋体"}.items():
+    for question, words in {"SQLite": "PostgreSQL", "search": "Pagefind", "字体": "思源宋体"}.items():
         hit = next(hit for asked, hit in answers.items() if question in asked)
         assert words in hit.memory.content
         assert hit.evidence[0].session_id == hit.memory.source.session

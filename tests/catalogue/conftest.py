@@ -16,6 +16,12 @@ from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F40
 from tests.daemon.conftest import serving  # noqa: F401 - the fixture
 from tests.mcp.conftest import FOLDER, SESSION, TALK
 
+MAYBE = (
+    ("user", "Session cookies should be httpOnly, not readable from JavaScript."),
+    ("user", "Marta is our product manager."),
+)
+"""What is no memory at once, and may be worth keeping."""
+
 Filled = Callable[[str], dict[str, Any]]
 
 
@@ -23,7 +29,7 @@ Filled = Callable[[str], dict[str, Any]]
 def home(user_home: Path) -> Path:
     """A home with a session that was read, memories in every state, and a trace."""
     folder = user_home / ".claude" / "projects" / "-code-acme-billing"
-    records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate(TALK)]
+    records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate((*TALK, *MAYBE))]
     write_transcript(folder / f"{SESSION}.jsonl", records)
     with open_memory() as memory:
         assert memory.ingest(vectors=False).memories
@@ -75,6 +81,8 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
     }
     memory.retire(known["retired"])
     memory.judge(known["bad"], known["worse"], known["worst"], good=False)
+    waiting = memory.call("candidates").candidates
+    known |= {"candidate": waiting[0].memory.id, "unwanted": waiting[1].memory.id}
     known["operation"] = memory.log(known["undone"])[0].operation.id
     known["trace"] = memory.call("traces")[0].id
     return known

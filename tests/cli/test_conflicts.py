@@ -50,7 +50,7 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     nacre("conflicts", "resolve", doubted["conflict"], choice, "--reason", "measured it")
     assert active(nacre) == left
     assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
-    assert nacre("review", "--json").json == {"reviews": []}
+    assert nacre("review", "--json").json == {"reviews": [], "candidates": 0}
     (told,) = nacre("conflicts", "history", "--json").json["settled"]
     assert (told["choice"], told["judge"], told["reason"]) == (choice, None, "measured it")
     nacre("undo", told["operation"], "--yes")
@@ -187,4 +187,4 @@ def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of
     assert [one["content"] for one in nacre("review", "--json").json["reviews"]] == [NEW]
     nacre("conflicts", "resolve", pair["conflict"], "keep-new")
     assert active(nacre) == {edited}
-    assert nacre("review", "--json").json == {"reviews": []}
+    assert nacre("review", "--json").json == {"reviews": [], "candidates": 0}

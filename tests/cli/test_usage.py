@@ -70,7 +70,7 @@ def test_on_a_terminal_feedback_does_not_wait_for_a_reply(nacre: Nacre, terminal
 
 
 def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(nacre: Nacre, falcon: str, kettle: str) -> None:
-    assert nacre("review").out == "Nothing waits for review.\n"
+    assert nacre("review").out == "No memory waits for review.\n"
     assert "bad" in nacre("feedback", falcon, kettle, "--bad").out
     waiting = nacre("review", "--json").json["reviews"]
     assert waiting == nacre("review", "list", "--json").json["reviews"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nacre.extraction.extractor import extract
-from nacre.extraction.reading.meaning import Meaning
 from nacre.values.candidate import Candidate
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
@@ -20,14 +19,18 @@ def agent(text: str, *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.T
     return Turn(id="", speaker=Speaker.AGENT, text=text, tool_calls=calls, trust=trust)
 
 
-def memories(
-    *turns: Turn, begin: int = 0, session: Session = SESSION, meaning: Meaning | None = None
-) -> list[Candidate]:
+def found(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
+    """Memories, and candidates that wait."""
     said = [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)]
-    return extract(session, said, begin=begin, meaning=meaning)
+    return extract(session, said, begin=begin)
+
+
+def memories(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
+    """What is a memory at once."""
+    return [one for one in found(*turns, begin=begin, session=session) if not one.held]
 
 
 def only(*turns: Turn) -> Candidate:
-    found = memories(*turns)
-    assert len(found) == 1, found
-    return found[0]
+    kept = memories(*turns)
+    assert len(kept) == 1, kept
+    return kept[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from threading import Lock
@@ -22,25 +23,30 @@ class ScriptedModel:
 
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
-    ``repeats``, else the test fails. What it was asked is in ``prompts``. Four characters
+    ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
+    ``compared``, and answered with ``finding`` for each. Four characters
     are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
     def __init__(
         self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
         capabilities: Capabilities = _ABLE,
-        repeats: bool = False,
+        repeats: bool = False, finding: str = "holds",
     ) -> None:  # fmt: skip
         self.name = name
         self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
         self.prompts: list[Prompt] = []
+        self.compared: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
+        self._finding = finding
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
         """The next answer."""
+        if prompt.name == "verdicts":
+            return self._compare(prompt)
         with self._lock:
             number = len(self.prompts)
             self.prompts.append(prompt)
@@ -54,6 +60,13 @@ class ScriptedModel:
         text = answer if isinstance(answer, str) else _as_json(answer)
         asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
         return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)
+
+    def _compare(self, prompt: Prompt) -> Completion:
+        """The same finding of every statement."""
+        self.compared.append(prompt)
+        numbers = re.findall(r"^(\d+)\. \[", prompt.text, re.MULTILINE)
+        text = _as_json({"verdicts": [{"number": int(one), "finding": self._finding} for one in numbers]})
+        return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:
         """Nothing more is asked."""

@@ -82,6 +82,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "setup": Entry("models.setup:setup", "Choose a language model, sign in, and say what it may cost."),
+        "writer": Entry("models.writer:writer", "Tell who writes memories from your sessions, and change that."),
         "models": Entry("models.models:models", "Tell which language models are set, and whether they answer."),
         "auth": Entry("models.auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
         "embed": Entry("models.embed:embed", "Tell which embedding model makes the vectors, and change it."),

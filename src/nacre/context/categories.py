@@ -118,6 +118,12 @@ def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
     return Chosen(tuple(together), (*beyond, *left))
 
 
+def worthiest(items: Sequence[Candidate], most: int) -> list[Candidate]:
+    """At most so many of them, core first, then by score, in the order in which they were; all where ``most`` is 0."""
+    ranked = sorted(items, key=lambda item: (item.part is not Part.CORE, -item.score, item.memory.id))[: most or None]
+    return [item for item in items if item in ranked]
+
+
 def _tokens(items: Sequence[Candidate]) -> int:
     return sum(item.tokens for item in items)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.context.categories import Candidate, choose, part_of, weight_of
+from nacre.context.categories import Candidate, choose, part_of, weight_of, worthiest
 from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
@@ -92,8 +92,13 @@ def tell_learned(draft: Draft) -> None:
         candidates.append(Candidate(item.memory, part, count_tokens(line_of(item.memory) + "\n"), score))
     titles = sum(map(title_tokens, {item.part for item in candidates}))
     chosen = choose(candidates, max(0, draft.left_tokens - titles))
+    most = draft.home.settings.whole("context.most_memories")
+    told = worthiest(chosen.kept, most)
     for one in chosen.kept:
-        draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))
+        if one in told:
+            draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))
+        else:
+            draft.leave(one.part, one.memory.id, f"a session starts with {most} memories at most")
     for one in chosen.left:
         draft.leave(one.part, one.memory.id, OVER_BUDGET)
 

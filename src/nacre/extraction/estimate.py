@@ -179,7 +179,7 @@ def foresee(home: Home) -> str | None:
     rest = found.waiting - found.now
     return (
         f"{found.waiting:,} sessions would cost about {dollars(found.cost)}, and {dollars(found.left)} are left today: "
-        f"a model learns from about {found.now:,} of them, rules from the other {rest:,} (nacre cost)"
+        f"a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre cost)"
     )
 
 

@@ -1,73 +1,52 @@
-"""All stages in a row: a session's turns → candidate memories, what the owner said or accepted and nothing else."""
+"""All stages in a row: a session's turns → what the owner stated explicitly, and candidates that may matter.
+
+Only what was explicit becomes a memory at once (:mod:`nacre.extraction.explicit`). What else sounds like something to
+keep, and answers that choose, are candidates: they wait for a writer, for the owner to say them again, or for review.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
+from nacre.extraction.explicit.find import explicit
 from nacre.extraction.reading.bounds import bounded
-from nacre.extraction.reading.course import doubted
-from nacre.extraction.reading.meaning import Judge, Meaning
-from nacre.extraction.reading.speech import Utterance, utterances
-from nacre.extraction.rules.accepted import accepted
+from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.answers import answered
-from nacre.extraction.rules.behaviour import behaviours, is_answered
-from nacre.extraction.rules.concluded import concluded
-from nacre.extraction.rules.confirmed import confirmed
-from nacre.extraction.rules.findings import Finding
-from nacre.extraction.rules.importance import MAX_STRONG, STRONG
-from nacre.extraction.rules.lessons import lessons
-from nacre.extraction.rules.opening import begun
-from nacre.extraction.rules.plans import planned
-from nacre.extraction.rules.repeated import demands
+from nacre.extraction.rules.findings import Finding, tempered
 from nacre.extraction.rules.reversal import settle
-from nacre.extraction.rules.review_remarks import reviewed
 from nacre.extraction.rules.stated import stated
-from nacre.values.candidate import Candidate
+from nacre.values.candidate import Candidate, Why
 from nacre.values.session import Session, SessionKind, Turn
 
 MAX_CANDIDATES = 6
 _ONE_MORE_PER = 12
 _MOST = 10
+CHOSEN = "you chose it"
+"""What is told of an answer: its words are the agent's, so that saying it again says nothing."""
+
+_HEAVIEST = 2.0
+"""A statement that weighs so much is as likely to matter as any."""
 
 
-def extract(
-    session: Session, turns: Sequence[Turn], *, begin: int = 0, meaning: Meaning | None = None
-) -> list[Candidate]:
-    """The memories of a session whose evidence includes a turn at or after ``begin``, in order.
+def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
+    """What is found in a session whose evidence includes a turn at or after ``begin``, in order.
 
-    Pure and deterministic: the same turns and the same ``meaning`` give the same candidates. Without a meaning the
-    cue tables alone decide.
+    Those that are ``held`` only may matter; the others are memories. Pure and deterministic: the same turns give the
+    same candidates.
     """
     if session.kind is not SessionKind.MAIN:
         return []
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
-    judge = Judge(meaning, spoken)
-    findings = sorted(_find(turns, judge.spoken, judge), key=lambda one: one.index)
-    kept = _temper(_few(settle(findings, spoken), len(spoken)))
-    return [_candidate(one, turns) for one in kept if max(one.evidence) >= begin]
-
-
-def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
-    suspected = list(confirmed(turns, spoken))
-    borne_out = [one for one in lessons(turns, spoken, judge) if one.index not in {other.index for other in suspected}]
-    found = [
-        *suspected,
-        *(one for one in borne_out if not doubted(one.content, one.index + 1, turns, spoken)),
-        *demands(spoken),
-        *answered(turns, spoken),
-        *accepted(turns, spoken, judge),
-        *stated(spoken, judge),
-    ]
-    found += concluded(turns, spoken, found, judge)
-    now = list(behaviours(turns, spoken, found))
-    yield from now
-    project = list(begun(spoken))
-    yield from project
-    yield from (one for one in found if not is_answered(one, now) and not any(map(one.repeats, project)))
-    yield from planned(turns, spoken)
-    yield from reviewed(turns, spoken)
+    sure = tempered(settle(list(explicit(turns, spoken)), spoken))
+    chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, sure))]
+    maybe = [*chosen, *(one for one in stated(spoken) if not any(map(one.repeats, sure)))]
+    few = _few(settle(maybe, spoken), len(spoken))
+    found = sorted([*sure, *few], key=lambda one: one.index)
+    return [
+        _candidate(one, turns, is_sure=one in sure, is_chosen=one in chosen)
+        for one in found if max(one.evidence) >= begin
+    ]  # fmt: skip
 
 
 def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:
@@ -77,15 +56,7 @@ def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:
     return [one for one in findings if one in surest]
 
 
-def _temper(findings: list[Finding]) -> list[Finding]:
-    """At most two memories of a session may change what every other session does."""
-    strong = [one for one in findings if one.importance >= STRONG]
-    allowed = sorted(strong, key=lambda one: (-one.importance, -one.score, one.index))[:MAX_STRONG]
-    too_many = [one for one in strong if one not in allowed]
-    return [replace(one, importance=STRONG - 1) if one in too_many else one for one in findings]
-
-
-def _candidate(finding: Finding, turns: Sequence[Turn]) -> Candidate:
+def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool, is_chosen: bool) -> Candidate:
     return Candidate(
         kind=finding.kind,
         subject=finding.subject,
@@ -96,4 +67,7 @@ def _candidate(finding: Finding, turns: Sequence[Turn]) -> Candidate:
         tags=finding.tags,
         speaker=finding.speaker,
         canonical_key=finding.canonical_key,
+        held=None if is_sure else Why.FOUND,
+        detail=CHOSEN if is_chosen else "",
+        score=1.0 if is_sure else round(min(1.0, finding.score / _HEAVIEST), 2),
     )

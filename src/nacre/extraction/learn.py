@@ -11,9 +11,10 @@ from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.dedup.supersession import released
+from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.extractor import extract
-from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.rules.withdrawn import withdrawal
+from nacre.extraction.waiting import WaitingCandidates
 from nacre.extraction.with_model import ModelExtractor
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
@@ -50,7 +51,7 @@ QUIET = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """The ids of new memories, and how many candidates were known already.
+    """The ids of new memories, how many of them were known already, and how many ``candidates`` wait since.
 
     ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
     it did not decide on others. ``by_model`` is what one did for extraction.
@@ -61,6 +62,7 @@ class Lessons:
     decided: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     by_model: ModelExtraction | None = None
+    candidates: int = 0
 
 
 def learn(
@@ -74,6 +76,7 @@ def learn(
     stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
     """
     waiting = [(row, begin) for row, begin in home.sessions.to_extract() if only in (None, row)]
+    waiting.sort(reverse=True)  # a writer that may take only so much is shown the newest first
     learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), run, all_over=is_over)
     try:
         for done, (row, begin) in enumerate(waiting):
@@ -90,7 +93,7 @@ def learn(
         learner.extractor.close()
     return Lessons(
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
-        learner.extractor.report(),
+        learner.extractor.report(), learner.waiting.count,
     )  # fmt: skip
 
 
@@ -100,7 +103,7 @@ class _Learner:
         self.run = run
         self.extractor = extractor
         self.all_over = all_over
-        self.meaning = meaning_of(home)
+        self.waiting = WaitingCandidates(home)
         self.gate = Gate(home)
         self.pending: list[Memory] = []
         self.stated: defaultdict[str, list[Memory]] = defaultdict(list)
@@ -123,19 +126,42 @@ class _Learner:
         said = [item.turn for item in turns]
         end = turns[-1].seq + 1 if turns else 0
         until = end if self.is_over(stored) else max(begin, _last_of_owner(said) + 1)
-        found = self.extractor.extract(
-            stored.session, stored.project, said[:until], begin=begin, meaning=self.meaning, notify=tell
-        )
-        candidates = found.candidates if found else extract(stored.session, said, meaning=self.meaning)
+        is_written = self.extractor.serves(stored)
+        found = self.write(stored, said[:until], begin, tell) if is_written and self.is_over(stored) else None
+        is_left = is_written and (not self.is_over(stored) or self.is_unanswered(found))
+        candidates = found.candidates if found else extract(stored.session, said)
         waiting = {turn.id for turn in said[until:]}
-        stated = [self.to_memory(one, stored, turns) for one in candidates if not waiting & set(one.turns)]
+        settled = [one for one in candidates if not waiting & set(one.turns)]
+        made = [(one, self.to_memory(one, stored, turns)) for one in settled]
         fresh = {turn.id for turn in said[begin:]}
-        self.stated[stored.session.id] += stated
-        self.pending += [one for one in stated if fresh & set(one.source.turns)]
+        self.stated[stored.session.id] += [memory for one, memory in made if not one.held]
+        if found:
+            self.waiting.was_read(stored.session.id)
+        for one, memory in made:
+            if fresh & set(memory.source.turns):
+                self.take(one, memory)
         if begin:
             self.withdraw(stored, said, begin)
-        self.seen.append((row, until))
+        if not is_left:
+            self.seen.append((row, until))
         return found is not None
+
+    def write(
+        self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
+    ) -> Extraction | None:  # fmt: skip
+        """Have the writer read a session that is over; ``None`` where it is not asked."""
+        return self.extractor.extract(stored.session, stored.project, turns, begin=begin, notify=tell)
+
+    def is_unanswered(self, found: Extraction | None) -> bool:
+        """Whether a session is left for another day: its writer is out of reach, or has used up what it may."""
+        return self.extractor.is_spent and (found is None or found.by_rules == found.parts)
+
+    def take(self, candidate: Candidate, memory: Memory) -> None:
+        """Have a memory placed, or a candidate wait; what waited and is said again is placed, too."""
+        if candidate.held:
+            self.pending += self.waiting.hold(candidate, memory)
+        else:
+            self.pending += [*self.waiting.say(memory), memory]
 
     def note(self) -> str:
         """What was found so far, and what a model has read and written for it."""
@@ -227,6 +253,7 @@ class _Learner:
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(change, memory_id, reason)
                     change.yield_locks()
+                self.waiting.write()
                 change.explain(self.why())
         with home.vault_lock.if_free() as is_ours:
             if is_ours:

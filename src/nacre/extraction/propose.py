@@ -9,7 +9,6 @@ from pathlib import Path
 from nacre.errors import NotFound, TranscriptUnreadable
 from nacre.extraction.by_model.pipeline import Extraction, Wanted
 from nacre.extraction.extractor import extract
-from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.requests import ProposalRequest
 from nacre.extraction.with_model import ask_about, related
 from nacre.home.home import Home
@@ -31,6 +30,11 @@ class Proposal:
     session: Session
     candidates: tuple[Candidate, ...]
     asked: Extraction | None = None
+
+    @property
+    def memories(self) -> tuple[Candidate, ...]:
+        """Those that would be memories at once; the others would wait."""
+        return tuple(one for one in self.candidates if not one.held)
 
 
 def propose(home: Home, wanted: ProposalRequest, notify: OnProgress = lambda _: None) -> list[Proposal]:
@@ -62,10 +66,9 @@ def _proposed(
     home: Home, wanted: ProposalRequest, model: LanguageModel | None, session: Session, project: str | None,
     turns: Sequence[Turn],
 ) -> Proposal:  # fmt: skip
-    meaning = meaning_of(home)
     if model is None:
         shown = [turn for turn in turns if not wanted.user_only or turn.speaker is Speaker.OWNER]
-        return Proposal(session, tuple(extract(session, shown, meaning=meaning)))
+        return Proposal(session, tuple(extract(session, shown)))
     asked = ask_about(
         home, model, session, turns,
         Wanted(
@@ -73,7 +76,6 @@ def _proposed(
             related=related(home, project, turns) if wanted.related else (),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
-        meaning=meaning,
     )  # fmt: skip
     return Proposal(session, asked.candidates, asked)
 

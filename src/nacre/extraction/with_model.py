@@ -6,16 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from fnmatch import fnmatch
 from functools import cached_property
 
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
-from nacre.extraction.reading.meaning import Meaning
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.requests import Way
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
+from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.retrieval.recall import recall
 from nacre.spending.embedders import configured_embedder
@@ -25,7 +27,7 @@ from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.reports import ModelExtraction
-from nacre.values.session import Session, Turn
+from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.trace import Step, TraceKind
 
 LEAST_MEMORIES = 20
@@ -52,7 +54,7 @@ class ModelExtractor:
         self._tally = _Tally()
 
     def extract(
-        self, session: Session, project: str | None, turns: Sequence[Turn], *, begin: int, meaning: Meaning | None,
+        self, session: Session, project: str | None, turns: Sequence[Turn], *, begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:  # fmt: skip
         """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
@@ -73,10 +75,30 @@ class ModelExtractor:
                 begin=begin, way=self._way, related=related(self._home, project, turns, begin=begin), notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
-            meaning=meaning,
         )  # fmt: skip
         self._tally.add(found)
         return found
+
+    def serves(self, stored: StoredSession) -> bool:
+        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, is of no
+        project that is left out, and the writer is neither paused nor kept waiting for the mains.
+        """
+        settings = self._home.settings
+        if self._model is None or settings.flag("writer.paused") or self._is_unfed:
+            return False
+        if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
+            return False
+        since = settings.text("writer.since")
+        return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the model is out of reach, or what it may cost is used up: what is left is asked another time."""
+        return self._tally.is_over
+
+    @cached_property
+    def _is_unfed(self) -> bool:
+        return not self._home.settings.flag("writer.on_battery") and is_on_battery()
 
     def report(self) -> ModelExtraction | None:
         """What the model was asked and found, ``None`` where none is to be asked."""
@@ -98,16 +120,13 @@ class ModelExtractor:
             return None
 
 
-def ask_about(
-    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted,
-    *, meaning: Meaning | None,
-) -> Extraction:  # fmt: skip
+def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:
     """Ask a model about a session, and leave a trace of it. No lock is held meanwhile, no transaction open."""
     with tracing(home, TraceKind.EXTRACTION, session.id) as run:
         with home.turn.aside():  # it asks from threads of its own
-            found = extract_with(model, session, turns, wanted, meaning=meaning)
+            found = extract_with(model, session, turns, wanted)
         run.add(_step(found))
-        count = len(found.candidates)
+        count = len(found.memories)
         run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"
         return found
 
@@ -160,7 +179,9 @@ def _in_words(
 
 def _step(found: Extraction) -> Step:
     dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(found.dropped.items()))
-    told = f"{len(found.candidates)} taken" + (f"; not taken: {dropped}" if dropped else "")
+    told = f"{len(found.memories)} taken" + (f"; not taken: {dropped}" if dropped else "")
+    held = ", ".join(dict.fromkeys(one.detail for one in found.candidates if one.held))
+    told += f"; held back: {held}" if held else ""
     told += f"; {found.by_rules} of {found.parts} parts by rules: {found.problem}" if found.by_rules else ""
     return Step(
         "looks at the answers", f"{found.proposed} memories proposed of {found.parts} parts", told,
@@ -177,7 +198,8 @@ class _Tally:
     def add(self, found: Extraction) -> None:
         so_far = self.report
         self.report = replace(
-            so_far, sessions=so_far.sessions + 1, found=so_far.found + len(found.candidates),
+            so_far, sessions=so_far.sessions + 1, found=so_far.found + len(found.memories),
+            held=so_far.held + len(found.candidates) - len(found.memories),
             repeated=so_far.repeated + found.repeated, calls=so_far.calls + found.calls,
             tokens=so_far.tokens + found.tokens, parts=so_far.parts + found.parts,
             by_rules=so_far.by_rules + found.by_rules, dropped=Counter(so_far.dropped) + Counter(found.dropped),

@@ -71,6 +71,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
             apply_intents(home)
             clear_words(home, (), planned.match)
             home.erasing.clear_journal(planned.match)
+            _clear_candidates(home, planned.match)
             clear_told(home, planned.match)
         with change.transaction():
             change.append(_entries(change, planned))
@@ -78,6 +79,12 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(run, planned, is_done and erase_bytes(home), unreached(home, planned))
+
+
+def _clear_candidates(home: Home, match: re.Pattern[str]) -> None:
+    """Delete the candidates that quote a text."""
+    waiting = (one.memory for one in home.candidates.waiting())
+    home.candidates.delete([one.id for one in waiting if excerpt_of(match, memory_texts(one)) is not None])
 
 
 def forgotten(home: Home) -> list[Forgotten]:

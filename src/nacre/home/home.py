@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nacre.home.change import Change, Run
     from nacre.redact.redactor import Redactor
     from nacre.storage.archive import ArchiveIndex
+    from nacre.storage.candidates import Candidates
     from nacre.storage.claims import Claims
     from nacre.storage.co_recall import CoRecall
     from nacre.storage.comparisons import Comparisons
@@ -76,6 +77,8 @@ class Stores:
     """Takes secrets out of whatever is stored."""
     memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")
     """Memories in the index."""
+    candidates: Lazy[Candidates] = Lazy("nacre.storage.candidates:Candidates")
+    """What may be worth remembering, and waits."""
     comparisons: Lazy[Comparisons] = Lazy("nacre.storage.comparisons:Comparisons")
     """What comparing memories needs."""
     claims: Lazy[Claims] = Lazy("nacre.storage.claims:Claims")

@@ -106,6 +106,7 @@ class _Ingest:
         lessons = learn(self._home, self._notify, in_chunks=self._options.in_chunks, run=self._run)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
+            candidates=lessons.candidates,
             decided=lessons.decided, extraction=lessons.by_model, problems=(*report.problems, *_undecided(lessons)),
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from msgspec import structs
 
 from nacre.dedup.coverage import adds, lost
-from nacre.extraction.by_model.stances import is_asked, is_of_another, is_supposed
+from nacre.extraction.explicit.find import is_stated
 from nacre.extraction.reading.speech import utterances
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
@@ -80,9 +80,7 @@ def _said(home: Home, session: StoredSession, quote: str) -> Iterator[tuple[str,
 
 def _states(said: Sequence[str], content: str) -> bool:
     """Whether statements say what a memory says, no more and no less, and neither ask, suppose nor report it."""
-    if any(is_asked(one) or is_supposed(one, content) or is_of_another(one, content) for one in said):
-        return False
-    return adds(content, said) is None and lost("\n".join(said), [content]) is None
+    return all(map(is_stated, said)) and adds(content, said) is None and lost("\n".join(said), [content]) is None
 
 
 def _holding(statements: Sequence[str], wanted: str) -> Sequence[str]:

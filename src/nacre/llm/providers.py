@@ -28,6 +28,7 @@ class Provider:
     """Who answers, and in which format.
 
     ``variables`` are the environment's names for its key; ``api_key`` is one that is written in the configuration.
+    With a ``subscription`` calls have no price of their own: tokens are counted instead.
     ``answers`` is what each of its models can be held to at least (see Capabilities), empty where that is not known.
     """
 
@@ -39,6 +40,7 @@ class Provider:
     needs_key: bool = True
     answers: str = ""
     free: bool = False
+    subscription: bool = False
     api_key: str = field(default="", repr=False)
 
 

@@ -5,30 +5,48 @@ from __future__ import annotations
 import math
 
 from nacre.home.home import Home
-from nacre.review import claims, conflicts, queue
+from nacre.review import candidates, claims, conflicts, queue
 from nacre.review.claims import Backfill, Estimate
 from nacre.review.contradictions import JudgeReport, judge_waiting
 from nacre.review.requests import (
     BackfillRequest,
+    CandidatesRequest,
+    DropCandidatesRequest,
     EstimateClaimsRequest,
     JudgeWaitingRequest,
+    KeepCandidateRequest,
     ResolveRequest,
     ReviewRequest,
     ReviewRetireRequest,
 )
 from nacre.values.memory import Memory
-from nacre.values.reports import OnProgress
-from nacre.views import Pair, Waiting
+from nacre.values.reports import OnProgress, StoreOutcome
+from nacre.views import CandidatePage, Pair, Waiting
 
 
 def waiting(home: Home) -> Waiting:
     """Contradictions and reviews that wait for a person."""
-    return Waiting(tuple(conflicts.pending(home)), tuple(queue.pending(home)))
+    return Waiting(tuple(conflicts.pending(home)), tuple(queue.pending(home)), home.candidates.count())
 
 
 def dismiss(home: Home, request: ReviewRequest) -> list[Memory]:
     """Keep memories that wait for review. Raises NotFound, Conflict."""
     return queue.dismiss(home, request.references)
+
+
+def list_candidates(home: Home, request: CandidatesRequest) -> CandidatePage:
+    """The candidates that wait, the likeliest first."""
+    return candidates.listed(home, request)
+
+
+def keep_candidate(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
+    """Make a candidate a memory. Raises NotFound, Conflict, InvalidInput."""
+    return candidates.keep(home, request)
+
+
+def drop_candidates(home: Home, request: DropCandidatesRequest) -> list[Memory]:
+    """Do away with candidates: they are not found again. Raises NotFound, Conflict."""
+    return candidates.drop(home, request.references)
 
 
 def replace(home: Home, request: ReviewRequest) -> list[Memory]:

@@ -24,6 +24,27 @@ class ReviewRetireRequest(ReviewRequest, frozen=True, kw_only=True):
     reason: Annotated[str | None, Meta(description="Why; that of the review where it is left out.")] = None
 
 
+class CandidatesRequest(Request, frozen=True, kw_only=True):
+    """Candidates that wait."""
+
+    project: Annotated[str | None, Meta(description="Those of one project.")] = None
+    limit: Annotated[int, Meta(description="Candidates at most; 0 for all.", ge=0)] = 50
+    offset: Annotated[int, Meta(description="Candidates to skip.", ge=0)] = 0
+
+
+class KeepCandidateRequest(Request, frozen=True, kw_only=True):
+    """Make a candidate a memory."""
+
+    reference: Annotated[str, Meta(description="The candidate, by its id or four characters of its beginning or end.")]
+    content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
+
+
+class DropCandidatesRequest(Request, frozen=True, kw_only=True):
+    """Do away with candidates."""
+
+    references: Annotated[tuple[str, ...], Meta(description="Candidates, by their ids.", min_length=1)]
+
+
 class ResolveRequest(Request, frozen=True, kw_only=True):
     """Say which of two memories holds."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from nacre.home.home import Home
 from nacre.settings import Settings
-from nacre.setup import credentials, offers
+from nacre.setup import credentials, offers, writer
 from nacre.setup.offers import Offer, Trial
-from nacre.setup.requests import ProviderRequest, SetKeyRequest, TryModelRequest
+from nacre.setup.requests import ProviderRequest, SetKeyRequest, TryModelRequest, WriterRequest
+from nacre.setup.writer import Foreseen, WriterStatus
 
 
 def list_models(home: Home) -> list[Offer]:
@@ -27,3 +28,33 @@ def set_key(settings: Settings, request: SetKeyRequest) -> str:
 def remove_key(settings: Settings, request: ProviderRequest) -> list[str]:
     """Remove a provider's key; returns the places. Raises NotFound."""
     return credentials.remove(settings, request.provider)
+
+
+def writer_status(home: Home) -> WriterStatus:
+    """Who writes, and how it fares."""
+    return writer.status(home)
+
+
+def writer_foreseen(home: Home) -> Foreseen:
+    """What a writer would take a day, going by the last week."""
+    return writer.foreseen(home)
+
+
+def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
+    """Let a model write. Raises ModelRefused, InvalidInput, Unavailable."""
+    return writer.set_writer(home, request)
+
+
+def pause_writer(home: Home) -> WriterStatus:
+    """Show the writer no session for now. Raises Unavailable."""
+    return writer.pause(home)
+
+
+def resume_writer(home: Home) -> WriterStatus:
+    """Show it sessions again. Raises Unavailable."""
+    return writer.resume(home)
+
+
+def end_writer(home: Home) -> WriterStatus:
+    """Have no writer any more. Raises Unavailable."""
+    return writer.end(home)

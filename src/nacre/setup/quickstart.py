@@ -39,7 +39,7 @@ _KIND_DISCOUNT = 0.5
 
 _EXAMPLE_QUESTIONS = (
     "Why did hivelog move away from SQLite?",
-    "Why was the choirbook build so slow?",
+    "Which search does choirbook use, and why?",
     "中文歌词用什么字体？",
 )
 _QUESTIONS = {

@@ -39,3 +39,15 @@ class SetKeyRequest(ProviderRequest, frozen=True, kw_only=True):
     """Keep another key of a provider."""
 
     secret: Annotated[str, Meta(description="The key.", min_length=1)]
+
+
+class WriterRequest(Request, frozen=True, kw_only=True):
+    """Who writes from the sessions that end from now on, and what it may take."""
+
+    writer: Annotated[str, Meta(description="provider:model, as claude-cli:haiku.", min_length=1)]
+    tokens_per_day: (
+        Annotated[int, Meta(description="Tokens a day, for a writer that a subscription pays.", ge=1)] | None
+    ) = None
+    dollars_per_day: (
+        Annotated[float, Meta(description="US dollars a day that all models may take in the background.", ge=0)] | None
+    ) = None

@@ -15,8 +15,11 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from threading import Lock
 
-from nacre.errors import BudgetSpent, NacreError, Unavailable
+from nacre.errors import BudgetSpent, ModelRefused, NacreError, Unavailable
 from nacre.home.home import Home
+from nacre.llm.meter import tokens_of
+from nacre.llm.providers import provider_of
+from nacre.settings import Settings
 from nacre.spending import tracing
 from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.spending import Spending
@@ -27,6 +30,11 @@ from nacre.views import Budget, CostReport
 
 DAILY = "models.daily_budget_usd"
 TASKS = "models.task_budgets"
+TOKENS = "writer.tokens_per_day"
+
+
+_ANSWER_TOKENS = 2_000
+"""Of an answer, while it is not there yet."""
 
 
 def today(home: Home) -> date:
@@ -95,7 +103,7 @@ class HomeBooks:
         run = tracing.current()
         call = Call(
             self._home.ids(), self._home.clock(), today(self._home), prompt.task.value, model,
-            self._background, cost=most, trace=run.trace.id if run else None,
+            self._background, tokens=self._expected(model, prompt), cost=most, trace=run.trace.id if run else None,
         )  # fmt: skip
         if self._background:
             self._reserve(call)
@@ -146,6 +154,8 @@ class HomeBooks:
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         """Why a background call is not made, in a word and in full."""
+        if self._is_by_subscription(call.model):
+            return self._beyond_tokens(spending, call)
         if call.cost is None:
             return "no price", unpriced(call.model)
         in_all, of_task = spending.in_background(call.day, call.task)
@@ -154,6 +164,28 @@ class HomeBooks:
             if most is not None and (most <= 0 or spent + call.cost > most):
                 return reason, self._spent(task, spent, most, call.cost)
         return None
+
+    def _expected(self, model: str, prompt: Prompt) -> Tokens:
+        """The tokens that a call is held for while it runs: only those of a subscription are counted so."""
+        if not (self._background and self._is_by_subscription(model)):
+            return Tokens()
+        return Tokens(input=tokens_of(prompt), output=min(prompt.output_tokens, _ANSWER_TOKENS))
+
+    def _is_by_subscription(self, model: str) -> bool:
+        return is_by_subscription(self._home.settings, model)
+
+    def _beyond_tokens(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+        most = self._home.settings.whole(TOKENS)
+        taken, _ = spending.tokens_in_background(call.day, call.model)
+        wanted = call.tokens.input + call.tokens.output
+        if most <= 0:
+            hint = "nacre writer set says which writer may take how many tokens a day"
+            return "no tokens", BudgetSpent(f"{call.model} may take no tokens by itself", hint=hint)
+        if taken + wanted <= most:
+            return None
+        told = f"{call.model} may take {most:,} tokens a day, {taken:,} are taken, and a call may take {wanted:,}"
+        until = f"it goes on at {resets_at(self._home):%Y-%m-%d %H:%M}"
+        return "tokens", BudgetSpent(told, hint=f"{until}; for more: nacre config set {TOKENS} …")
 
     def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
         key = TASKS if task else DAILY
@@ -223,6 +255,13 @@ def left_today(home: Home, task: str) -> int:
     rest = (budget(home) or 0) - in_all
     own = budget(home, task)
     return max(0, rest if own is None else min(rest, own - of_task))
+
+
+def is_by_subscription(settings: Settings, model: str) -> bool:
+    """Whether calls of a model have no price of their own, so that tokens are counted."""
+    with contextlib.suppress(ModelRefused):
+        return provider_of(settings, model.partition(":")[0]).subscription
+    return False
 
 
 def _is_whole(text: str) -> bool:

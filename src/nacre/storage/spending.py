@@ -38,6 +38,11 @@ class Spending:
         row = self._db.one("sum_background_cost", day=day.isoformat(), task=task)
         return (row[0], row[1]) if row else (0, 0)
 
+    def tokens_in_background(self, day: date, model: str) -> tuple[int, int]:
+        """Tokens that background calls of a day took of a model so far, and how many calls that were."""
+        row = self._db.one("sum_background_tokens", day=day.isoformat(), model=model)
+        return (row[0], row[1]) if row else (0, 0)
+
     def since(self, day: date) -> list[Spent]:
         """Calls since a day, by day, task, model, and whether they were background work."""
         return [

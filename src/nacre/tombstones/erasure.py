@@ -87,6 +87,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         _clear_pages(home, barred)
         gone = barred.memories | {memory.id for memory in found.memories}
         clear_words(home, gone)
+        _erase_candidates(home, Barred(everything))
         forget_in_baseline(home, gone)
         _erase_told(home, found)
         _tell_more(home, found, runs)
@@ -104,6 +105,14 @@ def _heed(home: Home, *, patient: bool) -> bool:
         apply_intents(home)
         heed_ledger(home)
     return True
+
+
+def _erase_candidates(home: Home, barred: Barred) -> None:
+    """Delete candidates that what was forgotten shows, or that say it."""
+    waiting = [one.memory for one in home.candidates.waiting()]
+    gone = [one.id for one in waiting if barred.left_of(one) != one or barred.has_words(one.content)]
+    with home.database.transaction():
+        home.candidates.delete(gone)
 
 
 def erase_bytes(home: Home) -> bool:

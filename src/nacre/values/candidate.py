@@ -1,10 +1,26 @@
-"""The result of extraction: one proposed memory."""
+"""The result of extraction: one proposed memory, and one that waits to become one."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
+
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.memory import Confidence, Expiry, Kind
+from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.session import Speaker, Trust
+
+
+class Why(StrEnum):
+    """Why a candidate waits.
+
+    ``found``: rules found it, nobody wrote it. ``unproven``: its evidence does not bear it out. ``untrusted``: it may
+    come from outside. ``unused``: rules wrote it as a memory once, and it was never used.
+    """
+
+    FOUND = "found"
+    UNPROVEN = "unproven"
+    UNTRUSTED = "untrusted"
+    UNUSED = "unused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +29,8 @@ class Candidate:
 
     ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would change what
     another running session does, 9 and 10 are never given by rules alone. ``confidence_score`` is the share of its
-    words that its evidence holds, where a model chose them.
+    words that its evidence holds, where a model chose them. ``held`` says why it is to wait, empty for a memory at
+    once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1.
     """
 
     kind: Kind
@@ -28,3 +45,17 @@ class Candidate:
     canonical_key: str | None = None
     confidence: Confidence = Confidence.INFERRED
     confidence_score: float | None = None
+    held: Why | None = None
+    detail: str = ""
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCandidate:
+    """A candidate that waits, as the memory it would be: why it waits, ``detail`` in words, its score, since when."""
+
+    memory: Memory
+    why: Why
+    detail: str | None
+    score: float
+    found: datetime

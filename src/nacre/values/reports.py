@@ -56,8 +56,9 @@ class ModelExtraction:
     """What a language model did for extraction: so many ``sessions`` were asked about in ``parts``; ``trivial`` ones
     had nothing to ask about.
 
-    It ``found`` memories that their sessions bear out; ``repeated`` ones it said twice, ``dropped`` ones, by reason, no
-    session bears out. ``by_rules`` parts were left to the deterministic extractor, and ``problem`` says why.
+    It ``found`` memories that their sessions bear out; ``held`` ones wait, as that is doubtful; ``repeated`` ones it
+    said twice, ``dropped`` ones, by reason, were of no use. ``by_rules`` parts were left to the deterministic
+    extractor, and ``problem`` says why.
     """
 
     model: str = ""
@@ -68,6 +69,7 @@ class ModelExtraction:
     calls: int = 0
     tokens: Tokens = Tokens()
     found: int = 0
+    held: int = 0
     repeated: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     problem: str | None = None
@@ -116,6 +118,8 @@ class IngestReport:
     problems: tuple[Problem, ...] = ()
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None
+    candidates: int = 0
+    """How many more may matter, and wait for a writer, for the owner to say them again, or for review."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ def ingest_record(report: IngestReport) -> Record:
         "turns": report.turns,
         "memories": len(report.memories),
         "memory_ids": list(report.memories),
+        "candidates": report.candidates,
         "skipped": report.skipped,
         "unrecognised": report.unrecognised,
         "left_out": report.left_out,
@@ -52,6 +53,7 @@ def _by_model_record(report: ModelExtraction) -> Record:
         "calls": report.calls,
         "tokens": tokens_record(report.tokens),
         "found": report.found,
+        "held": report.held,
         "repeated": report.repeated,
         "dropped": report.dropped,
         "problem": report.problem,
@@ -123,6 +125,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("sessions", f"{report.sessions:,}"),
             ("turns", f"{report.turns:,}"),
             ("memories", _learned(report)),
+            ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
             ("model", _by_model(report.extraction)),
             ("by a model", ", ".join(f"{number:,} {action.lower()}" for action, number in report.decided.items())),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
@@ -143,7 +146,8 @@ def _by_model(report: ModelExtraction | None) -> str:
     dropped = sum(report.dropped.values())
     told = f"{report.model}: {count(report.sessions, 'session')}, {count(report.calls, 'call')}, "
     told += f"{read:,} + {report.tokens.output:,} tokens"
-    return told + (f", {count(dropped, 'proposal')} not borne out" if dropped else "")
+    told += f", {count(report.held, 'proposal')} held back" if report.held else ""
+    return told + (f", {count(dropped, 'proposal')} of no use" if dropped else "")
 
 
 def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:

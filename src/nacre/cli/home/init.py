@@ -11,6 +11,7 @@ import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
+from nacre.cli.operations import ask, perform
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
+    from nacre.cli.models import writer as cli_writer
     from nacre.redact import redactor
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from nacre.wiring.ways import FoundHost
 else:
     apply = Module("nacre.wiring.apply")
+    cli_writer = Module("nacre.cli.models.writer")
     codex_trust = Module("nacre.wiring.codex_trust")
     record = Module("nacre.wiring.record")
     ways = Module("nacre.wiring.ways")
@@ -63,13 +66,16 @@ else:
 @click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
 @click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
 @click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
+@click.option("--writer", type=TEXT, metavar="NAME", help="Who writes memories, as claude-cli:haiku; nacre writer.")
+@click.option("--tokens-per-day", type=click.IntRange(1), metavar="N", help="What the writer may take a day.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--uninstall", is_flag=True, help="Take it out again.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def init(  # noqa: PLR0913 - one a question
     run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
-    tool_hook: bool, trust_hooks: bool, dry_run: bool, uninstall: bool, yes: bool,
+    tool_hook: bool, trust_hooks: bool, writer: str | None, tokens_per_day: int | None, dry_run: bool, uninstall: bool,
+    yes: bool,
 ) -> None:  # fmt: skip
     """Plug nacre into your agents' tools, and out of them.
 
@@ -116,12 +122,21 @@ def init(  # noqa: PLR0913 - one a question
             asks=asks,
             goes_on=goes_on,
         )
+    if writer:
+        perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
     if goes_on:
         # with all of ingestion, which only this needs
         first_reading.offer_to_forget_examples(run)
         first_reading.offer_first_reading(run)
+        _offer_writer(run)
         if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
+
+
+def _offer_writer(run: Run) -> None:
+    """Propose that an agent on this machine writes memories, unless somebody does."""
+    if ask(run, "writer").state == "off":
+        cli_writer.offer(run)
 
 
 def _shown(run: Run) -> Shown:

@@ -9,6 +9,7 @@ import click
 
 from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
+from nacre.cli.memories.candidates import candidates, drop, is_candidate, keep_candidates
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -43,15 +44,19 @@ def review(context: click.Context) -> None:
     """Keep or retire memories that seem of little use.
 
     A memory waits here when an agent proposed it or wants it changed, when it is recalled often and rarely used, when a
-    newer one seems to contradict it, or when you called it bad.
+    newer one seems to contradict it, or when you called it bad. Candidates, which may be worth remembering and are told
+    nobody, wait apart: nacre review candidates.
     """
     if context.invoked_subcommand is None:
         _list(context.obj)
 
 
 def _list(run: Run) -> None:
-    waiting = ask(run, "waiting").reviews
-    run.answer({"reviews": [_review_record(item) for item in waiting]}, lambda paper: _render_reviews(paper, waiting))
+    found = ask(run, "waiting")
+    run.answer(
+        {"reviews": [_review_record(item) for item in found.reviews], "candidates": found.candidates},
+        lambda paper: _render_reviews(paper, found.reviews, found.candidates),
+    )
 
 
 @review.command("list", examples=["nacre review list", "nacre review list --json"])
@@ -68,7 +73,14 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
     """Keep memories that wait.
 
     Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
+    Candidates become memories.
     """
+    waiting = tuple(one for one in references if is_candidate(run, one))
+    if waiting:
+        keep_candidates(run, waiting)
+    references = tuple(one for one in references if one not in waiting)
+    if not references:
+        return
     kept: list[Memory] = perform(run, "review-dismiss", references=references)
     run.answer(
         {"dismissed": [memory_record(memory) for memory in kept]},
@@ -78,6 +90,8 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
 
 
 review.add_command(dismiss, "keep")
+review.add_command(candidates)
+review.add_command(drop)
 
 
 @review.command("replace", examples=["nacre review replace 5f0c2a4d"])
@@ -142,10 +156,13 @@ def _review_record(review: Review) -> Record:
     }
 
 
-def _render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
+def _render_reviews(paper: Paper, waiting: Sequence[Review], candidate_count: int) -> None:
     """What waits, why, and the two ways out."""
     if not waiting:
-        paper.line("Nothing waits for review.")
+        paper.line("No memory waits for review.")
+    if candidate_count:
+        paper.line(dim(f"{count(candidate_count, 'candidate')} may be worth remembering: nacre review candidates"))
+    if not waiting:
         return
     for review in waiting:
         memory = review.memory

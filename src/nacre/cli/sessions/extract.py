@@ -95,7 +95,7 @@ def _answer(
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n" if run.as_json else _as_markdown(found)
         with named_files.named_file(output, territory(run.settings)) as file:
             file.write(text.encode("utf-8", "replace"))
-        number = sum(len(one.candidates) for one in found)
+        number = sum(len(one.memories) for one in found)
         run.answer(
             {"path": str(output), "memories": number},
             lambda paper: paper.line(f"Wrote {number} {'memory' if number == 1 else 'memories'} to {output}"),
@@ -131,7 +131,7 @@ def _readable(path: Path | None) -> Iterator[Path | None]:
 
 def _proposals_record(found: Sequence[Proposal]) -> Record:
     """Every session with the memories that would be stored."""
-    return {"sessions": [_session_record(one) for one in found], "memories": sum(len(one.candidates) for one in found)}
+    return {"sessions": [_session_record(one) for one in found], "memories": sum(len(one.memories) for one in found)}
 
 
 def _session_record(found: Proposal) -> Record:
@@ -146,7 +146,11 @@ def _session_record(found: Proposal) -> Record:
     session = found.session
     return {
         "session": session.id, "session_id": session.native_id, "tool": session.tool, "extraction": told,
-        "memories": [_candidate_record(one) for one in found.candidates],
+        "memories": [_candidate_record(one) for one in found.memories],
+        "candidates": [
+            {**_candidate_record(one), "why": one.held.value, "detail": one.detail or None, "score": one.score}
+            for one in found.candidates if one.held
+        ],
     }  # fmt: skip
 
 
@@ -191,6 +195,7 @@ def _facts(one: Candidate) -> tuple[str | None, ...]:
     return (
         f"importance {one.importance}", one.expiry.value if one.expiry is not memory.Expiry.PERMANENT else None,
         f"said by the {one.speaker.value}", ", ".join(one.tags) or None,
+        f"waits: {one.detail or one.held.value}" if one.held else None,
     )  # fmt: skip
 
 
@@ -198,7 +203,9 @@ def _how(found: Proposal) -> str:
     """How many memories, and what was done for them."""
     if found.session.kind is not values_session.SessionKind.MAIN:
         return f"no memories: a session of kind {found.session.kind.value} yields none"
-    told = count(len(found.candidates), "memory", "memories") if found.candidates else "no memories"
+    told = count(len(found.memories), "memory", "memories") if found.memories else "no memories"
+    waiting = len(found.candidates) - len(found.memories)
+    told += f" and {count(waiting, 'candidate')}" if waiting else ""
     asked = found.asked
     if asked is None or asked.by_rules == asked.parts:
         return f"{told}, by rules"

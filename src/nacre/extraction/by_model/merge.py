@@ -76,5 +76,5 @@ def _fuller(known: _Kept, again: _Kept) -> _Kept:
     return replace(best, candidate=replace(best.candidate, turns=tuple(dict.fromkeys((*first.turns, *second.turns)))))
 
 
-def _weight(one: Candidate) -> tuple[bool, int, int]:
-    return one.speaker is Speaker.OWNER, one.importance, len(one.content)
+def _weight(one: Candidate) -> tuple[bool, bool, int, int]:
+    return not one.held, one.speaker is Speaker.OWNER, one.importance, len(one.content)

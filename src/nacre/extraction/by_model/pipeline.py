@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from nacre.extraction.by_model.answer import Answer, Repeats, Told
 from nacre.extraction.by_model.calls import Caller
-from nacre.extraction.by_model.grounding import Dropped, Grounds
+from nacre.extraction.by_model.checks import Checks, Dropped
 from nacre.extraction.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
+from nacre.extraction.by_model.verify import verified
 from nacre.extraction.extractor import extract
-from nacre.extraction.reading.meaning import Meaning
 from nacre.extraction.requests import Way
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
@@ -81,10 +81,13 @@ class Extraction:
     is_over: bool = False
     """Whether asking this model again would be in vain for now."""
 
+    @property
+    def memories(self) -> tuple[Candidate, ...]:
+        """Those that are memories at once; the others wait."""
+        return tuple(one for one in self.candidates if not one.held)
 
-def extract_with(
-    model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted, *, meaning: Meaning | None = None
-) -> Extraction:
+
+def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:
     """The memories of a session's turns at or after ``wanted.begin``, in the order in which they were said.
 
     Pure but for the calls: the same turns and the same answers give the same candidates, in whatever order the answers
@@ -92,17 +95,14 @@ def extract_with(
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
-    return _Asking(model, session, turns, wanted, meaning).run()
+    return _Asking(model, session, turns, wanted).run()
 
 
 class _Asking:
-    def __init__(
-        self, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted, meaning: Meaning | None
-    ) -> None:
+    def __init__(self, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> None:
         self.session = session
         self.turns = turns
         self.wanted = wanted
-        self.meaning = meaning
         self.caller = Caller(model, wanted.pause)
         self.related = known_already(wanted.related)
         self.dropped: Counter[str] = Counter()
@@ -118,7 +118,7 @@ class _Asking:
         answers = [told] if told is not None else self._ask_parts(parts)
         is_by_rules = all(one is None for one in answers)
         candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
-        kept = candidates if is_by_rules else tempered(self._without_repeats(merged(candidates)))
+        kept = candidates if is_by_rules else self._compared(merged(candidates))
         return Extraction(
             candidates=tuple(kept), model=self.caller.name, dropped=dict(self.dropped),
             proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
@@ -126,6 +126,11 @@ class _Asking:
             is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
             hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
         )  # fmt: skip
+
+    def _compared(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Without repeats, and compared with their evidence: those that it does not bear out wait."""
+        found = self._without_repeats(candidates)
+        return tempered(verified(self.caller, found, self.turns, self.wanted.timeout_seconds))
 
     def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
         return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
@@ -182,16 +187,16 @@ class _Asking:
     def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[Told] | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
-        grounds = Grounds(self.turns, begin=self.wanted.begin)
+        checks = Checks(self.turns, begin=self.wanted.begin)
         place = {turn.id: at for at, turn in enumerate(self.turns)}
         found = self._by_rules(left, everything=False)
         for chunk, told in zip(parts, answers, strict=True):
-            found += self._judged(grounds, chunk, told or ())
+            found += self._judged(checks, chunk, told or ())
         return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
 
-    def _judged(self, grounds: Grounds, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
+    def _judged(self, checks: Checks, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
         self.proposed += len(told)
-        judged = [grounds.judge(one, chunk.turns) for one in told]
+        judged = [checks.judge(one, chunk.turns) for one in told]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
         kept = [one for one in judged if isinstance(one, Candidate)]
         most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))
@@ -202,7 +207,7 @@ class _Asking:
     def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not left:
             return []
-        found = extract(self.session, self.turns, begin=self.wanted.begin, meaning=self.meaning)
+        found = extract(self.session, self.turns, begin=self.wanted.begin)
         if everything:
             return found
         place = {turn.id: at for at, turn in enumerate(self.turns)}

@@ -71,12 +71,6 @@ class Lean:
     object: Pattern
     inside: Pattern
     named: Pattern
-    more: Pattern
-    order: Pattern
-    need: Pattern
-    chosen: Pattern
-    about: Pattern
-    reason: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +109,6 @@ class AcceptedCues:
 
     yes: Pattern
     finished: Pattern
-    claim: Pattern
-    step: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +122,8 @@ class LessonCues:
     like trouble may be something ``other``: a wish, an attempt; with a ``doubt`` it is told too vaguely.
     """
 
-    problem: Pattern
-    trouble_asked: Pattern
-    cause: Pattern
-    fix: Pattern
-    announce: Pattern
-    solved: Pattern
     confirmation: Pattern
-    unsolved: Pattern
-    hedge: Pattern
     tail: Pattern
-    own: Pattern
-    deed: Pattern
-    other: Pattern
-    doubt: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,86 +136,11 @@ class ConcludedCues:
     ``persists``; the agent's claim is ``refuted`` by itself, or its ``guess`` is ``confirmed``.
     """
 
-    lead: Pattern
-    hunt: Pattern
-    announce: Pattern
-    topic: Pattern
-    cause: Pattern
-    fix: Pattern
-    hedge: Pattern
-    trivial: Pattern
-    status: Pattern
-    step: Pattern
     done: Pattern
     onward: Pattern
-    go: Pattern
     objection: Pattern
     persists: Pattern
     refuted: Pattern
-    guess: Pattern
-    confirmed: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class BehaviourCues:
-    """A ``wish`` for how the product is to behave, not a ``chore``, and what a report says of that.
-
-    How it behaves ``now``, with its ``contrast``, ``condition`` and ``reason``; an ``aside`` is about code, tests,
-    documents; ``more`` goes on. ``label`` names the change before the words themselves, ``topic`` heads what tells of
-    behaviour, ``whenever`` begins a rule, ``pronoun`` is its subject when that was named before.
-    """
-
-    wish: Pattern
-    chore: Pattern
-    now: Pattern
-    contrast: Pattern
-    condition: Pattern
-    reason: Pattern
-    aside: Pattern
-    more: Pattern
-    label: Pattern
-    topic: Pattern
-    whenever: Pattern
-    pronoun: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class PlanCues:
-    """A plan by its ``opening``; what stands before its ``title``; headings of its ``steps``, of its ``solution``, and
-    all that only name a ``section``; sentences with a ``reason``, best of all one of ``design``; a ``step``, and what
-    is no more the case ``before`` long.
-    """
-
-    opening: Pattern
-    title: Pattern
-    steps: Pattern
-    solution: Pattern
-    section: Pattern
-    reason: Pattern
-    design: Pattern
-    step: Pattern
-    before: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class FeedbackCues:
-    """A review's remark that is ``handed`` over: the ``harm`` it sees and its ``remedy``."""
-
-    handed: Pattern
-    harm: Pattern
-    remedy: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class OpeningCues:
-    """A request for a ``whole`` thing with what it is made of or for; a ``part`` is only a piece of one. What is
-    ``asking`` in it is told as what it ``says`` of the project.
-    """
-
-    whole: Pattern
-    asking: Pattern
-    says: str
-    part: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +154,6 @@ class ReversalCues:
     scrap: Pattern
     request: Pattern
     change: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedCues:
-    """Ways of doing a thing that a person asks for again when they are not followed, and their verbs."""
-
-    manner: Pattern
-    verb: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class AloneCues:
-    """What meaning alone does not speak for; trouble only ``because`` of something."""
-
-    refuse: Pattern
-    trouble: Pattern
-    because: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,30 +173,6 @@ class ImportanceCues:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """What is put differently in a memory: ``acronyms`` in capitals; no ``label`` in front; an ``item`` of a list (its
-    ``name``, and what is said of it), a ``choice`` of options (its ``topic``), what is ``wished`` of a ``topic`` and a
-    ``polite`` question (its ``wish``) as plain sentences; a wish says not ``here``.
-    """
-
-    acronyms: frozenset[str]
-    label: Pattern
-    item: Pattern
-    choice: Pattern
-    wished: Pattern
-    here: Pattern
-    polite: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """A turn of phrase, and the shorter one a title has for it."""
-
-    pattern: Pattern
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
 class SubjectWords:
     """What a subject is cut out of a statement with.
 
@@ -323,24 +187,6 @@ class SubjectWords:
 
     generic: frozenset[str]
     stop: frozenset[str]
-    weak: frozenset[str]
-    verbs: frozenset[str]
-    links: frozenset[str]
-    determiners: frozenset[str]
-    articles: frozenset[str]
-    opener: Pattern
-    front: Pattern
-    asked: Pattern
-    stray: Pattern
-    condition: Pattern
-    carried: Pattern
-    making: Pattern
-    predicate: Pattern
-    noise: Pattern
-    ending: Pattern
-    border: Pattern
-    joint: Pattern
-    rewrite: tuple[Rewrite, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,26 +13,19 @@ import msgspec
 
 from nacre.extraction.reading.cue_sets import (
     AcceptedCues,
-    AloneCues,
     Answers,
-    BehaviourCues,
     ConcludedCues,
     Cue,
     ExpiryCues,
-    FeedbackCues,
     ImportanceCues,
     Lean,
     LessonCues,
     Mark,
-    OpeningCues,
-    PlanCues,
     Remember,
-    RepeatedCues,
     ReversalCues,
     Score,
     SubjectWords,
     SummaryCues,
-    Wording,
 )
 from nacre.extraction.reading.patterns import Pattern
 
@@ -59,18 +52,11 @@ class Language:
     accepted: AcceptedCues
     lesson: LessonCues
     concluded: ConcludedCues
-    behaviour: BehaviourCues
-    plan: PlanCues
-    feedback: FeedbackCues
-    opening: OpeningCues
     reversal: ReversalCues
-    repeated: RepeatedCues
     expiry: ExpiryCues
     importance: ImportanceCues
     summary: SummaryCues
     reject: dict[str, Pattern]
-    alone: AloneCues
-    wording: Wording
     subject: SubjectWords
     score: Score
     cue: tuple[Cue, ...]

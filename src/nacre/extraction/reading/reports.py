@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from nacre.extraction.reading.cues import Language
 from nacre.extraction.reading.sentences import Statement, split
-from nacre.extraction.rules.wording import capitalised, flowing
 
 _REMEMBERED = 64
 _MARK = "\ue000"  # stands for a quotation mark while a text is split
@@ -66,34 +64,3 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 def _titled(heading: str) -> str:
     plain = heading.replace("**", "").strip(" :：")
     return _NUMBER.sub("", plain)
-
-
-def bare(text: str, language: Language) -> str:
-    """A statement of an agent without what leads into it and without line numbers; empty where it only leads on to
-    something, or is a fragment."""
-    if text.rstrip().endswith((":", "：")):
-        return ""
-    told = language.concluded.lead.sub("", language.trim(text))
-    head = told.partition(" ")[0]
-    if head.isalpha() and head.islower() and head == text.strip().partition(" ")[0]:
-        return ""  # split off in the middle of a sentence
-    return capitalised(flowing(without_places(told), language), language)
-
-
-def is_telling(text: str, language: Language) -> bool:
-    """Whether a sentence is of something worth telling, in words enough and not too many."""
-    least = _MIN_CHARACTERS if language.joiner else _MIN_CHARACTERS // 2
-    if not least <= len(text) <= _MAX_CHARACTERS or text.endswith(("?", "？", "...", "…")):
-        return False
-    cues = language.concluded
-    return not any(cue.search(text) for cue in (cues.trivial, cues.status, cues.step, language.reject["identifier"]))
-
-
-def is_certain(text: str, language: Language) -> bool:
-    """Whether a sentence is worth telling and said for certain."""
-    return is_telling(text, language) and not language.concluded.hedge.search(text)
-
-
-def without_places(text: str) -> str:
-    """The text without line numbers: they are wrong after the next change."""
-    return _PLACES.sub("", text)

@@ -64,7 +64,7 @@ _PASTED = re.compile(
     | \s*/[\w:-]*\s*$                                                       # slash commands
     | \s*File\ ".*",\ line\ \d+ | \s*at\ \S+.*[:(]\d+ | Traceback | \s*\^+\s*$  # stack traces
     | \s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines
-    | \s*(?:FAILED|FAIL|PASSED|PASS|ok)\s+\S*[/:.]\S* | E\s{2,}\S
+    | \s*(?:FAILED|FAIL|PASSED|PASS)\s+\S*[/:.]\S* | \s*ok\s+\S*[/:.]\S+ | E\s{2,}\S
     | \s*\S+\.\w{1,4}:\d+(?::\d+)?:\s | \s*-{1,2}\w[\w-]*,?\s+--?\w
     | \s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | \s*usage:
     | \s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s

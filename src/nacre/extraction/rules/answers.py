@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extraction.reading.cue_sets import Answers
 from nacre.extraction.reading.cues import Language, language_of
+from nacre.extraction.reading.leaning import leans
 from nacre.extraction.reading.questions import ClosingQuestion, asked, is_asking, option_key
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance, is_taken_back, trusted_agent
 from nacre.extraction.rules.classify import Verdict, classify
 from nacre.extraction.rules.findings import Finding, to_finding
-from nacre.extraction.rules.neighbours import leans
 from nacre.extraction.rules.reversal import content_words
-from nacre.extraction.rules.subject import names_something
 from nacre.values.memory import Kind
 from nacre.values.session import Turn
 
@@ -92,7 +91,7 @@ def _pointed(statements: Sequence[Statement], question: ClosingQuestion, languag
     if not option or is_asking(text):
         return None
     rest = language.trim(text[point.end() :]).strip(".。!！)）")
-    rest = rest if names_something(rest, language) or any(map(str.isdigit, rest)) else ""
+    rest = rest if content_words(rest, language) or any(map(str.isdigit, rest)) else ""
     more = [one.text for one in statements[1:] if not is_asking(one.text)]
     told = language.joiner.join([rest, *more[:2]]) if rest or _goes_with(more, language) else ""
     return _join(question.question, option, told)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from nacre.extraction.reading.cues import Language
 from nacre.extraction.rules.classify import Verdict
-from nacre.extraction.rules.importance import AGENT_CAP, expiry_of, importance_of
-from nacre.extraction.rules.neighbours import leans
-from nacre.extraction.rules.subject import subject_of
+from nacre.extraction.rules.importance import AGENT_CAP, MAX_STRONG, STRONG, expiry_of, importance_of
 from nacre.extraction.rules.tags import key_of, tags_of
 from nacre.extraction.rules.validate import size_refusal
-from nacre.extraction.rules.wording import capitalised, stated_plainly, unlabelled
+from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker
+
+_SUBJECT_CHARACTERS = 60
+_END = ".!?。！？"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +43,18 @@ class Finding:
 def to_finding(
     verdict: Verdict, content: str, evidence: tuple[int, ...], language: Language, speaker: Speaker = Speaker.OWNER
 ) -> Finding | None:
-    """A statement with its words in full and the turns it comes from; ``None`` without a subject worth the name.
+    """A statement with its words in full and the turns it comes from; ``None`` where it is too short or too long.
 
-    What an agent said weighs six at most (seed facts 1.5).
+    Its subject is its beginning. What an agent said weighs six at most (seed facts 1.5).
     """
-    content = stated_plainly(unlabelled(content, language), language)
-    about = content if leans(verdict.text, language) else stated_plainly(verdict.text, language)
-    subject = subject_of(about, language, verdict.kind)
-    if subject is None or size_refusal(content):
+    if size_refusal(content):
         return None
     importance = importance_of(verdict, language)
+    subject = subject_of(content)
     return Finding(
         kind=verdict.kind,
         subject=subject,
-        content=capitalised(content, language),
+        content=content[:1].upper() + content[1:],
         spoken=verdict.text,
         index=evidence[-1],
         evidence=evidence,
@@ -65,3 +65,17 @@ def to_finding(
         speaker=speaker,
         canonical_key=key_of(content, subject, language),
     )
+
+
+def subject_of(content: str) -> str:
+    """What a statement is about: its beginning, at most sixty characters."""
+    subject = shorten(content.rstrip(_END), _SUBJECT_CHARACTERS)
+    return subject[:1].upper() + subject[1:]
+
+
+def tempered(findings: Sequence[Finding]) -> list[Finding]:
+    """At most two memories of a session may change what every other session does (seed facts 1.5)."""
+    strong = [one for one in findings if one.importance >= STRONG]
+    allowed = sorted(strong, key=lambda one: (-one.importance, -one.score, one.index))[:MAX_STRONG]
+    too_many = [one for one in strong if one not in allowed]
+    return [replace(one, importance=STRONG - 1) if one in too_many else one for one in findings]

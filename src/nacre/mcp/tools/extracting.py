@@ -36,7 +36,7 @@ def extract(desk: Desk, asked: arguments.Extract) -> Answer:
     )  # fmt: skip
     records = [
         {"kind": one.kind.value, "subject": one.subject, "content": one.content, "importance": one.importance,
-         "tags": list(one.tags), "trust": one.trust.value}
+         "tags": list(one.tags), "trust": one.trust.value, "is_candidate": bool(one.held)}
         for one in found.candidates
     ]  # fmt: skip
     return Answer(text, {"candidates": records, "problem": found.problem})
@@ -44,5 +44,6 @@ def extract(desk: Desk, asked: arguments.Extract) -> Answer:
 
 def _block(candidate: Candidate) -> str:
     outside = ", UNTRUSTED" if candidate.trust is Trust.UNTRUSTED else ""
-    head = f"- {candidate.kind.value}, importance {candidate.importance}{outside}: {harmless(candidate.subject)}"
+    maybe = ", only a candidate" if candidate.held else ""
+    head = f"- {candidate.kind.value}, importance {candidate.importance}{outside}{maybe}: {harmless(candidate.subject)}"
     return f"{one_line(head)}\n{indented(candidate.content)}"

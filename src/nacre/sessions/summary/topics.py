@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from nacre.extraction.reading.course import is_own, objects
 from nacre.extraction.reading.cues import Language, language_of
+from nacre.extraction.reading.leaning import leans
 from nacre.extraction.reading.sentences import is_pasted
 from nacre.extraction.reading.speech import Utterance, acceptance, is_content
-from nacre.extraction.rules.neighbours import leans
 from nacre.extraction.rules.reversal import content_words
 from nacre.text.passages import is_unspaced, one_line, shorten
 from nacre.values.session import Flag, Speaker, Trust, Turn

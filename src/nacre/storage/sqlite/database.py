@@ -336,9 +336,12 @@ class Database:
         return True
 
     def check(self) -> list[str]:
-        """What SQLite's integrity check finds; empty when all is well."""
+        """What SQLite's integrity check finds; empty when all is well, and where the database was closed."""
         with _translated(self.path):
-            rows = self._connection.execute("PRAGMA integrity_check").fetchall()
+            try:
+                rows = self._connection.execute("PRAGMA integrity_check").fetchall()
+            except apsw.ConnectionClosedError:
+                return []
         return [str(text) for (text,) in rows if text != "ok"]
 
 

@@ -16,6 +16,11 @@ WHERE id = :id;
 SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
 FROM model_calls WHERE day = :day AND background;
 
+-- sum_background_tokens --
+-- What a day took of a model so far in the background.
+SELECT coalesce(sum(input + output + cached + written), 0), count(*)
+FROM model_calls WHERE day = :day AND background AND model = :model;
+
 -- sum_model_calls --
 -- Since a day.
 SELECT day, task, model, background, count(*), sum(outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),

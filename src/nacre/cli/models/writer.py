@@ -1,0 +1,168 @@
+"""``nacre writer``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import DefaultGroup
+from nacre.cli.formats import Record, count
+from nacre.cli.operations import ask, perform
+from nacre.cli.paper import Paper, Span, bold, dim
+from nacre.cli.request_options import argument, option
+from nacre.cli.run import Run
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.setup import writer as writers
+    from nacre.setup.writer import WriterStatus
+else:
+    writers = Module("nacre.setup.writer")
+
+_STATES = {
+    "ready": Span("writes when a session is over", "green"),
+    "paused": Span("paused", "yellow"),
+    "spent": Span("has taken what it may today", "yellow"),
+    "unavailable": Span("cannot be reached", "red"),
+    "off": Span("off", "dim"),
+}
+
+
+@click.group(
+    "writer",
+    cls=DefaultGroup,
+    examples=[
+        "nacre writer",
+        "nacre writer set claude-cli:haiku --tokens-per-day 100000",
+        "nacre writer pause",
+    ],
+)
+@click.pass_context
+def writer(context: click.Context) -> None:
+    """Tell who writes memories from your sessions, and change that.
+
+    Rules keep what you say plainly. A writer reads each session once, when it is over, and writes down what else is
+    worth keeping. It can be the agent that you have anyway: no key is needed. It is shown what was said, without
+    secrets, and takes no more a day than you allow.
+    """
+    if context.invoked_subcommand is None:
+        _answer(context.obj, ask(context.obj, "writer"))
+
+
+@writer.command("status", examples=["nacre writer status --json"])
+@click.pass_obj
+def status(run: Run) -> None:
+    """Tell who writes, and what it took today."""
+    _answer(run, ask(run, "writer"))
+
+
+@writer.command(
+    "set",
+    examples=[
+        "nacre writer set",
+        "nacre writer set claude-cli:haiku --tokens-per-day 100000",
+        "nacre writer set ollama:qwen3:8b",
+    ],
+)
+@argument("writer-set", "writer", metavar="[NAME]", required=False)
+@option("writer-set", "tokens_per_day")
+@option("writer-set", "dollars_per_day")
+@click.pass_obj
+def set_writer(
+    run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
+) -> None:  # fmt: skip
+    """Let somebody write, from the sessions that end from now on.
+
+    Without a name, on a terminal, it proposes an agent that is on this machine, and tells what that would take.
+    """
+    run.settings.actor.require_owner("nacre writer set")
+    if writer is None:
+        if not run.is_interactive:
+            raise click.UsageError("not interactive: name the writer, as claude-cli:haiku", click.get_current_context())
+        if not offer(run):
+            run.answer({}, lambda paper: paper.line("No writer was set."))
+        return
+    found = perform(
+        run, "writer-set", writer=writer, tokens_per_day=tokens_per_day, dollars_per_day=dollars_per_day
+    )  # fmt: skip
+    _answer(run, found)
+
+
+@writer.command("pause", examples=["nacre writer pause"])
+@click.pass_obj
+def pause(run: Run) -> None:
+    """Show the writer no session for now; those that end meanwhile wait."""
+    _answer(run, perform(run, "writer-pause"))
+
+
+@writer.command("resume", examples=["nacre writer resume"])
+@click.pass_obj
+def resume(run: Run) -> None:
+    """Show the writer sessions again."""
+    _answer(run, perform(run, "writer-resume"))
+
+
+@writer.command("off", examples=["nacre writer off"])
+@click.pass_obj
+def off(run: Run) -> None:
+    """Have no writer: rules keep what you say plainly, the rest waits for your review."""
+    _answer(run, perform(run, "writer-off"))
+
+
+def offer(run: Run) -> bool:
+    """Propose the best writer on this machine with what it would take; returns whether the owner said yes."""
+    found = writers.found_writers(run.settings)
+    if not found:
+        click.echo("No agent that could write is here; nacre setup sets a model by key, or a local one.", err=True)
+        return False
+    best, told = found[0], writers.foreseen(run.home)
+    most = max(writers.TOKENS_A_DAY, round(told.tokens * 1.5, -4))
+    paper = run.paper(stderr=True)
+    paper.line(bold("Who writes your memories"))
+    paper.body(
+        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. By your last "
+        f"week that is about {told.sessions:.0f} sessions and {told.tokens:,} tokens a day; it never takes more than "
+        f"{most:,}. It is shown the sessions of all tools and projects that nacre reads, without secrets "
+        f"(writer.exclude_projects leaves some out).",
+        indent=0,
+    )
+    if not best.is_signed_in:
+        paper.line(dim(f"Nobody seems to be signed in to {best.label.partition(',')[0]}."))
+    click.echo(f"\n{paper.text()}", nl=False, err=True)
+    if not click.confirm(f"Let {best.label} write, up to {most:,} tokens a day?", default=False, err=True):
+        return False
+    _answer(run, perform(run, "writer-set", writer=best.name, tokens_per_day=most))
+    return True
+
+
+def _answer(run: Run, found: WriterStatus) -> None:
+    run.answer(_record(found), lambda paper: _render(paper, found))
+
+
+def _record(found: WriterStatus) -> Record:
+    return {
+        "writer": found.writer, "state": found.state, "tokens_today": found.tokens_today,
+        "calls_today": found.calls_today, "tokens_per_day": found.limit, "since": found.since or None,
+        "waiting": found.waiting, "problem": found.problem, "hint": found.hint,
+    }  # fmt: skip
+
+
+def _render(paper: Paper, found: WriterStatus) -> None:
+    if found.state == "off":
+        paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
+        paper.line(dim("nacre writer set proposes an agent that you have anyway"))
+        return
+    paper.line(bold(found.writer), "  ", _STATES[found.state])
+    taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"
+    paper.facts(
+        (
+            ("today", f"{taken}, of {found.limit:,}" if found.limit else taken),
+            ("waiting", count(found.waiting, "session") if found.waiting else ""),
+            ("reads", f"sessions that ended after {found.since}" if found.since else "all sessions"),
+        ),
+        indent=2,
+    )
+    if found.problem:
+        paper.line(found.problem)
+        paper.line(dim(f"hint: {found.hint}"))

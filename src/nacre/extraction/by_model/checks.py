@@ -1,0 +1,150 @@
+"""What code can know of a proposal: that its evidence exists, who said it, and whether it comes from outside.
+
+Whether the evidence bears it out has to be understood: that a model is asked (:mod:`nacre.extraction.by_model.verify`).
+What is malformed is dropped; what cannot be trusted waits as a candidate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from nacre.extraction.by_model.answer import Told
+from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.speech import utterances
+from nacre.extraction.rules.importance import AGENT_CAP
+from nacre.extraction.rules.reversal import content_words
+from nacre.extraction.rules.tags import MAX_TAGS
+from nacre.extraction.rules.validate import size_refusal
+from nacre.text.passages import normalise, one_line
+from nacre.values.candidate import Candidate, Why
+from nacre.values.memory import Confidence, Expiry, Kind
+from nacre.values.session import Flag, Speaker, Trust, Turn
+
+LEAST_IMPORTANCE = 5
+
+MOST_FOREIGN = 0.4
+"""Of a statement's words may be found in text from outside alone; with more of them, it is somebody else's."""
+
+LEAST_OWNED = 0.3
+"""Of the words of a statement that the owner made their own were typed by them."""
+
+_STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
+"""What steers agents: nobody but the owner says it."""
+
+_MAX_SUBJECT = 120
+_UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
+_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
+_KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){1,4}")
+_TAG = re.compile(r"[\w.+#-]{2,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a proposal was not taken at all."""
+
+    reason: str
+
+
+class Checks:
+    """What one session shows. ``begin`` is its first turn that extraction has not seen yet."""
+
+    def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
+        self.turns = turns
+        self.begin = begin
+        self._typed: dict[int, str] = {}
+        for one in utterances(turns):
+            said = " ".join(statement.text for statement in one.statements)
+            self._typed[one.index] = f"{self._typed.get(one.index, '')} {said}".strip()
+        known = [*self._typed.values(), *(turn.text for turn in turns if _is_trusted_agents(turn)), *_calls(turns)]
+        self._owned = _words_of(self._typed.values())
+        self._foreign = _words_of(turn.text for turn in turns if not _is_trusted_agents(turn)) - self._owned
+        self._trusted = _words_of(known)
+
+    def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
+        """A proposal as a candidate, if its evidence was ``shown``; it waits where it cannot be trusted."""
+        content, subject = one_line(told.content), one_line(told.subject)[:_MAX_SUBJECT]
+        evidence = tuple(sorted(set(told.evidence)))
+        reason = _refusal(told, content) or self._evidence_refusal(evidence, shown)
+        if reason:
+            return Dropped(reason)
+        held, detail = self._doubt(told, content, evidence)
+        is_owner = any(at in self._typed for at in evidence)
+        importance = min(told.importance, 10) if is_owner else min(told.importance, AGENT_CAP)
+        return Candidate(
+            kind=Kind(told.kind), subject=subject or content[:_MAX_SUBJECT], content=content,
+            turns=tuple(self.turns[at].id for at in evidence), importance=importance, expiry=Expiry(told.expiry),
+            tags=_tags(told.tags), speaker=Speaker.OWNER if is_owner else Speaker.AGENT,
+            trust=Trust.UNTRUSTED if held is Why.UNTRUSTED else Trust.TRUSTED, canonical_key=_key(told.canonical_key),
+            confidence=Confidence.EXTRACTED, confidence_score=round(1 - self._strange(content, evidence), 2),
+            held=held, detail=detail,
+        )  # fmt: skip
+
+    def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
+        if not evidence or not set(evidence) <= shown:
+            return "no such turn"
+        return None if evidence[-1] >= self.begin else "read before"
+
+    def _doubt(self, told: Told, content: str, evidence: Sequence[int]) -> tuple[Why | None, str]:
+        """Why a proposal cannot be a memory at once, if so."""
+        if self._is_foreign(content, is_steering=told.kind in _STEERING):
+            return Why.UNTRUSTED, "its words are those of text from outside"
+        if told.kind in _STEERING and not any(at in self._typed for at in evidence):
+            return Why.UNPROVEN, "the owner neither said nor accepted it"
+        if not any(self._holds(at, told.quote) for at in evidence):
+            return Why.UNPROVEN, "its quote is not in its evidence"
+        return None, ""
+
+    def _is_foreign(self, content: str, *, is_steering: bool) -> bool:
+        """Whether a statement is made of words from outside, of which few are the owner's, too.
+
+        An agent that repeats them does not make them its own, where they steer agents.
+        """
+        words = content_words(content, language_of(content))
+        foreign = self._foreign if is_steering else self._foreign - self._trusted
+        return len(words & foreign) > MOST_FOREIGN * len(words) and len(words & self._owned) < LEAST_OWNED * len(words)
+
+    def _holds(self, at: int, quote: str) -> bool:
+        said = normalise(f"{self.turns[at].text} {self._typed.get(at, '')}")
+        parts = [normalise(one) for one in _ELLIPSIS.split(quote)]
+        return any(parts) and all(part in said for part in parts)
+
+    def _strange(self, content: str, evidence: Sequence[int]) -> float:
+        """The share of the content's words that neither its evidence nor a turn beside it has."""
+        words = content_words(content, language_of(content))
+        near = {one for at in evidence for one in range(at - 2, at + 3) if 0 <= one < len(self.turns)}
+        said = _words_of(self.turns[at].text for at in near)
+        return len(words - said) / len(words) if words else 1.0
+
+
+def _is_trusted_agents(turn: Turn) -> bool:
+    is_said = not turn.flags & (_UNSPOKEN | Flag.INJECTED)
+    return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_said
+
+
+def _calls(turns: Sequence[Turn]) -> list[str]:
+    """What calls were given, and the names and numbers that came of them."""
+    return [
+        " ".join([call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made])
+        for turn in turns if turn.trust is Trust.TRUSTED for call in turn.tool_calls
+    ]  # fmt: skip
+
+
+def _words_of(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset[str]().union(*(content_words(text, language_of(text)) for text in texts))
+
+
+def _refusal(told: Told, content: str) -> str | None:
+    """What is wrong with a proposal whatever the session says."""
+    return "unimportant" if told.importance < LEAST_IMPORTANCE else size_refusal(content)
+
+
+def _tags(told: Iterable[str]) -> tuple[str, ...]:
+    plain = (re.sub(r"\s+", "-", tag.strip().lower()) for tag in told)
+    return tuple(dict.fromkeys(tag for tag in plain if _TAG.fullmatch(tag)))[:MAX_TAGS]
+
+
+def _key(told: str | None) -> str | None:
+    key = (told or "").strip().lower()
+    return key if _KEY.fullmatch(key) else None

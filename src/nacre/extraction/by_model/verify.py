@@ -1,0 +1,135 @@
+"""Has a model compare what was proposed of a session with its evidence alone: one short call a session.
+
+Whoever reads a whole session may take a proposal for a decision, a supposition for a fact, or mix two things up.
+Whoever sees only a statement and the turns around it does not. What is not borne out waits as a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from nacre.extraction.by_model.calls import Caller
+from nacre.extraction.by_model.layout import as_data, framed
+from nacre.extraction.reading.speech import before, is_content
+from nacre.llm.answers import schema_of
+from nacre.text.passages import one_line, shorten
+from nacre.values.candidate import Candidate, Why
+from nacre.values.memory import Confidence
+from nacre.values.model_calls import Capabilities, Prompt, Task
+from nacre.values.session import Speaker, Trust, Turn
+
+VERSION = "1"
+AT_ONCE = 40
+"""So many statements stand in one call at most."""
+
+_TURN_CHARACTERS = 1_500
+_TOKENS_EACH = 40
+_LEAST_TOKENS = 400
+
+
+class Finding(StrEnum):
+    """What a model makes of a statement and its evidence."""
+
+    HOLDS = "holds"
+    UNSETTLED = "unsettled"
+    TAKEN_BACK = "taken_back"
+    DIFFERS = "differs"
+    NOT_SAID = "not_said"
+    ONCE = "once"
+    INSTRUCTED = "instructed"
+
+
+_DETAILS: Mapping[Finding, str] = {
+    Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
+    Finding.TAKEN_BACK: "it was taken back or turned down",
+    Finding.DIFFERS: "its evidence says something else",
+    Finding.NOT_SAID: "its evidence does not say it",
+    Finding.ONCE: "it was said of the work at hand alone",
+    Finding.INSTRUCTED: "it is an instruction of text from outside",
+}
+
+
+class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What is found of one statement."""
+
+    number: int
+    finding: Finding
+
+
+class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What is found of each statement."""
+
+    verdicts: list[Verdict]
+
+
+def verified(
+    caller: Caller, candidates: Sequence[Candidate], turns: Sequence[Turn], seconds: float
+) -> list[Candidate]:  # fmt: skip
+    """The same candidates; those of a model that their evidence does not bear out, or that nobody could judge, wait."""
+    asked = [one for one in candidates if not one.held and one.confidence is Confidence.EXTRACTED]
+    found: dict[int, Candidate] = {}
+    for start in range(0, len(asked), AT_ONCE):
+        batch = asked[start : start + AT_ONCE]
+        answer = caller.ask(prompt_for(batch, turns, caller.capabilities, seconds), Verdicts)
+        told = {one.number: one.finding for one in answer.verdicts} if answer else {}
+        found |= {id(one): _judged(one, told.get(number)) for number, one in enumerate(batch, 1)}
+    return [found.get(id(one), one) for one in candidates]
+
+
+def _judged(candidate: Candidate, finding: Finding | None) -> Candidate:
+    if finding is Finding.HOLDS:
+        return candidate
+    if finding is None:
+        return replace(candidate, held=Why.UNPROVEN, detail="nobody has compared it with its evidence")
+    why = Why.UNTRUSTED if finding is Finding.INSTRUCTED else Why.UNPROVEN
+    return replace(candidate, held=why, detail=_DETAILS[finding])
+
+
+def prompt_for(candidates: Sequence[Candidate], turns: Sequence[Turn], able: Capabilities, seconds: float) -> Prompt:
+    """What asks for the verdicts: the evidence of all, each turn once, then the statements."""
+    place = {turn.id: at for at, turn in enumerate(turns)}
+    evidence = [sorted(place[turn] for turn in one.turns if turn in place) for one in candidates]
+    cited = {at for some in evidence for at in some}
+    beside = [at for one in cited for at in (_led_to(turns, one), _answer_to(turns, one)) if at is not None]
+    shown = sorted({*cited, *beside})
+    listed = "\n".join(
+        f"{number}. [{one.kind.value}] {as_data(one_line(one.content))} (evidence: {', '.join(map(str, at))})"
+        for number, (one, at) in enumerate(zip(candidates, evidence, strict=True), 1)
+    )
+    told = (framed("transcript", _turns(turns, shown)), framed("memories", listed), "Answer with a verdict for each.")
+    room = min(able.output, able.window // 4, max(_LEAST_TOKENS, _TOKENS_EACH * len(candidates)))
+    return Prompt(
+        task=Task.EXTRACTION, system=_words(), text="\n\n".join(told), answer=schema_of(Verdicts), name="verdicts",
+        version=f"verify/{VERSION}", output_tokens=room, timeout_seconds=seconds,
+    )  # fmt: skip
+
+
+def _led_to(turns: Sequence[Turn], at: int) -> int | None:
+    """What the agent said before a turn of the owner's: what that answers."""
+    return before(turns, at, Speaker.AGENT) if turns[at].speaker is Speaker.OWNER else None
+
+
+def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
+    """The owner's next turn after another one: what they made of it."""
+    later = (one for one in range(at + 1, len(turns)) if turns[one].speaker is Speaker.OWNER and is_content(turns[one]))
+    return next(later, None)
+
+
+def _turns(turns: Sequence[Turn], shown: Sequence[int]) -> str:
+    lines = []
+    for at in shown:
+        who = turns[at].speaker.value + (", untrusted" if turns[at].trust is Trust.UNTRUSTED else "")
+        text = "\n  ".join(as_data(shorten(turns[at].text, _TURN_CHARACTERS)).splitlines())
+        lines.append(f"[m{at:05}][{who}] {text}")
+    return "\n".join(lines)
+
+
+@cache
+def _words() -> str:
+    return (files(__package__) / "prompts" / f"verify-{VERSION}.md").read_text(encoding="utf-8")

@@ -1,0 +1,67 @@
+"""The words of people who say plainly what is to be kept, in many languages at once. Data in ``cues.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_CLAUSE = (
+    r"(?:^|[,;:.!?—–)-]\s*"
+    r"|\b(?:and|but|so|ok(?:ay)?|please|pls|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
+)
+"""Where an order may begin."""
+
+_BEGINNING = "^"
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """Expressions, each of which stands for a list of the table."""
+
+    remember: re.Pattern[str]
+    not_remembered: re.Pattern[str]
+    rule: re.Pattern[str]
+    universal: re.Pattern[str]
+    duty: re.Pattern[str]
+    ordered: re.Pattern[str]
+    place: re.Pattern[str]
+    decided: re.Pattern[str]
+    choice: re.Pattern[str]
+    contrast: re.Pattern[str]
+    preference: re.Pattern[str]
+    fact: re.Pattern[str]
+    now: re.Pattern[str]
+    supposed: re.Pattern[str]
+    taken_back: re.Pattern[str]
+    irony: re.Pattern[str]
+    asking: re.Pattern[str]
+    trouble: re.Pattern[str]
+    pointing: re.Pattern[str]
+
+
+@cache
+def cues() -> Cues:
+    """The table."""
+    table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
+    return Cues(
+        remember=_pattern(table["remember"], before=_CLAUSE), not_remembered=_pattern(table["not_remembered"]),
+        rule=_pattern(table["rule"]), universal=_pattern(table["universal"]), duty=_pattern(table["duty"]),
+        ordered=_pattern(table["ordered"], before=_BEGINNING), place=_pattern(table["place"]),
+        decided=_pattern(table["decided"]), choice=_pattern(table["choice"]),
+        contrast=_pattern(table["choice_contrast"]),
+        preference=_pattern(table["preference"]), fact=_pattern(table["fact"]), now=_pattern(table["now"]),
+        supposed=_pattern(table["supposed"]), taken_back=_pattern(table["taken_back"]),
+        irony=_pattern(table["irony"]), asking=_pattern(table["asking"]), trouble=_pattern(table["trouble"]),
+        pointing=_pattern(table["pointing"]),
+    )  # fmt: skip
+
+
+def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
+    spaced, unspaced = ("|".join(lists.get(name, "").split("\n")[:-1]) for name in ("spaced", "unspaced"))
+    parts = [rf"{before}(?<![\w-])(?:{spaced})(?![\w])"] if spaced else []
+    parts += [rf"{before if before == _BEGINNING else ''}(?:{unspaced})"] if unspaced else []
+    return re.compile("|".join(parts), re.IGNORECASE)

@@ -1,0 +1,161 @@
+"""Finds what the owner stated explicitly: orders to remember, standing rules, choices with their object, and how they
+and their world are. Everything else waits for a writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nacre.extraction.explicit.cues import cues
+from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.sentences import Statement, split
+from nacre.extraction.reading.speech import Utterance, before
+from nacre.extraction.rules.findings import Finding, subject_of
+from nacre.extraction.rules.tags import key_of, tags_of
+from nacre.text.passages import shorten
+from nacre.values.memory import Expiry, Kind
+from nacre.values.session import Speaker, Trust, Turn
+
+REMEMBERED, STATED = 8, 7
+"""How much weighs what was to be remembered, and what was only stated."""
+
+_FEWEST = 4
+_MOST = 60
+_FIRST = 3
+_TYPED = 12
+"""Statements of a message: nobody types more at once."""
+_BETWEEN = " ,;:.—–-，、：。て了"
+_THAT = re.compile(r"^(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*", re.IGNORECASE)
+_TO_DO = re.compile(r"to-?do\b|forget to\b|vergiss nicht zu\b|别忘了?(?![：:，,])", re.IGNORECASE)
+_ASKS = re.compile(r"[?？]\W*$")
+_RECALLED, _LONGEST_RECALLED = 3, 400
+_REMARKABLE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A statement that is to be kept: of which kind, whether somebody asked to keep it, and whether what is to be kept
+    was said before."""
+
+    kind: Kind
+    text: str
+    remembered: bool = False
+    points: bool = False
+
+
+def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
+    """What is explicit in all messages, unless the owner took it back in the same message or the next."""
+    for at, utterance in enumerate(spoken):
+        if at + 1 < len(spoken) and _is_against(spoken[at + 1]):
+            continue
+        is_typed = len(utterance.statements) <= _TYPED
+        for place, statement in enumerate(utterance.statements):
+            if any(cues().taken_back.search(one.text) for one in utterance.statements[place + 1 :]):
+                continue
+            said = said_plainly(statement.text)
+            if said is None or not (said.remembered or (is_typed and _is_own(statement))):
+                continue
+            recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
+            if recalled:
+                yield _finding(said, *recalled)
+
+
+def _is_against(utterance: Utterance) -> bool:
+    """Whether a message takes back what the one before it said."""
+    first = " ".join(one.text for one in utterance.statements[:_FIRST])
+    return bool(cues().taken_back.search(first))
+
+
+def _is_own(statement: Statement) -> bool:
+    """Whether a statement is the owner's, and none of a list that they show: "the review says:"."""
+    known, lead = cues(), statement.lead
+    if lead is None:
+        return True
+    return any(one.search(lead) for one in (known.remember, known.rule, known.place, known.preference, known.choice))
+
+
+def is_stated(text: str) -> bool:
+    """Whether a sentence states something, and neither asks, supposes nor reports it of others."""
+    return not any(one.search(text) for one in (_ASKS, cues().asking, cues().supposed, cues().irony))
+
+
+def said_plainly(text: str) -> _Said | None:
+    """What a statement is, if it says by itself that it is to be kept."""
+    known = cues()
+    text = text.replace("’", "'")
+    bare = language_of(text).trim(text)
+    if _ASKS.search(text) or known.asking.search(bare) or known.irony.search(text) or known.taken_back.search(text):
+        return None
+    order = known.remember.search(bare)
+    if order and not known.not_remembered.search(bare):
+        return _remembered(bare, order)
+    if not _is_sized(bare) or known.supposed.search(bare) or _leans(bare):
+        return None
+    kind = _kind(bare)
+    return _Said(kind, bare) if kind else None
+
+
+def _leans(text: str) -> bool:
+    """Whether a sentence is about something said before, or names what changes with each day."""
+    language = language_of(text)
+    return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
+
+
+def _remembered(text: str, order: re.Match[str]) -> _Said:
+    rest = _THAT.sub("", text[order.end() :].lstrip(_BETWEEN), count=1)
+    points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not _is_sized(rest)
+    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(rest) or Kind.FACT
+    return _Said(kind, rest, remembered=True, points=bool(points))
+
+
+def _kind(text: str) -> Kind | None:
+    known = cues()
+    if known.decided.search(text):
+        return Kind.DECISION
+    if known.now.search(text):
+        return None
+    is_everywhere, is_duty, is_of_ours = (one.search(text) for one in (known.universal, known.duty, known.place))
+    if known.rule.search(text):
+        return Kind.PREFERENCE
+    if known.trouble.search(text):
+        return None
+    if known.ordered.search(text) or known.preference.search(text):
+        return Kind.PREFERENCE
+    if known.choice.search(text) and known.contrast.search(text):
+        return Kind.DECISION
+    if (is_everywhere and is_duty) or (is_of_ours and (is_everywhere or is_duty)):
+        return Kind.PREFERENCE
+    return Kind.FACT if known.fact.search(text) else None
+
+
+def _is_sized(text: str) -> bool:
+    """Whether a text has words enough to say something, and not too many; two characters of Chinese count as one."""
+    wide = sum(character > "\u2e7f" for character in text)
+    return _FEWEST <= len(text.split()) + wide // 2 <= _MOST
+
+
+def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[str, tuple[int, ...]] | None:
+    """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
+    own = utterance.statements[place - 1].text if place else ""
+    if _is_sized(own) and not _ASKS.search(own):
+        return own, (utterance.index,)
+    told = before(turns, utterance.index, Speaker.AGENT)
+    if told is None or turns[told].trust is not Trust.TRUSTED:
+        return None
+    stated = [one.text for one in split(turns[told].text) if not _ASKS.search(one.text)]
+    text = shorten(" ".join(stated[:_RECALLED]), _LONGEST_RECALLED)
+    return (text, (told, utterance.index)) if text else None
+
+
+def _finding(said: _Said, content: str, evidence: tuple[int, ...]) -> Finding:
+    language = language_of(content)
+    content = content[:1].upper() + content[1:]
+    subject = subject_of(content)
+    return Finding(
+        kind=said.kind, subject=subject, content=content, spoken=said.text, index=evidence[-1], evidence=evidence,
+        score=_REMARKABLE, importance=REMEMBERED if said.remembered else STATED,
+        expiry=Expiry.TEMPORARY if said.kind is Kind.TODO else Expiry.PERMANENT,
+        tags=tags_of(content, language), canonical_key=key_of(content, subject, language),
+    )  # fmt: skip

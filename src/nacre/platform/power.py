@@ -1,0 +1,28 @@
+"""Whether this machine runs on its battery."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+SUPPLIES = Path("/sys/class/power_supply")
+
+
+def is_on_battery(supplies: Path = SUPPLIES) -> bool:
+    """Whether a battery is being used up and no mains is connected; ``False`` where nothing tells, as off Linux."""
+    found = {_read(one / "type"): one for one in _entries(supplies)}
+    is_fed = any(_read(one / "type") == "Mains" and _read(one / "online") == "1" for one in _entries(supplies))
+    battery = found.get("Battery")
+    return battery is not None and not is_fed and _read(battery / "status") == "Discharging"
+
+
+def _entries(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(folder.iterdir())
+    return []
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    return ""

@@ -1,0 +1,72 @@
+"""Candidates, for a person: what waits, keep it as a memory, drop it for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nacre.dedup.placement import place
+from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.home.home import Home
+from nacre.home.redaction import redacted
+from nacre.platform.ids import to_ms
+from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
+from nacre.text.passages import shorten
+from nacre.values.candidate import HeldCandidate
+from nacre.values.memory import Memory
+from nacre.values.reports import StoreOutcome
+from nacre.values.session import Trust
+from nacre.views import CandidatePage
+
+_SUBJECT_CHARACTERS = 60
+
+
+def listed(home: Home, request: CandidatesRequest) -> CandidatePage:
+    """The candidates that wait, the likeliest first."""
+    waiting = home.candidates.waiting()
+    if request.project:
+        waiting = [one for one in waiting if one.memory.project == request.project]
+    shown = waiting[request.offset :][: request.limit or None]
+    return CandidatePage(tuple(shown), len(waiting))
+
+
+def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
+    """Make a candidate a memory, in its own words or in others: the owner answers for it from now on.
+
+    Raises NotFound, Conflict, InvalidInput for other words without any.
+    """
+    candidate = find(home, request.reference)
+    memory = redacted(home.redactor, _worded(candidate.memory, request.content))
+    kept = replace(memory, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+    with home.change("keep", subject=kept.subject, why="kept in review") as change, change.transaction():
+        outcome = place(change, kept, by_hand=True)
+        home.candidates.delete([candidate.memory.id])
+        change.explain(outcome.in_words())
+    return outcome
+
+
+def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
+    """Do away with candidates: their words are not found again. Raises NotFound, Conflict."""
+    found = [find(home, reference).memory for reference in references]
+    with home.database.transaction():
+        for memory in found:
+            home.candidates.drop(memory.id, to_ms(home.now()) or 0)
+    return found
+
+
+def find(home: Home, reference: str) -> HeldCandidate:
+    """A candidate by the beginning or the end of its id. Raises NotFound, Conflict."""
+    found = home.candidates.find(reference.strip())
+    if not found:
+        raise NotFound(f"no candidate is called {reference!r}", hint="nacre review candidates lists what waits")
+    if len(found) > 1:
+        raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
+    return found[0]
+
+
+def _worded(memory: Memory, content: str | None) -> Memory:
+    if content is None:
+        return memory
+    if not content.strip():
+        raise InvalidInput("a memory needs content", hint="nacre review drop does away with a candidate")
+    subject = shorten(content.strip().rstrip(".。"), _SUBJECT_CHARACTERS)
+    return replace(memory, content=content.strip(), subject=subject)

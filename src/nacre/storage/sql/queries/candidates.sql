@@ -1,0 +1,36 @@
+-- insert_candidate --
+-- What waits or was dropped already stays as it is.
+INSERT INTO candidates (id, hash, session, why, detail, score, found, memory)
+VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
+ON CONFLICT DO NOTHING;
+
+-- list_candidates --
+-- What waits, the likeliest of the latest first.
+SELECT memory, why, detail, score, found FROM candidates WHERE dropped IS NULL ORDER BY score DESC, found DESC, id;
+
+-- count_candidates --
+-- How many wait.
+SELECT count(*) FROM candidates WHERE dropped IS NULL;
+
+-- find_candidates --
+-- Those whose id begins or ends with a reference.
+SELECT memory, why, detail, score, found FROM candidates
+WHERE dropped IS NULL AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
+    OR substr(id, -length(:reference)) = :reference)
+LIMIT 3;
+
+-- drop_candidate --
+-- The owner does not want it: its words go, its hash stays.
+UPDATE candidates SET dropped = :at, memory = NULL, detail = NULL WHERE id = :id;
+
+-- delete_candidate --
+-- It became a memory, or its session was forgotten.
+DELETE FROM candidates WHERE id = :id;
+
+-- delete_candidates_of_session --
+-- A writer read the session, and says what of it is worth keeping.
+DELETE FROM candidates WHERE session = :session AND why = :why AND dropped IS NULL;
+
+-- delete_old_candidates --
+-- Their time is over.
+DELETE FROM candidates WHERE found < :before AND dropped IS NULL;
