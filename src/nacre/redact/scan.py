@@ -152,7 +152,8 @@ class Scan:
 
     def _look_at_runs(self, places: Places) -> None:
         data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
-        find, runs = classes.find, set[bytes]()
+        find = classes.find
+        runs: set[bytes] = set()
         start = find(_LONG_RUN)
         while start >= 0:
             end = find(b" ", start + RUN)
