@@ -269,8 +269,11 @@ class Redactor:
 
 
 def rule_names() -> list[str]:
-    """The names of all rules, in the order in which they are tried; that of private blocks comes first."""
-    return list(dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules)]))
+    """The names of all rules in the order in which they are tried, from private blocks to what goes where the owner
+    wants it."""
+    return list(
+        dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules), *(name for name, _ in KINDS.values())])
+    )
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:

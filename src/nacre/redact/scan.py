@@ -69,13 +69,13 @@ class Places:
         """Note a place. Those of one literal come in order."""
         self._at.setdefault(literal, []).append(place)
 
-    def add_all(self, literal: bytes) -> None:
-        """Note every place where a literal is."""
+    def add_all(self, literal: bytes, data: bytes) -> None:
+        """Note every place where a literal is in the text, or in what was made of it."""
         self._at.pop(literal, None)
-        place = self.data.find(literal)
+        place = data.find(literal)
         while place >= 0:
             self.add(literal, place)
-            place = self.data.find(literal, place + 1)
+            place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
         """What to try, in the order of the rules, and where."""
@@ -130,7 +130,7 @@ class Scan:
         self._look_everywhere(places, closely=closely)
         for literal, foreign in self._table.foreign.items() if self._rest else ():
             if foreign in self._rest:
-                places.add_all(literal)
+                places.add_all(literal, data.lower())
         self._look_at_runs(places)
         return places
 
@@ -179,4 +179,4 @@ class Scan:
                 inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
         for literal in inside:
             if len(literal) >= HEAD:
-                places.add_all(literal)
+                places.add_all(literal, places.data)
