@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 TOKEN = "gh" + "p_" + "a8Kd93jfQ2" * 4
 
@@ -31,6 +31,11 @@ def test_redact_reads_standard_input_and_says_when_there_is_nothing(nacre: Nacre
 def test_redact_lists_its_rules(nacre: Nacre) -> None:
     assert "github-token" in nacre("redact", "--rules", "--json").json["rules"]
     assert "private" in nacre("redact", "--rules").out
+
+
+def test_redact_lists_what_goes_besides_where_the_owner_wants_it(nacre: Nacre) -> None:
+    assert nacre("redact", "--rules", "--json").json["rules"][-2:] == ["email", "home-path"]
+    assert "redaction.emails" in nacre("redact", "--rules").out
 
 
 def test_redact_wants_to_know_which_text(nacre: Nacre) -> None:
@@ -71,6 +76,19 @@ def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(nacr
     assert any("Ask [REDACTED:email] about ~/pier" in text for text in files)
     assert not any("ana@example.org" in text for text in files)
     assert nacre("scrub", "--json").json["total"] == 0
+
+
+def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(nacre: Nacre, user_home: Path) -> None:
+    nacre("config", "set", "redaction.home_paths", "true")
+    talk = [said("user", "We keep the ledger in /home/ana/pier because the disk of the server is too small.", 1)]
+    write_transcript(user_home / ".claude/projects/-home-ana-pier" / f"{SESSION}.jsonl", talk)
+    nacre("ingest")
+    assert "We keep the ledger in ~/pier" in nacre("sessions", "show", SESSION).out
+    assert not [
+        path
+        for path in (user_home / ".nacre").rglob("*")
+        if path.is_file() and b"/home/ana/pier because" in path.read_bytes()
+    ]
 
 
 def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.redaction.building import build
 from nacre.errors import SettingsInvalid
 from nacre.redact import Redacted, Redactor
-from nacre.redact.rules import RUN_LITERAL, load_table
+from nacre.redact.rules import load_table
 from nacre.text.passages import visible
 
 ALNUM = string.ascii_letters + string.digits
@@ -325,14 +325,39 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("use ", "heron-Reed-71", " as the password"),
         ("nimm ", "heron-Reed-71", " als Kennwort"),
         ("用", "heron-Reed-71", "作为密码"),
+        ("pick ", "Heron-Reed-71", " for the new password"),
+        ("nimm ", "Heron-Reed-71", " für das Passwort"),
+    ],
+    "given-password": [
+        ("hasło na serwer wygląda tak ", "Heron-Reed-71", ", sprawdź"),
+        ("a jelszó most ", "Heron-Reed-71", " lett"),
+        ("the password over there now reads ", "Heron-Reed-71", "."),
+    ],
+    "secret-argument": [('client.sign_in("api-key", "', "k4T" + body(32), '")')],
+    "defined-value": [
+        ('#define PIER_PASS "', "heronreed71", '"\n'),
+        ('#  define DEVICE_KEY    "', body(32, HEX), '"\n'),
+        ("define('AUTH_KEY',         '", "k|;K9#v!Zp2@Lq8$w^T5&n*B7(m)R1_s+Y4=d", "');"),
+    ],
+    "key-file": [
+        ("$ cat deploy.key\n", body(32, HEX), "\n"),
+        ("$ sudo cat /run/secrets/queue_password\n", "heron-Reed-71", "\n"),
     ],
     "said-password": [
         ("la password del nodo è ", "heron-Reed-71", ", prova"),
         ("hasło do kolejki to ", "Żuraw-Reed-71", ", sprawdź"),
         ("服务器的密码", "heron#Reed7", "，谢谢"),
         ("пароль от почты: ", "Цапля+Reed7", ", проверь"),
+        ("heslo zní ", "Heron_71_reed", ", zkus to"),
+        ("ο κωδικός είναι ", "Heron#Reed7", ""),
+        ("Lösenord till kön är ", "heron-Reed_71", "\n"),
     ],
-    "said-key": [("la chiave API, adesso è ", body(32, HEX), ": prova"), ("klucz API: ", body(32, HEX), " (nowy)")],
+    "said-key": [
+        ("la chiave API, adesso è ", body(32, HEX), ": prova"),
+        ("klucz API: ", body(32, HEX), " (nowy)"),
+        ("der Token ist ", "k4T" + "9x" + "Qm2Zr7Vb3Nw8", ", geht"),
+        ("it wants the token ", body(20, "abcdef" + string.digits), " first"),
+    ],
     "grouped-key": [("la clé à saisir est ", "RKR2 LEX6 JKOZ 2Y2B RRXG FWZM", " (main)")],
     "recovery-codes": [("GitHub recovery codes:\n", "1a4b2-7c3dd", "\n")],
     "bitlocker-key": [("Schlüssel: ", "-".join(body(6, string.digits) for _ in range(8)), "\n")],
@@ -341,6 +366,13 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
             'the wallet was made from "',
             "rural agent midnight hybrid major evidence ten divert affair math duck wonder",
             '"',
+        ),
+        ("MNEMONIC=", "rural agent midnight hybrid major evidence ten divert affair math duck wonder", "\n"),
+        (
+            "my recovery phrase:\n1. ",
+            "rural\n2. agent\n3. midnight\n4. hybrid\n5. major\n6. evidence\n7. ten\n8. divert\n9. affair\n10. math\n"
+            "11. duck\n12. wonder",
+            "\n",
         ),
     ],
     "attached-password": [("xfreerdp /v:host /u:me /p:", "heron!Reed7", " /cert:ignore")],
@@ -365,6 +397,16 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
 }
 
 HARMLESS = [
+    "the password rotation landed in commit 3f2a9b1c0d4e5f60718",
+    "the password change of 2026-04-12T10:00:00 is in OPS-12345",
+    "the password manager KeePassXC-2.7.9 works",
+    "take SHA-256 for the password digest",
+    "the cache key 5d41402abc4b2a76b9719d911017c592 is stale",
+    "made with RSA key 4AEE18F83AFDEB23",
+    '#define TOKEN_KIND "word-1"',
+    "define('AUTH_KEY', 'put your unique phrase here');",
+    "cat tokens.py\nimport heron7",
+    "twelve plain words: cat dog cat dog cat dog cat dog cat dog cat dog",
     "the password policy says that a secret must rotate",
     "token = tokenize(text)",
     "sorted(rows, key=lambda row: row.name)",
@@ -503,10 +545,10 @@ def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
         assert not rule.ignore_case or all(literal == literal.lower() for literal in rule.literals)
 
 
-def test_a_hint_leads_to_every_literal_that_is_looked_for_everywhere() -> None:
+def test_every_literal_that_is_looked_for_everywhere_is_found_in_capitals_too() -> None:
     table = load_table()
-    hinted = {literal for literals in table.by_hint.values() for literal, _ in literals}
-    assert hinted | table.foreign.keys() == table.anywhere - {RUN_LITERAL}
+    for literal in table.anywhere - table.foreign.keys():
+        assert (literal, 4) in set(table.hints.find(b"see " + literal.upper() + b" here"))
     assert all(part in literal and min(part) > 127 for literal, part in table.foreign.items())
 
 
@@ -653,6 +695,12 @@ def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> 
         alone = [redactor.redact(text) for text in texts]
         assert redactor.redact_all(texts) == alone
         assert redactor.clean_all(texts) == [redacted.text for redacted in alone]
+
+
+def test_equal_texts_of_many_become_the_same() -> None:
+    texts = ["pier", TOKENS["jwt"][0], "pier", TOKENS["jwt"][0]]
+    assert REDACTOR.clean_all(texts) == ["pier", mark("jwt")] * 2
+    assert [redacted.found for redacted in REDACTOR.redact_all(texts)] == [{}, {"jwt": 1}] * 2
 
 
 def test_a_batch_of_any_size_loses_no_secret() -> None:

@@ -23,9 +23,9 @@ _OPENINGS = (b"<", b"&lt;", b"u003c")
 _BEFORE = 40  # the longest of them, and blanks
 
 
-def may_begin(lower: bytes, place: int) -> bool:
-    """Whether a block may begin where "private" is in a text in lower case."""
-    before = lower[max(0, place - _BEFORE) : place]
+def may_begin(data: bytes, place: int) -> bool:
+    """Whether a block may begin where "private" is in a text."""
+    before = data[max(0, place - _BEFORE) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
 

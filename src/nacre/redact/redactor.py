@@ -146,15 +146,19 @@ class Redactor:
 
     def redact_all(self, texts: Sequence[str]) -> list[Redacted]:
         """Redact many texts, each for itself, but look for what calls for a closer look in all of them at once."""
-        suspects = self._list_suspects(texts)
-        return [
-            self.redact(text) if number in suspects else Redacted(text, _NOTHING) for number, text in enumerate(texts)
-        ]
+        different = list(dict.fromkeys(texts))
+        suspects = self._list_suspects(different)
+        redacted = {
+            text: self.redact(text) if number in suspects else Redacted(text, _NOTHING)
+            for number, text in enumerate(different)
+        }
+        return [redacted[text] for text in texts]
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without secrets, as `clean` does with each of them; much faster for many short ones."""
-        suspects = self._list_suspects(texts)
-        return [self.clean(text) if number in suspects else text for number, text in enumerate(texts)]
+        different = list(dict.fromkeys(texts))
+        cleaned = {different[number]: self.clean(different[number]) for number in self._list_suspects(different)}
+        return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
         """The numbers of the pieces of text in which a rule may begin to match; a piece holds no line break.
@@ -265,8 +269,11 @@ class Redactor:
 
 
 def rule_names() -> list[str]:
-    """The names of all rules, in the order in which they are tried; that of private blocks comes first."""
-    return list(dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules)]))
+    """The names of all rules in the order in which they are tried, from private blocks to what goes where the owner
+    wants it."""
+    return list(
+        dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules), *(name for name, _ in KINDS.values())])
+    )
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:

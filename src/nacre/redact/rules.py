@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from nacre.redact.finders import FINDERS
+from nacre.redact.hints import Hints
 from nacre.redact.values import CHECKS, LOOK_BACK, measure_entropy
 from nacre.redact.views import BASE64_TEXT, VIEW_HINTS
 
@@ -19,35 +20,6 @@ RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz
 
 HEAD = 3
 """Bytes of a run that select the rules worth trying."""
-
-# One of these is in every literal with an ASCII character that is looked for everywhere (a test holds us to it): one
-# scan is cheaper than many, and few texts hold more than two of them. No hint ends within another one.
-_HINTS = (
-    rb"k(?:ey|en(?:(?<=token)|(?=nwort))|ie(?<=cookie)|od(?:eord|e(?<=gangskode)|y\b)|lu(?=cz)|ty(?=\\{0,7}\")"
-    rb"|iw(?<=odzyskiw))",
-    rb"c(?:o(?:ntrase|d(?:es\b|ici\b))|re(?:d|t(?<=secret))"
-    rb"|h(?:i?ave|l(?:\xc3\xbcssel|uessel))"
-    rb"|l(?:ave|\xc3\xa9)|uper|s(?<=astracs)(?=:))",
-    rb"u(?:th(?<=auth)|do -s(?<=sudo -s)|tel(?<=sleutel)|ser(?:(?<=net user)|:(?<=/user:))|gangsd(?<=zugangsd)"
-    rb"|restr(?<=securestr))",
-    rb"p(?:ass|w(?![a-ce-z])|hrase|rivate|arol|sk|lus(?<=sqlplus)|(?<=mdp)(?=\b)|:(?<=/p:))",
-    rb"ha(?:(?<=senha)|s(?=l|\xc5\x82))",
-    rb"w(?:oord(?<=wachtwoord)|allet|ords|iederh)",
-    rb"jeton",
-    rb"%(?=22|3[ad]|7b|c[3-5]|d[01])",
-    rb"\\(?=u(?!00[01])[0-9a-f]{4})",
-    rb"b(?:earer|y ['\"])",
-    rb":(?://|thin:)",
-    rb"&(?:sig=|x-amz-s|x-goog-s|(?=(?:quot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});))",
-    rb"~",
-    rb"!aq",
-    rb"-(?:----(?=b|e)|us(?=\d|er)|[abkwu](?=[ ='\"])|hp(?=[^ ])|p(?!ass|w))",
-)
-HINT = re.compile(b"|".join(_HINTS))
-"""Where one of these is in a text in lower case, some rule that ignores case may apply."""
-
-HINTS_BY_LETTER = tuple((hint[:1], re.compile(hint)) for hint in _HINTS)
-"""The same by their first letters: in long texts, one regex for each letter is faster than one of all."""
 
 RUN_LITERAL = b"\0run"
 """Stands for a run that has a shape of its own and no literal to begin with."""
@@ -153,15 +125,14 @@ class RuleTable:
     """The rules in order, and what to try by what was seen in a text.
 
     ``by_literal`` has the steps for each literal, of which ``anywhere`` are those of rules that ignore case.
-    ``by_hint`` leads from a hint to those of them that hold it, and where in them it is; ``foreign`` are those that
-    have none, each with the part of it that is not ASCII. ``by_head`` leads from the beginning of a run to the other
-    literals.
+    ``hints`` finds these, but for the ``foreign``, each with the part of it that is not ASCII. ``by_head`` leads from
+    the beginning of a run to the other literals.
     """
 
     rules: tuple[Rule, ...]
     by_literal: Mapping[bytes, tuple[Step, ...]]
     anywhere: frozenset[bytes]
-    by_hint: Mapping[bytes, tuple[tuple[bytes, int], ...]]
+    hints: Hints
     foreign: Mapping[bytes, bytes]
     by_head: Mapping[bytes, tuple[bytes, ...]]
 
@@ -185,20 +156,9 @@ def load_table() -> RuleTable:
     for literal in in_runs:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
-    hints = _list_hints(anywhere)
-    hinted = {literal for holders in hints.values() for literal, _ in holders}
-    foreign = {literal: _FOREIGN.findall(literal)[0] for literal in anywhere if literal not in hinted}
+    hints = Hints((*anywhere, PRIVATE_HINT, *VIEW_HINTS))
+    foreign = {literal: _FOREIGN.findall(literal)[0] for literal in hints.blind}
     return RuleTable(rules, in_runs | anywhere, frozenset(anywhere), hints, foreign, by_head)
-
-
-def _list_hints(literals: Iterable[bytes]) -> dict[bytes, tuple[tuple[bytes, int], ...]]:
-    hints: dict[bytes, tuple[tuple[bytes, int], ...]] = dict.fromkeys((PRIVATE_HINT, *VIEW_HINTS), ())
-    for literal in literals:
-        for following in (b" ", b"1"):  # some hints look one character beyond their literal
-            hint = HINT.search(literal + following)
-            if hint and (literal, hint.start()) not in hints.get(hint[0], ()):
-                hints[hint[0]] = (*hints.get(hint[0], ()), (literal, hint.start()))
-    return hints
 
 
 def _list_steps(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, tuple[Step, ...]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from nacre.redact.private import may_begin
 from nacre.redact.rules import (
     HEAD,
-    HINT,
-    HINTS_BY_LETTER,
     PRIVATE_HINT,
     RUN_BYTES,
     RUN_LITERAL,
@@ -30,16 +27,14 @@ RUN = 18
 INNER = 8
 """Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
 
-_LONG_TEXT = 2000
-"""Bytes of a text from which on its hints are looked for letter by letter."""
-
 _ODD = b"!"
+_RUN_CLASS = 97
 _CLASSES = bytes(
-    97 if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33 for byte in range(256)
+    _RUN_CLASS if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33 for byte in range(256)
 )
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
 _ASCII = bytes(range(128))
-_LONG_RUN = b"a" * RUN
+_LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
@@ -74,13 +69,13 @@ class Places:
         """Note a place. Those of one literal come in order."""
         self._at.setdefault(literal, []).append(place)
 
-    def add_all(self, literal: bytes) -> None:
-        """Note every place where a literal is."""
+    def add_all(self, literal: bytes, data: bytes) -> None:
+        """Note every place where a literal is in the text, or in what was made of it."""
         self._at.pop(literal, None)
-        place = self.data.find(literal)
+        place = data.find(literal)
         while place >= 0:
             self.add(literal, place)
-            place = self.data.find(literal, place + 1)
+            place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
         """What to try, in the order of the rules, and where."""
@@ -127,32 +122,25 @@ class Scan:
     def look(self, *, closely: bool = True) -> Places:
         """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
         data = self._data
-        lower = data.lower()
         # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
         if _COLOURED.search(data):
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
-            lower = data.lower()
             self._classes = data.translate(_CLASSES)
         places = Places(data, self._table)
-        self._look_everywhere(lower, places, closely=closely)
+        self._look_everywhere(places, closely=closely)
         for literal, foreign in self._table.foreign.items() if self._rest else ():
             if foreign in self._rest:
-                places.add_all(literal)
+                places.add_all(literal, data.lower())
         self._look_at_runs(places)
         return places
 
-    def _look_everywhere(self, lower: bytes, places: Places, *, closely: bool) -> None:
-        data, ends, by_hint = places.data, self._ends, self._table.by_hint
+    def _look_everywhere(self, places: Places, *, closely: bool) -> None:
+        data, ends, anywhere = places.data, self._ends, self._table.anywhere
         reached: dict[bytes, int] = {}
-        for hint in _iter_hints(lower):
-            if hint[0] == PRIVATE_HINT and may_begin(lower, hint.start()):
-                places.add(PRIVATE_HINT, hint.start())
-            elif hint[0] in VIEW_HINTS:
-                places.add(hint[0], hint.start())
-            for literal, offset in by_hint[hint[0]]:
-                place = hint.start() - offset
-                if not lower.startswith(literal, place):
-                    continue
+        for literal, place in self._table.hints.find(data):
+            if literal in VIEW_HINTS or (literal == PRIVATE_HINT and may_begin(data, place)):
+                places.add(literal, place)
+            elif literal in anywhere:
                 if closely and place >= reached.get(
                     literal, 0
                 ):  # else it lies in what matched: looking at it each time takes ages
@@ -164,10 +152,11 @@ class Scan:
 
     def _look_at_runs(self, places: Places) -> None:
         data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
+        find = classes.find
         runs: set[bytes] = set()
-        start = classes.find(_LONG_RUN)
+        start = find(_LONG_RUN)
         while start >= 0:
-            end = classes.find(b" ", start + RUN)
+            end = find(b" ", start + RUN)
             run = data[start:end]
             runs.add(run)
             if run[0] in SHAPED and run[4] in SHAPED and run[8] in SHAPED and SHAPED_RUN.match(data, start):
@@ -178,7 +167,7 @@ class Scan:
                         places.add(literal, start)
                     elif run.startswith(literal, 1):
                         places.add(literal, start + 1)
-            start = classes.find(_LONG_RUN, end)
+            start = find(_LONG_RUN, end)
         if runs:
             self._look_inside(b"\n".join(runs), places)
 
@@ -190,10 +179,4 @@ class Scan:
                 inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
         for literal in inside:
             if len(literal) >= HEAD:
-                places.add_all(literal)
-
-
-def _iter_hints(lower: bytes) -> Iterator[re.Match[bytes]]:
-    if len(lower) < _LONG_TEXT:
-        return HINT.finditer(lower)
-    return itertools.chain.from_iterable(hint.finditer(lower) for letter, hint in HINTS_BY_LETTER if letter in lower)
+                places.add_all(literal, places.data)

@@ -73,6 +73,7 @@ _NOT_CHOSEN = re.compile(
     |--?[a-z]|\w+=|[\w.-]+:\d+$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
     re.IGNORECASE | re.VERBOSE,
 )
+_LABEL = re.compile(rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$")
 _QUOTES = (b'"', b"'", b"`")
 _CAPITAL = re.compile(rb"[A-Z]")
 _REFERENCE = re.compile(
@@ -88,6 +89,7 @@ _FUNCTION_WORD = re.compile(
 _SENTENCE_WORD = re.compile(
     rb"the|and|for|are|was|his|her|its|has|had|not|but|from|which|with|der|die|das|und|che|les|des"
 )
+_LETTERS = re.compile(rb"[a-z]+")
 _MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
@@ -125,9 +127,9 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_strong(data: bytes, start: int, end: int) -> bool:
-    """Chosen, and not to be taken for a word with a number."""
+    """Chosen, and not to be taken for a word with a number, a date, a version or the name of an issue."""
     secret = data[start:end]
-    if len(secret) < 8 or not _is_chosen(data, start, end) or not _DIGIT.search(secret):
+    if len(secret) < 8 or not _DIGIT.search(secret) or _LABEL.match(secret) or not _is_chosen(data, start, end):
         return False
     return len(_CHANGES.findall(secret)) >= 2 or bool(_CHOSEN_SIGNS.search(secret)) or secret[-3:].isdigit()
 
@@ -195,9 +197,12 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
-    """As many words as a seed phrase has, and none that stands in every sentence but in no list of such words."""
-    words = data[start:end].replace(b",", b" ").lower().split()
-    return len(words) in _MNEMONIC_SIZES and not any(_SENTENCE_WORD.fullmatch(word) for word in words)
+    """As many words as a seed phrase has, hardly one twice, and none that stands in every sentence but in no list of
+    such words."""
+    words = _LETTERS.findall(data[start:end].lower())
+    if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
+        return False
+    return not any(_SENTENCE_WORD.fullmatch(word) for word in words)
 
 
 def _is_code(data: bytes, start: int, end: int) -> bool:

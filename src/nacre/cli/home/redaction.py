@@ -118,6 +118,7 @@ def _render_rules(paper: Paper, names: Sequence[str]) -> None:
     """The rules, in the order in which they are tried."""
     paper.line(bold(count(len(names), "rule")), ", the first that matches counts:")
     paper.body(", ".join(names), indent=2)
+    paper.line("email and home-path hold where redaction.emails and redaction.home_paths are on.")
 
 
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
