@@ -10,10 +10,10 @@ SUPPLIES = Path("/sys/class/power_supply")
 
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
     """Whether a battery is being used up and no mains is connected; ``False`` where nothing tells, as off Linux."""
-    found = {_read(one / "type"): one for one in _entries(supplies)}
-    is_fed = any(_read(one / "type") == "Mains" and _read(one / "online") == "1" for one in _entries(supplies))
-    battery = found.get("Battery")
-    return battery is not None and not is_fed and _read(battery / "status") == "Discharging"
+    own = [one for one in _entries(supplies) if _read(one / "scope") != "Device"]  # a mouse has a battery, too
+    if any(_read(one / "type") == "Mains" and _read(one / "online") == "1" for one in own):
+        return False
+    return any(_read(one / "type") == "Battery" and _read(one / "status") == "Discharging" for one in own)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -1,0 +1,158 @@
+"""The writer: which sessions it is shown, when, and how much it may take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.errors import BudgetSpent, ModelUnavailable
+from nacre.platform.power import is_on_battery
+from nacre.setup.requests import WriterRequest
+from nacre.setup.writer import pause, resume, set_writer, status
+from nacre.values.reports import ModelExtraction
+from tests.app.conftest import World
+from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
+from tests.fakes.model import ScriptedModel
+
+PLAIN = "The invoices of the harbour are numbered by the year, and each year begins at one again."
+
+
+def writes() -> ScriptedModel:
+    """A writer that finds the same in every session."""
+    return ScriptedModel([found(told())], repeats=True)
+
+
+def read(world: World, model: ScriptedModel, **environ: str) -> ModelExtraction:
+    """What the writer was asked as the transcripts are read."""
+    with home(world, model, **environ) as memory:
+        asked = memory.ingest().extraction
+        assert asked is not None
+        return asked
+
+
+def contents(world: World) -> list[str]:
+    with world.open() as memory:
+        return [one.content for one in memory.list()]
+
+
+def test_a_session_is_shown_once_it_is_over_and_then_once(world: World) -> None:
+    talk(world, ("user", OWNER), day=20)
+    world.clock.now = world.clock.now.replace(hour=9, minute=10)
+    model = writes()
+    assert read(world, model).calls == 0
+    world.clock.now = world.clock.now.replace(hour=9, minute=40)
+    assert read(world, model).calls == 2
+    assert contents(world) == [RULE]
+    assert read(world, model).calls == 0
+
+
+def test_what_was_said_plainly_is_kept_while_a_session_goes_on(world: World) -> None:
+    talk(world, ("user", "Remember that invoices are archived for ten years."), ("user", OWNER), ("assistant", "Ok."), day=20)
+    world.clock.now = world.clock.now.replace(hour=9, minute=10)
+    read(world, writes())
+    assert ["ten years" in one for one in contents(world)] == [True]
+
+
+def test_sessions_that_ended_before_a_writer_was_set_are_not_shown(world: World) -> None:
+    talk(world, ("user", OWNER))
+    model = writes()
+    assert read(world, model, NACRE_WRITER_SINCE="2026-11-19T00:00:00Z").calls == 0
+    talk(world, ("user", PLAIN), name="two", day=19)
+    assert read(world, model).sessions == 1
+    assert PLAIN in model.prompts[0].text
+    assert len(model.prompts) == 1
+
+
+def test_projects_that_are_left_out_are_not_shown(world: World) -> None:
+    talk(world, ("user", OWNER))
+    model = ScriptedModel([])
+    assert read(world, model, NACRE_WRITER_EXCLUDE_PROJECTS='["acme-*"]').calls == 0
+    assert not model.prompts
+
+
+def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
+    talk(world, ("user", OWNER))
+    model = writes()
+    assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
+    talk(world, ("user", PLAIN), name="two", day=19)
+    assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
+    assert read(world, model, NACRE_WRITER_PAUSED="false").sessions == 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [BudgetSpent("it took what it may"), ModelUnavailable("nobody answers", hint="is it running?")],
+    ids=["its budget is spent", "it is out of reach"],
+)
+def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(world: World, trouble: Exception) -> None:
+    talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."))
+    read(world, ScriptedModel([trouble], repeats=True))
+    assert ["ten years" in one for one in contents(world)] == [True]
+    world.clock.pass_days(1)
+    assert read(world, writes()).sessions == 1
+    assert RULE in contents(world)
+
+
+def test_the_newest_sessions_are_shown_first(world: World) -> None:
+    for day in (15, 17, 16):
+        talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day)
+    model = writes()
+    read(world, model)
+    assert [next(day for day in (15, 16, 17) if f"Berth {day}" in one.text) for one in model.prompts] == [17, 16, 15]
+
+
+def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: World, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    world.environ |= {"PATH": str(program.parent)}
+    context = world.context()
+    shown = set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=5_000))
+    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == ("claude-cli:haiku", "ready", 5_000, 0)
+    assert shown.since == "2026-11-20T11:30:00Z"
+    assert pause(context).state == "paused"
+    assert status(world.context()).state == "paused"
+    assert resume(context).state == "ready"
+    context.close()
+
+
+@pytest.fixture
+def supplies(tmp_path: Path) -> Any:
+    """Make a folder in which a machine tells what feeds it."""
+
+    def make(**each: dict[str, str]) -> Path:
+        for name, values in each.items():
+            (tmp_path / "supplies" / name).mkdir(parents=True)
+            for key, value in values.items():
+                (tmp_path / "supplies" / name / key).write_text(f"{value}\n")
+        return tmp_path / "supplies"
+
+    return make
+
+
+MAINS = {"type": "Mains", "online": "1"}
+UNPLUGGED = {"type": "Mains", "online": "0"}
+DRAINING = {"type": "Battery", "status": "Discharging"}
+CHARGING = {"type": "Battery", "status": "Charging"}
+
+
+@pytest.mark.parametrize(
+    ("each", "on_battery"),
+    [
+        ({}, False),
+        ({"AC": MAINS}, False),
+        ({"AC": MAINS, "BAT0": DRAINING}, False),
+        ({"AC": UNPLUGGED, "BAT0": DRAINING}, True),
+        ({"AC": UNPLUGGED, "BAT0": CHARGING}, False),
+        ({"BAT0": DRAINING}, True),
+        ({"BAT0": DRAINING, "mouse": {"type": "Battery", "status": "Full", "scope": "Device"}}, True),
+        ({"mouse": {**DRAINING, "scope": "Device"}}, False),
+    ],
+)
+def test_a_machine_on_its_battery_is_told_from_one_on_the_mains(
+    supplies: Any, each: dict[str, dict[str, str]], on_battery: bool
+) -> None:
+    assert is_on_battery(supplies(**each)) is on_battery
