@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nacre.errors import BudgetSpent, ModelUnavailable
+from nacre.extraction.learn import is_due
+from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
 from nacre.setup.requests import WriterRequest
-from nacre.setup.writer import pause, resume, set_writer, status
+from nacre.setup.writer import WriterStatus, end, pause, resume, set_writer, status
 from nacre.values.reports import ModelExtraction
-from tests.app.conftest import World
+from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
 from tests.fakes.model import ScriptedModel
 
@@ -27,9 +31,7 @@ def writes() -> ScriptedModel:
 def read(world: World, model: ScriptedModel, **environ: str) -> ModelExtraction:
     """What the writer was asked as the transcripts are read."""
     with home(world, model, **environ) as memory:
-        asked = memory.ingest().extraction
-        assert asked is not None
-        return asked
+        return memory.ingest().extraction or ModelExtraction()
 
 
 def contents(world: World) -> list[str]:
@@ -49,7 +51,13 @@ def test_a_session_is_shown_once_it_is_over_and_then_once(world: World) -> None:
 
 
 def test_what_was_said_plainly_is_kept_while_a_session_goes_on(world: World) -> None:
-    talk(world, ("user", "Remember that invoices are archived for ten years."), ("user", OWNER), ("assistant", "Ok."), day=20)
+    talk(
+        world,
+        ("user", "Remember that invoices are archived for ten years."),
+        ("user", OWNER),
+        ("assistant", "Ok."),
+        day=20,
+    )
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
     read(world, writes())
     assert ["ten years" in one for one in contents(world)] == [True]
@@ -78,7 +86,7 @@ def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
     assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
     talk(world, ("user", PLAIN), name="two", day=19)
     assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
-    assert read(world, model, NACRE_WRITER_PAUSED="false").sessions == 1
+    assert read(world, model, NACRE_WRITER_PAUSED="false").sessions == 2
 
 
 @pytest.mark.parametrize(
@@ -95,6 +103,30 @@ def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(world: World, t
     assert RULE in contents(world)
 
 
+def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
+    talk(world, ("user", OWNER))
+    read(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
+    assert not due(world)
+    world.clock.pass_days(1 / 24)
+    assert due(world)
+    world.environ["NACRE_WRITER_PAUSED"] = "true"
+    assert not due(world)
+
+
+def due(world: World) -> bool:
+    with closing(world.context()) as context:
+        return is_due(context)
+
+
+def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    model = writes()
+    read(world, model)
+    world.transcript("one", says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-19T09:00:00.000Z"))
+    assert read(world, model).sessions == 1
+    assert len(model.prompts) == 2
+
+
 def test_the_newest_sessions_are_shown_first(world: World) -> None:
     for day in (15, 17, 16):
         talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day)
@@ -109,14 +141,18 @@ def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: Wor
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     world.environ |= {"PATH": str(program.parent)}
-    context = world.context()
-    shown = set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=5_000))
+
+    def do(change: Callable[[Home], WriterStatus]) -> WriterStatus:
+        with closing(world.context()) as context:
+            return change(context)
+
+    shown = do(lambda context: set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=5_000)))
     assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == ("claude-cli:haiku", "ready", 5_000, 0)
     assert shown.since == "2026-11-20T11:30:00Z"
-    assert pause(context).state == "paused"
-    assert status(world.context()).state == "paused"
-    assert resume(context).state == "ready"
-    context.close()
+    assert do(pause).state == "paused"
+    assert do(status).state == "paused"
+    assert do(resume).state == "ready"
+    assert do(end).state == "off"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = No
         found = read_session(home, request.session, request.transcript)
     else:
         read_recent(home)
-    rows = [row for row, _ in home.sessions.to_extract() if found is None or row == found.row]
+    rows = [one.row for one in home.sessions.to_extract() if found is None or one.row == found.row]
     is_asked_for_nothing = request.session and found is None
     lessons = None if is_asked_for_nothing else learn_now(home, found, notify)
     chores = do_waiting(home, seconds=request.seconds)

@@ -70,7 +70,7 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
         return []
     made = hand_over(home, session)
     following = [Chore(IMPROVE, session.session.id, at=chore.at)] if made else []
-    if any(row == session.row for row, _ in home.sessions.to_extract()):
+    if any(one.row == session.row for one in home.sessions.to_extract()):
         occasion = "end" if learns_all else ""
         following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
     return following

@@ -185,10 +185,10 @@ def foresee(home: Home) -> str | None:
 
 def _stored(home: Home) -> Iterator[tuple[Session, Sequence[Turn], int]]:
     """Sessions in the index that extraction has not seen to their end, and where it goes on."""
-    for row, begin in home.sessions.to_extract():
-        turns = home.sessions.turns_of(row)
-        first = sum(item.seq < begin for item in turns)
-        yield home.sessions.get(row).session, [item.turn for item in turns], first
+    for one in home.sessions.to_extract():
+        turns = home.sessions.turns_of(one.row)
+        first = sum(item.seq < one.first for item in turns)
+        yield home.sessions.get(one.row).session, [item.turn for item in turns], first
 
 
 def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[Problem, ...]) -> Estimate:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
@@ -15,7 +16,7 @@ from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.extractor import extract
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
-from nacre.extraction.with_model import ModelExtractor
+from nacre.extraction.with_model import ModelExtractor, is_set, rests
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
@@ -25,6 +26,7 @@ from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
 from nacre.storage.memories import Known
+from nacre.storage.sessions import Unlearned
 from nacre.text.passages import words
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
@@ -47,6 +49,12 @@ statement is about something that has a project, though nobody knows which."""
 
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
+
+WAITS = timedelta(days=30)
+"""So long a session waits for a writer that cannot be asked."""
+
+ASKED_AGAIN = timedelta(hours=1)
+"""So long after it could not be asked a writer is asked again, by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +83,17 @@ def learn(
     work in the background; with ``in_chunks`` it is never shown a session as a whole. What it found in a session is
     stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
     """
-    waiting = [(row, begin) for row, begin in home.sessions.to_extract() if only in (None, row)]
-    waiting.sort(reverse=True)  # a writer that may take only so much is shown the newest first
+    waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
     learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), run, all_over=is_over)
+    if is_set(home):
+        waiting.reverse()  # a writer that may take only so much is shown the newest first
     try:
-        for done, (row, begin) in enumerate(waiting):
+        for done, one in enumerate(waiting):
 
             def tell(note: str, done: int = done) -> None:
                 notify(Progress("learning", done, len(waiting), note))
 
-            was_asked = learner.session(row, begin, tell)
+            was_asked = learner.session(one, tell)
             if was_asked or len(learner.pending) >= BATCH_MEMORIES:
                 learner.flush()
             tell(learner.note(), done + 1)
@@ -95,6 +104,22 @@ def learn(
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
         learner.extractor.report(), learner.waiting.count,
     )  # fmt: skip
+
+
+def is_due(home: Home) -> bool:
+    """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
+    if not home.settings.flag("extraction.enabled"):
+        return False
+    now, is_asking = home.now(), is_set(home) and not rests(home)
+    for one in home.sessions.to_extract():
+        is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
+        if one.begin >= one.end and not is_left:
+            continue
+        with contextlib.suppress(KeyError):  # forgotten since it was listed
+            ended = home.sessions.get(one.row).ended
+            if ended is None or now - ended >= QUIET:
+                return True
+    return False
 
 
 class _Learner:
@@ -109,6 +134,7 @@ class _Learner:
         self.stated: defaultdict[str, list[Memory]] = defaultdict(list)
         self.echoes: set[str] = set()
         self.seen: list[tuple[int, int]] = []
+        self.unwritten: dict[int, tuple[int | None, datetime | None]] = {}
         self.withdrawn: dict[str, str] = {}
         self.stored: list[str] = []
         self.duplicates = 0
@@ -116,35 +142,49 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
-    def session(self, row: int, begin: int, tell: Callable[[str], None]) -> bool:
+    def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
         """Find what is new in a session; returns whether a model was asked."""
         try:
-            stored = self.home.sessions.get(row)
+            stored = self.home.sessions.get(one.row)
         except KeyError:
             return False  # forgotten since it was listed
-        turns = self.home.sessions.turns_of(row)
+        is_for_writer = self.extractor.serves(stored)
+        is_asked = is_for_writer and self.is_over(stored) and not self.extractor.rests
+        if one.begin >= one.end and is_for_writer and not is_asked:
+            return False
+        turns = self.home.sessions.turns_of(one.row)
         said = [item.turn for item in turns]
-        end = turns[-1].seq + 1 if turns else 0
-        until = end if self.is_over(stored) else max(begin, _last_of_owner(said) + 1)
-        is_written = self.extractor.serves(stored)
-        found = self.write(stored, said[:until], begin, tell) if is_written and self.is_over(stored) else None
-        is_left = is_written and (not self.is_over(stored) or self.is_unanswered(found))
-        candidates = found.candidates if found else extract(stored.session, said)
+        until = one.end if self.is_over(stored) else max(one.begin, _last_of_owner(said) + 1)
+        found = self.write(stored, said[:until], one.first, tell) if is_asked else None
+        is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
+        if found and not is_left:
+            self.waiting.was_read(stored.session.id)
+            self.note_new(found.candidates, stored, turns, one.first, until)
+        elif one.begin < until:
+            self.note_new(extract(stored.session, said), stored, turns, one.begin, until)
+        self.seen.append((one.row, until))
+        waits = is_left and (stored.ended is None or self.home.now() - stored.ended < WAITS)
+        self.unwritten[one.row] = (one.first if waits else None, self.home.now() if is_asked else None)
+        return found is not None
+
+    def note_new(
+        self, candidates: Sequence[Candidate], stored: StoredSession, turns: Sequence[StoredTurn], begin: int,
+        until: int,
+    ) -> None:  # fmt: skip
+        """Take what turns from ``begin`` on bear out, and none of those from ``until`` on do, and note what they take
+        back.
+        """
+        said = [item.turn for item in turns]
         waiting = {turn.id for turn in said[until:]}
         settled = [one for one in candidates if not waiting & set(one.turns)]
         made = [(one, self.to_memory(one, stored, turns)) for one in settled]
         fresh = {turn.id for turn in said[begin:]}
         self.stated[stored.session.id] += [memory for one, memory in made if not one.held]
-        if found:
-            self.waiting.was_read(stored.session.id)
         for one, memory in made:
             if fresh & set(memory.source.turns):
                 self.take(one, memory)
         if begin:
             self.withdraw(stored, said, begin)
-        if not is_left:
-            self.seen.append((row, until))
-        return found is not None
 
     def write(
         self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
@@ -249,6 +289,7 @@ class _Learner:
                 learned_together(home, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
                     home.sessions.mark_extracted(row, seq)
+                    home.sessions.mark_unwritten(row, *self.unwritten[row])
                     change.yield_locks()
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(change, memory_id, reason)
@@ -259,6 +300,7 @@ class _Learner:
             if is_ours:
                 place_accepted(home)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
+        self.unwritten.clear()
         self.stated.clear()
 
     def why(self) -> str:

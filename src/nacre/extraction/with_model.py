@@ -21,7 +21,7 @@ from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.retrieval.recall import recall
 from nacre.spending.embedders import configured_embedder
-from nacre.spending.models import model_for
+from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
@@ -59,7 +59,7 @@ class ModelExtractor:
     ) -> Extraction | None:  # fmt: skip
         """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
         model = self._model
-        if model is None or self._tally.is_over or begin >= len(turns):
+        if model is None or self.is_spent or begin >= len(turns):
             return None
         if not is_worth_asking(session, turns, self._home.settings, begin=begin):
             self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)
@@ -80,25 +80,26 @@ class ModelExtractor:
         return found
 
     def serves(self, stored: StoredSession) -> bool:
-        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, is of no
-        project that is left out, and the writer is neither paused nor kept waiting for the mains.
+        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, and is of no
+        project that is left out.
         """
         settings = self._home.settings
-        if self._model is None or settings.flag("writer.paused") or self._is_unfed:
+        if not is_set(self._home):
             return False
         if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
             return False
         since = settings.text("writer.since")
         return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
 
+    @cached_property
+    def rests(self) -> bool:
+        """Whether the writer is shown nothing for now."""
+        return rests(self._home)
+
     @property
     def is_spent(self) -> bool:
         """Whether the model is out of reach, or what it may cost is used up: what is left is asked another time."""
-        return self._tally.is_over
-
-    @cached_property
-    def _is_unfed(self) -> bool:
-        return not self._home.settings.flag("writer.on_battery") and is_on_battery()
+        return self._tally.is_over or self._model is None
 
     def report(self) -> ModelExtraction | None:
         """What the model was asked and found, ``None`` where none is to be asked."""
@@ -118,6 +119,16 @@ class ModelExtractor:
         except NacreError as error:
             self._tally.fail(error.message, error.hint)
             return None
+
+
+def is_set(home: Home) -> bool:
+    """Whether a model is to write in the background."""
+    return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
+
+
+def rests(home: Home) -> bool:
+    """Whether the writer is paused, or waits for the mains."""
+    return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
 
 
 def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,7 +57,7 @@ class WriterStatus:
     """Who writes (``none``), whether it is ``ready``, ``paused``, ``off`` or ``unavailable``, and what it took today.
 
     ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
-    not read yet.
+    to be shown to it.
     """
 
     writer: str
@@ -112,14 +111,14 @@ def status(home: Home) -> WriterStatus:
     if state == "ready" and limit is not None and tokens >= limit:
         state = "spent"
     return WriterStatus(
-        name, state, tokens, calls, limit, settings.text("writer.since"), len(_waiting(home)),
+        name, state, tokens, calls, limit, settings.text("writer.since"), _waiting(home),
         problem.message if problem else None, problem.hint if problem else None,
     )  # fmt: skip
 
 
-def _waiting(home: Home) -> Sequence[int]:
-    """The rows of sessions that are over and were not read for memories yet."""
-    return [row for row, _ in home.sessions.to_extract()]
+def _waiting(home: Home) -> int:
+    """How many sessions it is to be shown."""
+    return sum(one.unwritten is not None for one in home.sessions.to_extract())
 
 
 def _problem(settings: Settings, name: str) -> NacreError | None:

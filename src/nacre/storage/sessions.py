@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.file_history import DeedIndex
@@ -43,6 +44,25 @@ _EVERY = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
 """Turns of one session: its tool, its row, and what is said in order."""
+
+
+class Unlearned(NamedTuple):
+    """A session with turns that extraction has not seen from ``begin`` to ``end``, or a writer from ``unwritten`` on.
+
+    When the writer was asked about it last, ``asked`` tells.
+    """
+
+    row: int
+    begin: int
+    end: int
+    unwritten: int | None
+    asked: datetime | None
+
+    @property
+    def first(self) -> int:
+        """The first turn that extraction or a writer has not seen."""
+        return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
+
 
 _Identified = tuple[int, dict[bytes, Turn]]
 _Placed = tuple[int, int, bytes, Turn]
@@ -191,13 +211,20 @@ class Sessions:
         """Bring counts and dates of sessions up to their turns."""
         self._db.run("refresh_session", rows=json.dumps(list(rows)))
 
-    def to_extract(self) -> list[tuple[int, int]]:
-        """Sessions with turns that extraction has not seen: (row, first unseen seq)."""
-        return [(row, seq) for row, seq in self._db.all("list_sessions_to_extract")]
+    def to_extract(self) -> list[Unlearned]:
+        """Sessions with turns that extraction, or a writer, has not seen, the oldest first."""
+        return [
+            Unlearned(row, begin, end, unwritten, from_ms(asked))
+            for row, begin, end, unwritten, asked in self._db.all("list_sessions_to_extract")
+        ]
 
     def mark_extracted(self, row: int, seq: int) -> None:
         """Extraction has seen the turns before ``seq``."""
         self._db.run("mark_extracted", row=row, seq=seq)
+
+    def mark_unwritten(self, row: int, seq: int | None, asked: datetime | None) -> None:
+        """A writer is to be shown the turns from ``seq`` on, or none; it was ``asked`` last then."""
+        self._db.run("mark_unwritten", row=row, unwritten=seq, asked=to_ms(asked))
 
     def mark_all_extracted(self) -> None:
         """Extraction is to begin with what comes from now on."""

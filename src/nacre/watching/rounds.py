@@ -5,7 +5,6 @@ That is learning and vectors, which need the embedding model, and reading where 
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import threading
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nacre.extraction.learn import QUIET
 from nacre.home.home import Home
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
@@ -53,18 +51,6 @@ def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = 
         puts_off=not wanted.paths,
     )  # fmt: skip
     return ingest(home, options, on_progress)
-
-
-def is_due(home: Home) -> bool:
-    """Whether a session that extraction has not seen to its end is over by now."""
-    if not home.settings.flag("extraction.enabled"):
-        return False
-    for row, _ in home.sessions.to_extract():
-        with contextlib.suppress(KeyError):  # forgotten since it was listed
-            ended = home.sessions.get(row).ended
-            if ended is None or home.now() - ended >= QUIET:
-                return True
-    return False
 
 
 class Round:

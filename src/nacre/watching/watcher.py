@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 
 from nacre.errors import NacreError
+from nacre.extraction.learn import is_due
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.discovery import FoundFile
@@ -230,7 +231,7 @@ class Watcher:
             self._listen(territory_of(home, self._options.paths))
             found = discovery.find(home, self._options.paths, with_discovery=not self._options.paths)
             self._read_news(home, found if self._options.paths else discovery.without_put_off(home, found))
-            if self._options.learns and rounds.is_due(home):
+            if self._options.learns and is_due(home):
                 self._pace.learn_soon(time.monotonic())
 
     def _read_news(self, home: Home, findings: discovery.Findings) -> None:

@@ -121,14 +121,22 @@ WHERE row IN (SELECT value FROM json_each(:rows));
 -- How many turns of a session extraction has seen.
 UPDATE sessions SET extracted = :seq WHERE row = :row;
 
+-- mark_unwritten --
+-- From which turn on a writer is to be shown a session, if it is, and when it was asked last.
+UPDATE sessions SET unwritten = :unwritten, asked = :asked WHERE row = :row;
+
 -- mark_all_extracted --
 -- After a rebuild: what was there before yields nothing new.
-UPDATE sessions SET extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row);
+UPDATE sessions SET
+    extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row), unwritten = NULL;
 
 -- list_sessions_to_extract --
--- Sessions with turns that extraction has not seen.
-SELECT row, extracted FROM sessions
-WHERE kind = 'main' AND extracted < (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
+-- Sessions with turns that extraction, or a writer, has not seen.
+SELECT row, extracted, behind, unwritten, asked FROM (
+    SELECT row, started, extracted, unwritten, asked,
+        (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row) AS behind
+    FROM sessions WHERE kind = 'main'
+) WHERE extracted < behind OR unwritten IS NOT NULL
 ORDER BY started, row;
 
 -- find_session --
