@@ -211,9 +211,6 @@ def _likeness(pair: Pair, same_kind: bool, limits: Calibration) -> Verdict:
 def _differ(pair: Pair) -> bool:
     """Whether anything forbids that both say the same: numbers, names, versions, negation, scope, another thing."""
     old, new = pair.old, pair.new
-    every = old.language.mood.every
-    if bool(every.search(old.text.lower())) != bool(every.search(new.text.lower())):
-        return True
     if old.is_negative != new.is_negative or pair.has_other_scope or old.scopes != new.scopes:
         return True
     if pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing or (new.phrases and not old.phrases):
@@ -221,7 +218,14 @@ def _differ(pair: Pair) -> bool:
     mine, theirs = ({(one.sort, one.value) for one in found} for found in (old.amounts, new.amounts))
     if bool(mine and theirs) and not (mine <= theirs or theirs <= mine):
         return True
-    return all(pair.own_names) or (any(pair.own_names) and bool(pair.beyond_old and pair.beyond_new))
+    return all(pair.own_names) or (pair.likeness < SAME_WORDS and _may_differ(pair))
+
+
+def _may_differ(pair: Pair) -> bool:
+    """Whether two texts in unlike words may say different things: one names something, or speaks of all cases."""
+    every = pair.language.mood.every
+    of_all = [bool(every.search(one.text.lower())) for one in (pair.old, pair.new)]
+    return of_all[0] != of_all[1] or (any(pair.own_names) and bool(pair.beyond_old and pair.beyond_new))
 
 
 def _said_again(pair: Pair) -> Verdict:

@@ -144,9 +144,14 @@ class Pair:
 
     @cached_property
     def beyond_change(self) -> frozenset[str]:
-        """What a later one says beside a change that it tells in words: what came is a name, or follows "to"."""
+        """What a later one that tells a change in words may say it of beside what both say.
+
+        What came for it is a name; what follows what has gone tells no more, unless it tells a case.
+        """
         named = (self.new.names | self.new.things.keys()) - self.new.topic
-        return self.beyond_new - named
+        at = [place for place, word in enumerate(self.new.order) if word in self.new.gone]
+        before = frozenset(self.new.order[: max(at, default=0)])
+        return (self.beyond_new - named) & (before | self.new.cased)
 
     def _beyond(self, one: Statement, other: Statement) -> frozenset[str]:
         silent = self.attributes | self.light | (self.value.words if self.value else frozenset())
@@ -169,13 +174,11 @@ class Pair:
         one, own = (self.old, self.beyond_old) if self.beyond_old else (self.new, self.beyond_new)
         if self.language.mood.every.search(one.text[: one.end].lower()):
             return None
-        case = self.language.words.case
         if any(amount.text in own for amount in one.measured):
             return one
-        after = {word.stem for before, word in pairwise(one.every) if before.text.lower() in case}
         before = {word.stem for word, following in pairwise(one.said) if following.stem in self.about}
         leading = {word.stem for word in takewhile(lambda word: word.stem in own, one.said)}
-        return one if own & (after | ((before | leading) & (one.topic | self._sorts))) else None
+        return one if own & (one.cased | ((before | leading) & (one.topic | self._sorts))) else None
 
     @property
     def _sorts(self) -> frozenset[str]:

@@ -29,6 +29,7 @@ _ASIDE = re.compile(r"[,;](?!\d)|(?<!\d)[,;]|[，；。（]|\s[(（]|[.!]\s|\s[�
 """Where what is said may end and an aside begin."""
 
 _LEAST_SAID = 2
+_CASE_WORDS = 1
 _DAYS = frozenset({"weekday", "date", "time"})
 _DAY_BY_DAY = frozenset({"on", "at", "in", "every", "each", "by"})
 _BEFORE_NOUNS = frozenset("the a an our my your of for in on per each every this that all no".split())
@@ -133,6 +134,19 @@ class Statement:
         sorts = {one for one, after in pairwise((*self._kept, None)) if one and _is_sort(one, after, words)}
         found = sorted({*self._topical, *sorts}, key=lambda word: word.start)
         return tuple(word for word in found if word.start < self.end)
+
+    @cached_property
+    def cased(self) -> frozenset[str]:
+        """The words that tell a case: those after "for" and the like."""
+        words, found, left = self.language.words, set(), 0
+        for word in self.every:
+            lower = word.text.lower()
+            if lower in words.case:
+                left = _CASE_WORDS
+            elif left and lower not in words.stop:
+                found.add(word.stem)
+                left -= 1
+        return frozenset(found)
 
     @cached_property
     def measured(self) -> tuple[Amount, ...]:
