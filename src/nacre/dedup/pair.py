@@ -110,7 +110,8 @@ class Pair:
         mine, theirs = self._own(self.old, self.new), self._own(self.new, self.old)
         if not (mine and theirs and _is_one(mine, self.old) and _is_one(theirs, self.new)):
             return None
-        if mine <= self.old.topic and theirs <= self.new.topic and not self._is_role:
+        ends = bool(self.new.turns) and self.old.said[-1].stem in mine and self.new.said[-1].stem in theirs
+        if mine <= self.old.topic and theirs <= self.new.topic and not (ends or self._is_role):
             return None
         kinds, others = _kinds(self.old, mine), _kinds(self.new, theirs)
         if (kinds and others and not kinds & others) or (not self.new.turns and _siblings(mine) == _siblings(theirs)):

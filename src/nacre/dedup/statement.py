@@ -314,7 +314,8 @@ def _is_sort(word: Word, after: Word | None, known: Words) -> bool:
     is_letter = len(word.text) == 1 and word.text.isascii() and word.text.isupper()
     if is_letter:
         return word.text != "I" and not (word.begins and word.text == "A" and "a" in known.stop)
-    return word.text.lower() in known.sort and (after is None or after.text.lower() not in known.attribute | known.stop)
+    is_before_a_thing = after is not None and after.text.lower() not in known.attribute | known.stop
+    return is_before_a_thing and word.text.lower() in known.sort
 
 
 def _is_role(word: Word, language: ChangeLanguage) -> bool:
