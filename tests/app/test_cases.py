@@ -113,6 +113,8 @@ def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general
         ("Photos are limited to 8 MB", "The photo limit is 12 MB, the old one was too tight for the drones"),
         ("Dig on Fridays", "Don't dig on Fridays"),
         ("The default pit is north", "The default pit is no longer north"),
+        ("The foreman's dog is called biscuit", "The foreman's dog is now called pebble"),
+        ("Deploys happen on Fridays", "Deploys now happen on Mondays"),
         ("Carts are hired from Brandt", "Carts are hired from Keller instead of Brandt"),
         ("地图保留 7 天", "地图保留 60 天,客人总来问"),
         ("周日不爆破", "周日可以爆破"),

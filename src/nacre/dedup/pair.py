@@ -75,7 +75,8 @@ class Pair:
         """Whether both are about one thing: they share more than a property, or answer one question by their keys."""
         agrees = any(one.says(other) for one in self.old.measured for other in self.new.measured)
         telling = self.about - self.attributes - self.light
-        return agrees or bool(telling) or self.same_key
+        tells = self.is_framed and bool(self.new.turns or self._amount) and bool(self.about - self.attributes)
+        return agrees or bool(telling) or tells or self.same_key
 
     @cached_property
     def value(self) -> Value | None:
@@ -84,6 +85,7 @@ class Pair:
         It is sure where it is the only one, and one excludes the other.
         """
         found = [one for one in (self._amount, self._name, self._denial) if one]
+        found = found or [one for one in (self._word,) if one]
         mine, theirs = self._measured
         if not found or min(len(mine), len(theirs)) > 1:
             return None
@@ -132,6 +134,20 @@ class Pair:
     @property
     def _denial(self) -> Value | None:
         return Value("says the opposite") if self.old.denies != self.new.denies else None
+
+    @property
+    def _word(self) -> Value | None:
+        """Another plain word at the end, where words of change say so: "is called heron", "is now called egret"."""
+        old, new = self.old.said[-1:], self.new.said[-1:]
+        if not self.new.turns or not old or not new or not self.is_framed:
+            return None
+        words = {old[0].stem}, {new[0].stem}
+        own = [{word.stem for word in one.said if not says(word.stem, other)} for one, other in self._both_ways]
+        return Value(f"{old[0].text} → {new[0].text}", frozenset(own[0] | own[1])) if tuple(own) == words else None
+
+    @property
+    def _both_ways(self) -> tuple[tuple[Statement, Statement], tuple[Statement, Statement]]:
+        return (self.old, self.new), (self.new, self.old)
 
     @cached_property
     def beyond_old(self) -> frozenset[str]:
