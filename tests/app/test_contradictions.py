@@ -35,7 +35,7 @@ from tests.fakes.model import ScriptedModel
 OLD = "Pictures of the gallery lie on the tower in the cellar."
 NEW = "Scans for visitors come straight from a bucket in Dublin."
 
-DOUBTED = ("Uploads may be 10 MB", "The upload limit is 25 MB")
+DOUBTED = ("Uploads may be 10 MB", "The upload limit is a generous 25 MB")
 """The words alone tell that these are probably at odds, and no more."""
 
 

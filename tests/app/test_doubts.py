@@ -14,7 +14,7 @@ from nacre.values.session import Speaker
 from tests.app.conftest import NOON, World
 
 OLD = "Uploads may be 10 MB"
-NEW = "The upload limit is 25 MB"
+NEW = "The upload limit is a generous 25 MB"
 
 
 def store_both(world: World) -> tuple[str, str]:

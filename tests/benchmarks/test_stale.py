@@ -55,7 +55,7 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
 
 def test_what_is_only_marked_and_told_below_is_counted_apart_from_what_is_a_hit(tmp_path: Path) -> None:
     first = {"text": "Uploads may be 10 MB", "date": "2025-01-01"}
-    second = {"text": "The upload limit is 25 MB", "date": "2025-02-01"}
+    second = {"text": "The upload limit is a generous 25 MB", "date": "2025-02-01"}
     change = {
         "id": "c1", "phrasing": "now", "project": "quarry", "old": first, "new": second,
         "questions": ["how many MB may uploads be?"],

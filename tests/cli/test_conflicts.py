@@ -11,7 +11,7 @@ from tests.cli.conftest import Nacre
 from tests.fakes.provider import FakeProvider, Request
 
 OLD = "Uploads may be 10 MB"
-NEW = "The upload limit is 25 MB"
+NEW = "The upload limit is a generous 25 MB"
 
 
 @pytest.fixture

@@ -726,7 +726,7 @@ SCENARIOS = {
         )),
         Scenario("settle a conflict", _steps(settle_conflicts), before=(
             stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
-            stored("Upload limit", "The upload limit is 25 MB", "--project", "harbour"),
+            stored("Upload limit", "The upload limit is a generous 25 MB", "--project", "harbour"),
         )),
         Scenario("judge", _steps(judge, is_whole=False), before=(
             ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),

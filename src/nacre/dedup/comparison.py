@@ -19,8 +19,13 @@ APART = "alternative_to"
 SUPERSEDES = "supersedes"
 """A link of this relation says which memory another one replaced."""
 
+SPECIALIZES = "specializes"
+"""A link of this relation says that a memory is of a special case of another one's: both hold."""
+
 CONTRADICTS = "contradicts"
 """A link of this relation says that another memory is likely to be outdated: a person has to say."""
+
+_BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
 """What draws on text from outside ends, closes and confirms nothing that the owner said."""
@@ -55,6 +60,16 @@ class Comparison:
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
+    def specializes(self) -> bool:
+        """Whether the one in question says otherwise of a special case of what the other one is about."""
+        return self.verdict.relation is (Relation.SPECIALIZES if self.is_later else Relation.GENERALIZES)
+
+    @property
+    def is_specialized(self) -> bool:
+        """Whether the other one says otherwise of a special case of what the one in question is about."""
+        return self.verdict.relation is (Relation.GENERALIZES if self.is_later else Relation.SPECIALIZES)
+
+    @property
     def repeats(self) -> bool:
         """Whether the one in question says nothing that the other does not."""
         relation = self.verdict.relation
@@ -82,8 +97,10 @@ def compare(
 def _one_alone(memory: Memory, found: list[Comparison]) -> list[Comparison]:
     """One statement ends one other; what it seems to end beside that, a person has to say."""
     has_ended = any(link.rel == SUPERSEDES for link in memory.links)
-    ends = [one for one in found if one.is_later and one.verdict.relation is Relation.SUPERSEDES and one.verdict.odds]
-    best = None if has_ended else max(ends, key=lambda one: one.verdict.odds, default=None)
+    ends = [
+        one for one in found if one.is_later and one.verdict.relation is Relation.SUPERSEDES and one.verdict.likeness
+    ]
+    best = None if has_ended else max(ends, key=lambda one: one.verdict.likeness, default=None)
     return [_doubted(one) if one in ends and one is not best else one for one in found]
 
 
@@ -109,6 +126,8 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
     if _only_the_agent(later) and not _only_the_agent(earlier):
         verdict = _of_the_agent(verdict)
+    if vouches(memory, other) and verdict.relation in (Relation.SPECIALIZES, Relation.GENERALIZES):
+        verdict = _UNTRUSTED
     if vouches(memory, other) and verdict.relation is Relation.SAME:
         verdict = replace(verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source")
     return Comparison(other, verdict, is_later)
@@ -132,7 +151,8 @@ def _of_the_agent(verdict: Verdict) -> Verdict:
     """What only the agent said ends nothing that the owner said."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
-    return replace(verdict, relation=Relation.RELATED) if verdict.relation is Relation.FULLER else verdict
+    changes = verdict.relation in (Relation.FULLER, Relation.GENERALIZES)
+    return replace(verdict, relation=Relation.RELATED) if changes else verdict
 
 
 def _share_a_key(one: Memory, other: Memory) -> bool:
@@ -142,6 +162,6 @@ def _share_a_key(one: Memory, other: Memory) -> bool:
 
 
 def _are_apart(one: Memory, other: Memory) -> bool:
-    return any(link.rel == APART and link.to == other.id for link in one.links) or any(
-        link.rel == APART and link.to == one.id for link in other.links
+    return any(link.rel in _BOTH_HOLD and link.to == other.id for link in one.links) or any(
+        link.rel in _BOTH_HOLD and link.to == one.id for link in other.links
     )

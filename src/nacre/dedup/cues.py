@@ -24,7 +24,8 @@ _LISTS = ("capital", "common")
 class Mood:
     """Words that make a statement something else than a claim about the present.
 
-    ``ahead`` tells what will be or may be from what is, and ``firm`` what has no other case from what may have one.
+    ``ahead`` tells what will be or may be from what is, and ``firm`` what has no other case from what may have one;
+    ``every`` says that all cases are meant.
     """
 
     asks: Pattern
@@ -37,6 +38,7 @@ class Mood:
     undone: Pattern
     ahead: Pattern
     firm: Pattern
+    every: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,16 @@ class ChangeCues:
 class Words:
     """Kinds of words.
 
-    A phrase ends at a ``border``; ``stop`` and ``light`` words carry no topic, ``attribute`` words name a property and
-    not a thing, a ``part`` is part of a whole, and with a ``role`` verb a person is what is said, not what it is
-    said of. ``numbers`` are number words.
+    A phrase ends at a ``border``, and a ``case`` begins with words like "for"; ``stop`` and ``light`` words carry no
+    topic, a ``sort`` tells one sort of thing from another, ``attribute`` words name a property and not a thing, a
+    ``part`` is part of a whole, and with a ``role`` verb a person is what is said, not what it is said of.
+    ``numbers`` are number words.
     """
 
     border: frozenset[str]
+    case: frozenset[str]
     stop: frozenset[str]
+    sort: frozenset[str]
     light: frozenset[str]
     attribute: frozenset[str]
     part: frozenset[str]
@@ -137,7 +142,7 @@ def language_of(text: str) -> ChangeLanguage:
 
 def _load(table: dict[str, Any]) -> ChangeLanguage:
     words = table["words"]
-    for name in ("border", "stop", "light", "attribute", "part", "role"):
+    for name in ("border", "case", "stop", "sort", "light", "attribute", "part", "role"):
         words[name] = words[name].split()
     table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
     groups = [group.split() for group in table["alike"]["groups"]]

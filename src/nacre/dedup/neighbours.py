@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nacre.dedup.comparison import Comparison, compare, last_said
+from nacre.dedup.judge import Relation
 from nacre.dedup.placement import confirm, put
 from nacre.embed.calibration import calibration_of
 from nacre.home.change import Change
@@ -79,7 +80,7 @@ def _settle(change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
     again = next((one for one in found if one.repeats), None)
     if again:
         return _absorb(change, memory, again)
-    if any(one.replaces or one.is_replaced or one.doubts or one.is_doubted for one in found):
+    if any(one.verdict.relation not in (Relation.RELATED, Relation.UNRELATED) for one in found):
         return put(change, memory, found)
     return None
 

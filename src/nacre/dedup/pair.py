@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from nacre.dedup.cues import ChangeLanguage, languages
 from nacre.dedup.statement import Statement
-from nacre.dedup.words import stem
+from nacre.dedup.words import Amount, stem
 
 _PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
 _LONG = 5
-_RELATIVE = frozenset({"that", "which", "who", "whose"})
 _ENDING = 4
 
 FRAME = 0.6
@@ -32,6 +31,15 @@ class Contrast:
     old: frozenset[str]
     new: frozenset[str]
     before_verb: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What differs, as it is told; the ``words`` that say it; and whether nothing else differs, and one excludes it."""
+
+    told: str
+    words: frozenset[str] = frozenset()
+    is_sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,16 +71,135 @@ class Pair:
         return frozenset(word for word in self.shared if not word[0].isdigit()) - self.new.come
 
     @cached_property
-    def telling(self) -> frozenset[str]:
-        """What both are about that is a thing of its own: no property, no case, no part of something else."""
-        cases = {word for _, word in self.old.scopes | self.new.scopes}
-        parts = self.parts if self.has_own_topic else frozenset()
-        return self.about - self.attributes - parts - self.light - cases
+    def is_of_one_thing(self) -> bool:
+        """Whether both are about one thing: they share more than a property, or answer one question by their keys."""
+        agrees = any(one.says(other) for one in self.old.measured for other in self.new.measured)
+        telling = self.about - self.attributes - self.light
+        tells = self.is_framed and bool(self.new.turns or self._amount) and bool(self.about - self.attributes)
+        return agrees or bool(telling) or tells or self.same_key
 
     @cached_property
-    def share(self) -> float:
-        """The share of the topical words of the shorter statement that both are about."""
-        return len(self.about) / max(1, min(len(self.old.words), len(self.new.words)))
+    def value(self) -> Value | None:
+        """What both give, and give differently: an amount, a name or known thing, or that it is so at all.
+
+        It is sure where it is the only one, and one excludes the other.
+        """
+        found = [one for one in (self._amount, self._name, self._denial) if one]
+        found = found or [one for one in (self._word,) if one]
+        mine, theirs = self._measured
+        if not found or min(len(mine), len(theirs)) > 1:
+            return None
+        is_one = len(found) == 1 and len(mine) == len(theirs) <= 1
+        return found[0] if is_one else replace(found[0], is_sure=False)
+
+    @cached_property
+    def _measured(self) -> tuple[list[Amount], list[Amount]]:
+        """The amounts that only the one gives, and those that only the other gives."""
+        old, new = self.old.measured, self.new.measured
+        mine = [one for one in old if not any(one.says(other) for other in new)]
+        return mine, [one for one in new if not any(one.says(other) for other in old)]
+
+    @property
+    def _amount(self) -> Value | None:
+        mine, theirs = self._measured
+        told = (f"{one.text} → {other.text}" for one in mine for other in theirs if one.conflicts(other))
+        found = next(told, None)
+        return Value(found) if found else None
+
+    @property
+    def _name(self) -> Value | None:
+        """Other names, or known things of one kind, that are not what something is said of."""
+        mine, theirs = self._own(self.old, self.new), self._own(self.new, self.old)
+        if not (mine and theirs and _is_one(mine, self.old) and _is_one(theirs, self.new)):
+            return None
+        ends = bool(self.new.turns) and self.old.said[-1].stem in mine and self.new.said[-1].stem in theirs
+        if mine <= self.old.topic and theirs <= self.new.topic and not (ends or self._is_role):
+            return None
+        kinds, others = _kinds(self.old, mine), _kinds(self.new, theirs)
+        if (kinds and others and not kinds & others) or (not self.new.turns and _siblings(mine) == _siblings(theirs)):
+            return None
+        is_sure = bool(self.new.turns) or (self.old.is_equation and self.new.is_equation)
+        return Value(f"{self.old.spell(mine)} → {self.new.spell(theirs)}", mine | theirs, is_sure)
+
+    @property
+    def _is_role(self) -> bool:
+        return self.old.has_role and self.new.has_role
+
+    def _own(self, one: Statement, other: Statement) -> frozenset[str]:
+        return frozenset(
+            word.stem for word in one.said
+            if (word.stem in one.names or word.stem in one.things) and not held(word.stem, other)
+        )  # fmt: skip
+
+    @property
+    def _denial(self) -> Value | None:
+        return Value("says the opposite") if self.old.denies != self.new.denies else None
+
+    @property
+    def _word(self) -> Value | None:
+        """Another plain word at the end, where words of change say so: "is called heron", "is now called egret"."""
+        old, new = self.old.said[-1:], self.new.said[-1:]
+        if not self.new.turns or not old or not new or not self.is_framed:
+            return None
+        words = {old[0].stem}, {new[0].stem}
+        own = [{word.stem for word in one.said if not says(word.stem, other)} for one, other in self._both_ways]
+        return Value(f"{old[0].text} → {new[0].text}", frozenset(own[0] | own[1])) if tuple(own) == words else None
+
+    @property
+    def _both_ways(self) -> tuple[tuple[Statement, Statement], tuple[Statement, Statement]]:
+        return (self.old, self.new), (self.new, self.old)
+
+    @cached_property
+    def beyond_old(self) -> frozenset[str]:
+        """What only the earlier one says, beside the value: no property, nothing that any statement has."""
+        return self._beyond(self.old, self.new)
+
+    @cached_property
+    def beyond_new(self) -> frozenset[str]:
+        """What only the later one says, beside the value and words of change."""
+        return self._beyond(self.new, self.old) - self.new.gone - self.new.come - self.new.told_by
+
+    @cached_property
+    def beyond_change(self) -> frozenset[str]:
+        """What a later one that tells a change in words may say it of beside what both say.
+
+        What came for it is a name; what follows what has gone tells no more, unless it tells a case.
+        """
+        named = (self.new.names | self.new.things.keys()) - self.new.topic
+        at = [place for place, word in enumerate(self.new.order) if word in self.new.gone]
+        before = frozenset(self.new.order[: max(at, default=0)])
+        return (self.beyond_new - named) & (before | self.new.cased)
+
+    def _beyond(self, one: Statement, other: Statement) -> frozenset[str]:
+        silent = self.attributes | self.light | (self.value.words if self.value else frozenset())
+        change = self.language.change
+        own = (word for word in one.said if word.stem not in silent and not says(word.stem, other))
+        words = frozenset(word.stem for word in own if not change.moved.search(word.text.lower()))
+        mine, theirs = self._measured if one is self.old else self._measured[::-1]
+        more = mine if len(mine) > len(theirs) else ()
+        return words | {amount.text for amount in more if not any(amount.conflicts(given) for given in theirs)}
+
+    @cached_property
+    def case_of(self) -> Statement | None:
+        """Which of the two is said of a special case of what the other one is said of, if one is.
+
+        It alone has words of its own, and one tells the case: after "for" and the like, or before what both are about
+        ("admin uploads", "admins may upload").
+        """
+        if bool(self.beyond_old) == bool(self.beyond_new):
+            return None
+        one, own = (self.old, self.beyond_old) if self.beyond_old else (self.new, self.beyond_new)
+        if self.language.mood.every.search(one.text[: one.end].lower()):
+            return None
+        if any(amount.text in own for amount in one.measured):
+            return one
+        before = {word.stem for word, following in pairwise(one.said) if following.stem in self.about}
+        leading = {word.stem for word in takewhile(lambda word: word.stem in own, one.said)}
+        return one if own & (one.cased | ((before | leading) & (one.topic | self._sorts))) else None
+
+    @property
+    def _sorts(self) -> frozenset[str]:
+        return _stems(self.language.language, "sort")
 
     @cached_property
     def is_framed(self) -> bool:
@@ -156,11 +283,12 @@ class Pair:
     def has_other_scope(self) -> bool:
         """Whether the two speak of different cases, or the later one of one case only."""
         old, new = self.old.scopes, self.new.scopes
-        added = {(name, word) for name, word in new - old if word not in self.new.gone | self.new.come}
+        given = self.new.gone | self.new.come | {one.value for one in self.old.amounts}
+        added = {(name, word) for name, word in new - old if word not in given}
         dropped = {(name, word) for name, word in old - new if word not in self.new.gone}
         if {name for name, _ in added} & {name for name, _ in dropped} or self._is_general(dropped):
             return True
-        return any(not held(word, self.old) for _, word in added) or self._is_opposite
+        return any(not held(word, self.old) for _, word in added) or self.is_opposite
 
     def _is_general(self, dropped: set[tuple[str, str]]) -> bool:
         """Whether the earlier one speaks of one case by an adjective ("the staging api …"), the later one of none."""
@@ -169,7 +297,8 @@ class Pair:
         )
 
     @property
-    def _is_opposite(self) -> bool:
+    def is_opposite(self) -> bool:
+        """Whether each has a word that excludes one of the other: "read" and "write"."""
         mine, theirs = set(self.old.order), set(self.new.order)
         return any(
             one in mine and other in theirs and one not in theirs and other not in mine and one not in self.new.gone
@@ -218,37 +347,6 @@ class Pair:
         mine, theirs = contrast.old <= self.old.names, contrast.new <= self.new.names
         return mine != theirs or (mine and theirs and self.old.has_role and self.new.has_role)
 
-    @cached_property
-    def is_narrower(self) -> bool:
-        """Whether the later one is said of a sort of what the earlier one is said of: "password emails" of "emails"."""
-        order, ignored = self.new.order, self.attributes | self.parts
-        if set(order) & _RELATIVE - set(self.old.order) and self.has_own_topic:
-            return True
-        return any(
-            {modifier, word} <= self.new.topic and modifier not in ignored and word in self.old.topic
-            and not held(modifier, self.old)
-            for modifier, word in pairwise(order)
-        )  # fmt: skip
-
-    @cached_property
-    def is_two_sided(self) -> bool:
-        """Whether each is said of something that the other does not name.
-
-        A part may be left out where the whole is named: "the admin panel" and "the admin".
-        """
-        return self._has_own(self.old, self.new) and self._has_own(self.new, self.old)
-
-    def _has_own(self, one: Statement, other: Statement) -> bool:
-        topic = one.topic - self.attributes
-        if any(held(word, other) for word in topic - self.parts):
-            topic -= self.parts
-        return any(not held(word, other) for word in topic)
-
-    @property
-    def has_own_topic(self) -> bool:
-        """Whether the later one is said of something that the earlier one does not name."""
-        return self._has_own(self.new, self.old)
-
     def other_amount(self, *, only_dates: bool = False) -> str | None:
         """An amount that both give, and give differently; ``None`` where they agree on one of its sort."""
         old, new = self.old.amounts, self.new.amounts
@@ -277,25 +375,11 @@ class Pair:
         theirs = [word for word in self.new.order if word in self.new.names and not held(word, self.old)]
         return mine, theirs
 
-    @property
-    def are_known_and_unlike(self) -> bool:
-        """Whether the names that differ are of known things on one side, and of nothing of their kind on the other."""
-        old, new = ([one.things.get(word) for word in names] for one, names in self._with_names())
-        return (all(old) or all(new)) and not any(one & other for one in old if one for other in new if other)
 
-    def _with_names(self) -> tuple[tuple[Statement, list[str]], tuple[Statement, list[str]]]:
-        return (self.old, self.own_names[0]), (self.new, self.own_names[1])
-
-    @cached_property
-    def other_name(self) -> str | None:
-        """Names that may stand for each other: paths for paths, other names for other names."""
-        mine, theirs = self.own_names
-        if not self.same_subject:
-            shapes = {_shape(one) for one in mine} & {_shape(one) for one in theirs}
-            mine, theirs = ([word for word in names if _shape(word) in shapes] for names in (mine, theirs))
-        if not mine or not theirs or (not self.new.turns and _sibling(mine[-1]) == _sibling(theirs[-1])):
-            return None
-        return f"{self.old.spell(mine)} → {self.new.spell(theirs)}"
+def _is_one(names: frozenset[str], by: Statement) -> bool:
+    """Whether some names stand beside each other, as those of one thing do."""
+    at = [place for place, word in enumerate(by.order) if word in names]
+    return at[-1] - at[0] < len(at)
 
 
 def held(word: str, by: Statement) -> bool:
@@ -328,13 +412,18 @@ def _is_kin(word: str, other: str) -> bool:
     return other.startswith(word) if more >= 0 else word.startswith(other)
 
 
-def _sibling(name: str) -> str:
+def says(word: str, by: Statement) -> bool:
+    """Whether a statement has a word, be it one that carries no topic."""
+    return word in by.order or held(word, by)
+
+
+def _kinds(by: Statement, names: frozenset[str]) -> frozenset[str]:
+    return frozenset(kind for name in names for kind in by.things.get(name, ()))
+
+
+def _siblings(names: frozenset[str]) -> frozenset[str]:
     """What is left of names like "node-1" and "node-2": they stand beside each other."""
-    return re.sub(r"\d+", "#", name)
-
-
-def _shape(name: str) -> str:
-    return "path" if "/" in name or name.startswith((".", "~")) else "name"
+    return frozenset(re.sub(r"\d+", "#", name) for name in names)
 
 
 @lru_cache(maxsize=16)

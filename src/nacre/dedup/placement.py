@@ -14,7 +14,7 @@ from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.decision_prompt import Action, Decision, refusal
 from nacre.dedup.judge import Relation, Verdict
 from nacre.dedup.retirement_rules import retired_by, standing_for
-from nacre.dedup.supersession import active_again, doubted, ended, without_doubt
+from nacre.dedup.supersession import active_again, doubted, ended, specialized, without_doubt
 from nacre.errors import EditConflict
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -33,9 +33,12 @@ MOST_CONFIRMATIONS = 20
 MERGED = "merged"
 """The front-matter key of a memory whose words a model made of several: which model, and why."""
 
+_SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS, Relation.SPECIALIZES, Relation.GENERALIZES})
+
 _CANDIDATES = 12
 _SIMILAR = 3
 _MOST_REPLACED = 5
+_MOST_CASES = 3
 
 
 def place(
@@ -191,13 +194,19 @@ def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOu
     links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
     memory = replace(memory, links=(*memory.links, *links))
     memory = _with_doubts(memory, found, {one.memory.id for one in gone}, is_ended=by is not None)
+    cases = [] if by else [one for one in found if one.specializes or one.is_specialized][:_MOST_CASES]
+    for one in cases:
+        memory = specialized(memory, one.other.id, one.verdict.reason) if one.specializes else memory
     change.put([memory])
     for one in found:
         if one.is_doubted and not by:
             _update(change, doubted(one.other, memory.id, one.verdict.reason))
+    for one in cases:
+        if one.is_specialized:
+            _update(change, specialized(one.other, memory.id, one.verdict.reason))
     if by:
         _take_into_history(change, memory, by)
-    similar = [one.other for one in found if one.verdict.relation in (Relation.RELATED, Relation.DOUBTS)]
+    similar = [one.other for one in found if one.verdict.relation in _SIMILAR_RELATIONS]
     return StoreOutcome(
         "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
     )  # fmt: skip

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
-from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, languages, no_names, with_capital
+from nacre.dedup.cues import ChangeLanguage, Words, kinds_of_things, language_of, languages, no_names, with_capital
 from nacre.dedup.words import Amount, Word, amounts, is_number_of_a_thing, labelled, stem, tokens
 
 _PHRASE_WORDS = 5
@@ -24,6 +25,11 @@ _VERBS = frozenset(
 )
 
 
+_ASIDE = re.compile(r"[,;](?!\d)|(?<!\d)[,;]|[，；。（]|\s[(（]|[.!]\s|\s[–—-]\s")
+"""Where what is said may end and an aside begin."""
+
+_LEAST_SAID = 2
+_CASE_WORDS = 1
 _DAYS = frozenset({"weekday", "date", "time"})
 _DAY_BY_DAY = frozenset({"on", "at", "in", "every", "each", "by"})
 _BEFORE_NOUNS = frozenset("the a an our my your of for in on per each every this that all no".split())
@@ -103,8 +109,54 @@ class Statement:
         return tuple(one for one in self._found if one.value not in self.numbers)
 
     @cached_property
-    def _changes(self) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+    def _changes(self) -> tuple[tuple[tuple[str, ...], ...], frozenset[str], frozenset[str]]:
         return _changed(self.text, self.language, self.own)
+
+    @cached_property
+    def end(self) -> int:
+        """Where the first clause that says something ends: asides follow, unless they begin with a case or a "but"."""
+        for aside in _ASIDE.finditer(self.text):
+            said = sum(word.start < aside.start() for word in self._topical)
+            said += sum(one.start < aside.start() for one in self._found)
+            if said >= _LEAST_SAID:
+                return len(self.text) if self._goes_on(self.text[aside.end() :].lower().lstrip()) else aside.start()
+        return len(self.text)
+
+    def _goes_on(self, rest: str) -> bool:
+        case = self.language.words.case
+        first = re.split(r"[^\w'-]", rest, maxsplit=1)[0]
+        return first in case or any(not word.isascii() and rest.startswith(word) for word in case)
+
+    @cached_property
+    def said(self) -> tuple[Word, ...]:
+        """The words of its first clause that tell what it says, and of which one or sort: "motor B", "old backups"."""
+        words = self.language.words
+        sorts = {one for one, after in pairwise((*self._kept, None)) if one and _is_sort(one, after, words)}
+        found = sorted({*self._topical, *sorts}, key=lambda word: word.start)
+        return tuple(word for word in found if word.start < self.end)
+
+    @cached_property
+    def cased(self) -> frozenset[str]:
+        """The words that tell a case: those after "for" and the like."""
+        words, found, left = self.language.words, set(), 0
+        for word in self.every:
+            lower = word.text.lower()
+            if lower in words.case:
+                left = _CASE_WORDS
+            elif left and lower not in words.stop:
+                found.add(word.stem)
+                left -= 1
+        return frozenset(found)
+
+    @cached_property
+    def measured(self) -> tuple[Amount, ...]:
+        """The amounts of its first clause."""
+        return tuple(one for one in self.amounts if one.start < self.end)
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether its first clause denies or forbids something."""
+        return negations(self.text[: self.end]) % 2 > 0
 
     @property
     def phrases(self) -> tuple[tuple[str, ...], ...]:
@@ -120,6 +172,11 @@ class Statement:
     def come(self) -> frozenset[str]:
         """The words of what came for it."""
         return self._changes[1] - self.gone
+
+    @property
+    def told_by(self) -> frozenset[str]:
+        """The words that say that something has gone: "retired", "is history"."""
+        return self._changes[2]
 
     @property
     def is_exchange(self) -> bool:
@@ -252,6 +309,15 @@ def _places(every: Sequence[Word], counted: Sequence[Amount]) -> frozenset[int]:
     return frozenset(start for amount in counted for start in begins[begins.index(amount.start) :][: amount.span])
 
 
+def _is_sort(word: Word, after: Word | None, known: Words) -> bool:
+    """Whether a word tells of which one or of which sort it is said; a new value of a property is none."""
+    is_letter = len(word.text) == 1 and word.text.isascii() and word.text.isupper()
+    if is_letter:
+        return word.text != "I" and not (word.begins and word.text == "A" and "a" in known.stop)
+    is_before_a_thing = after is not None and after.text.lower() not in known.attribute | known.stop
+    return is_before_a_thing and word.text.lower() in known.sort
+
+
 def _is_role(word: Word, language: ChangeLanguage) -> bool:
     return word.text.lower() in language.words.role
 
@@ -276,18 +342,31 @@ def _things(every: Sequence[Word]) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _changed(
     text: str, language: ChangeLanguage, own: frozenset[str]
-) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+) -> tuple[tuple[tuple[str, ...], ...], frozenset[str], frozenset[str]]:
     gone: list[list[str]] = []
     come: set[str] = set()
+    cues: set[str] = set()
     for pattern in language.change.pair:
         for match in pattern.finditer(text):
+            if _is_talked_of(match, language):
+                continue
             found = match.groupdict()
             gone.append(list(_phrase(found.get("gone") or "", language)))
             come.update(_phrase(found.get("come") or "", language))
+            cues.update(word.stem for word in tokens(match[0], language)[:1])
     for pattern in language.change.before:
-        gone += [list(_phrase_before(text[: match.start()], language)) for match in pattern.finditer(text)]
+        for match in pattern.finditer(text):
+            gone.append(list(_phrase_before(text[: match.start()], language)))
+            cues.update(word.stem for word in tokens(match[0], language))
     kept = (tuple(word for word in phrase if word not in own) for phrase in gone)
-    return tuple(phrase for phrase in kept if phrase), frozenset(come - own)
+    return tuple(phrase for phrase in kept if phrase), frozenset(come - own), frozenset(cues)
+
+
+def _is_talked_of(match: re.Match[str], language: ChangeLanguage) -> bool:
+    """Whether a change is only spoken of: "we looked at moving from X to Y"."""
+    verb = re.match(r"\W*(\w+ing)\b", match[0])
+    before = tokens(match.string[: match.start()], language)[-1:]
+    return verb is not None and bool(before) and before[0].text.lower() in language.words.case
 
 
 def _phrase(text: str, language: ChangeLanguage) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from nacre.dedup.comparison import CONTRADICTS, SUPERSEDES, last_said
+from nacre.dedup.comparison import CONTRADICTS, SPECIALIZES, SUPERSEDES, last_said
 from nacre.home.home import Home
 from nacre.values.memory import Link, Memory, Retirement
 
@@ -45,10 +45,17 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 def doubted(new: Memory, old_id: str, reason: str) -> Memory:
     """The new memory with a link that says that it may have outdated another one."""
-    link = Link(CONTRADICTS, old_id, reason)
-    return new if any((one.rel, one.to) == (link.rel, old_id) for one in new.links) else replace(
-        new, links=(*new.links, link)
-    )  # fmt: skip
+    return _with(new, Link(CONTRADICTS, old_id, reason))
+
+
+def specialized(special: Memory, general_id: str, reason: str) -> Memory:
+    """A memory with a link that says of which other one it is a special case."""
+    return _with(special, Link(SPECIALIZES, general_id, reason))
+
+
+def _with(memory: Memory, link: Link) -> Memory:
+    has = any((one.rel, one.to) == (link.rel, link.to) for one in memory.links)
+    return memory if has else replace(memory, links=(*memory.links, link))
 
 
 def superseded(memory: Memory) -> dict[str, str | None]:

@@ -15,6 +15,7 @@ _TOKEN = re.compile(
     r"""
     (?:https?://|~?/|[A-Za-z.][\w.-]*/)[\w./@~-]*[\w/]     # addresses and paths
     | \d{4}-\d\d-\d\d | \d{1,2}:\d\d                # days and times
+    | \d+(?:\.\d+)?e-?\d+\b                        # numbers with an exponent
     | [vV]?\d+(?:[.,]\d+)+ | [vV]\d+ | \d+          # versions and numbers
     | [\u3400-\u9fff]+                              # Chinese
     | [^\W\d\u3400-\u9fff][^\W\u3400-\u9fff]*(?:['’.+\#@&_-]+[^\W\u3400-\u9fff]+)*[+\#]*  # words and names
@@ -26,7 +27,7 @@ _IDENTIFIER = re.compile(r"[/_@#]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]|\d")
 _VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+|[vV]\d+")
 _TIME = re.compile(r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?")
 _NOON = 12
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")
 _DURATIONS = {
     "ms": 0.001, "millisecond": 0.001, "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
     "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2592000, "quarter": 7776000, "year": 31536000,
@@ -103,7 +104,7 @@ def _parts(word: str) -> list[str]:
 
 def _pairs(run: str, start: int, language: ChangeLanguage) -> list[Word]:
     words = language.words
-    dividers = sorted((*words.stop, *words.light), key=len, reverse=True)
+    dividers = sorted((*words.stop, *words.light, *language.alike), key=len, reverse=True)
     pieces = re.split(f"({'|'.join(map(re.escape, dividers))})", run) if dividers else [run]
     found: list[Word] = []
     for piece in pieces:
@@ -184,7 +185,7 @@ def _number_of(lower: str, language: ChangeLanguage) -> float | None:
     if lower in _TIMES:
         return _TIMES[lower]
     known = language.words.numbers.get(lower)
-    return float(known) if known is not None and known > 1 else None
+    return float(known) if known is not None and (known > 1 or lower == "one") else None
 
 
 def _measure(
@@ -212,6 +213,8 @@ def _measure(
     period = _period(after, text[word.start : word.start + 40])
     if period:
         return Amount("rate", f"{number / period:.15g}", "", word.start), 2
+    if word.text.lower() == "one" and not _counts(words, at, language):
+        return None, 1
     label = _label(words, at, text)
     silent = language.words.stop | language.words.border
     counted = "" if unit in silent or (after and after[0] in silent) else unit

@@ -1,0 +1,166 @@
+"""A rule and its special case both hold; what ends another speaks of the same thing and of nothing more."""
+
+from __future__ import annotations
+
+import pytest
+
+from nacre.health.database import rebuild
+from nacre.values.memory import Memory
+from tests.app.conftest import World
+
+pytestmark = pytest.mark.usefixtures("_without_vectors")
+
+
+@pytest.fixture
+def _without_vectors(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+
+
+def both(world: World, older: str, newer: str, *, kind: str = "fact", then: str | None = None) -> tuple[Memory, Memory]:
+    """Two memories of one project, stored weeks apart, as they are in the end."""
+    with world.open() as memory:
+        first = memory.store(older, project="quarry", kind=kind).memory_id
+        world.clock.pass_days(40)
+        second = memory.store(newer, project="quarry", kind=then or kind).memory_id
+        assert first != second
+        return memory.get(first), memory.get(second)
+
+
+def links(memory: Memory) -> list[tuple[str, str]]:
+    return [(link.rel, link.to) for link in memory.links]
+
+
+CASES = [
+    ("Carts may carry 10 tons", "Loaded by night, carts may carry 4 tons"),
+    ("Photos are limited to 8 MB", "Surveyors may send 90 MB"),
+    ("Photos are limited to 8 MB", "Photos of surveyors are limited to 90 MB"),
+    ("Blasts need one signature", "Blasts near the road need two signatures"),
+    ("The gate lets 90 carts an hour through", "The gate lets 15 carts an hour through for visitors"),
+    ("Maps are kept 7 days", "Old maps are kept 60 days"),
+    ("The siren sounds at 8:00", "On Sundays the siren sounds at 9:00"),
+    ("Never dig by the river", "Never dig by the river, but students may dig there"),
+    ("Use no dynamite", "In the north pit use dynamite"),
+    ("地图保留 7 天", "客人的地图保留 60 天"),
+    ("每小时放行 90 辆车", "访客每小时放行 15 辆车"),
+]
+
+
+@pytest.mark.parametrize(("general", "special"), CASES)
+def test_a_special_case_ends_no_rule_and_is_not_doubted(world: World, general: str, special: str) -> None:
+    older, newer = both(world, general, special)
+    assert (older.superseded_by, older.retired) == (None, None)
+    assert "contradicts" not in dict(links(newer))
+
+
+@pytest.mark.parametrize(("general", "special"), CASES)
+def test_a_rule_ends_no_special_case_and_does_not_doubt_it(world: World, general: str, special: str) -> None:
+    older, newer = both(world, special, general)
+    assert (older.superseded_by, older.retired) == (None, None)
+    assert "contradicts" not in dict(links(newer))
+
+
+SHOWN = [one for one in CASES if not one[1].startswith(("Loaded", "Surveyors", "Never"))]
+
+
+@pytest.mark.parametrize(("general", "special"), SHOWN)
+def test_the_special_case_is_linked_to_its_rule_whichever_came_first(world: World, general: str, special: str) -> None:
+    rule, case = both(world, general, special)
+    assert (links(rule), links(case)) == ([], [("specializes", rule.id)])
+
+
+def test_a_rule_that_comes_later_leaves_the_link_with_its_special_case_also_after_a_rebuild(world: World) -> None:
+    case, rule = both(world, "Blasts near the road need two signatures", "Blasts need one signature")
+    assert (links(rule), links(case)) == ([], [("specializes", rule.id)])
+    assert f"rel: specializes, to: {rule.id}" in world.memory_file(case.id).read_text(encoding="utf-8")
+    rebuild(world.settings(), world.context)
+    with world.open() as memory:
+        assert memory.get(case.id) == case
+
+
+def test_what_is_linked_as_a_special_case_by_hand_is_never_ended_by_its_rule(world: World) -> None:
+    with world.open() as memory:
+        rule = memory.store("The siren sounds at 8:00", project="quarry").memory_id
+        case = memory.store("The siren sounds twice", project="quarry").memory_id
+    file = world.memory_file(case)
+    text = file.read_text(encoding="utf-8").replace("The siren sounds twice", "The siren sounds at 7:00")
+    file.write_text(text.replace("---\n", f"---\nlinks: [{{rel: specializes, to: {rule}}}]\n", 1), encoding="utf-8")
+    with world.open() as memory:
+        memory.recall("siren")
+        assert memory.get(rule).superseded_by is None
+        assert links(memory.get(case)) == [("specializes", rule)]
+
+
+@pytest.mark.parametrize(
+    ("general", "special"),
+    [
+        ("Maps are kept 7 days", "Maps of visitors are kept 7 days"),
+        ("Blasts need a signature", "Road blasts need a signature"),
+    ],
+)
+def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general: str, special: str) -> None:
+    for older, newer in ((general, special), (special, general)):
+        first, second = both(world, older, newer)
+        assert first.superseded_by is None
+        assert not second.retired
+        with world.open() as memory:
+            memory.retire(first.id, second.id)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The siren sounds at 8:00", "The siren now sounds at 9:00"),
+        ("Photos are limited to 8 MB", "The photo limit is 12 MB, the old one was too tight for the drones"),
+        ("Dig on Fridays", "Don't dig on Fridays"),
+        ("The default pit is north", "The default pit is no longer north"),
+        ("The foreman's dog is called biscuit", "The foreman's dog is now called pebble"),
+        ("Deploys happen on Fridays", "Deploys now happen on Mondays"),
+        ("Carts are hired from Brandt", "Carts are hired from Keller instead of Brandt"),
+        ("地图保留 7 天", "地图保留 60 天,客人总来问"),
+        ("周日不爆破", "周日可以爆破"),
+    ],
+)
+def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(world: World, older: str, newer: str) -> None:
+    first, second = both(world, older, newer)
+    assert first.superseded_by == second.id
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The north pit closes at 18:00", "The south pit closes at 20:00"),
+        ("Weekly maps are kept 30 days", "Yearly maps are kept 900 days"),
+        ("Crane A stops at 110 degrees", "Crane B stops at 140 degrees"),
+        ("The left conveyor runs at 3 m/s", "The right conveyor runs at 4 m/s"),
+        ("We order from Stripe", "We order from Twilio"),
+        ("The ledger keeps its rows in PostgreSQL", "We looked at moving from PostgreSQL to CockroachDB"),
+        ("左边的传送带限速 3 米", "右边的传送带限速 4 米"),
+    ],
+)
+def test_what_only_looks_alike_is_not_even_doubted(world: World, older: str, newer: str) -> None:
+    first, second = both(world, older, newer)
+    assert first.superseded_by is None
+    assert not {"contradicts", "supersedes"} & set(dict(links(second)))
+
+
+@pytest.mark.parametrize("then", ["fact", "decision", "preference", "event"])
+@pytest.mark.parametrize("kind", ["fact", "decision", "preference"])
+def test_what_names_the_old_value_replaces_it_whatever_kind_either_is(world: World, kind: str, then: str) -> None:
+    told = "We moved from PostgreSQL to CockroachDB last week"
+    first, second = both(world, "The ledger keeps its rows in PostgreSQL", told, kind=kind, then=then)
+    assert first.superseded_by == second.id
+    assert links(second) == [("supersedes", first.id)]
+
+
+def test_an_event_that_names_no_old_value_ends_nothing(world: World) -> None:
+    first, _ = both(world, "The siren sounds at 8:00", "The siren sounds at 9:00", then="event")
+    assert first.superseded_by is None
+
+
+def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
+    first, second = both(world, "Order new carts by March 3", "Order new carts by March 10", kind="todo")
+    assert first.superseded_by == second.id
+    other, third = both(
+        world, "Call the drillers on March 3", "Call the painters of the north pit on March 5", kind="todo"
+    )
+    assert (other.superseded_by, links(third)) == (None, [])
