@@ -107,7 +107,7 @@ _HEADINGS = (
     "questions",
     "stale first",
     "stale hits",
-    "folded",
+    "of them marked",
     "new found",
     "past found",
 )
@@ -144,7 +144,7 @@ def _render_stale(paper: Paper, result: StaleResult) -> None:
 
 def _row(one: PhrasingResult) -> list[str]:
     marked = (one.changes, one.superseded, one.doubted)
-    asked = (one.questions, one.first, one.stale, one.folded, one.found, one.past)
+    asked = (one.questions, one.first, one.stale, one.marked, one.found, one.past)
     return [one.phrasing, *map(str, (*marked, *asked))]
 
 

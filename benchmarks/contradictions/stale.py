@@ -107,8 +107,8 @@ class PhrasingResult:
 
     ``stale`` counts questions that still found the old memory among the first five, ``found`` those that found the
     new one, ``past`` changes whose old memory comes back for the day before. ``first`` counts questions that found the
-    old memory before any other, ``doubted`` changes that were only marked, ``folded`` questions for which the old
-    memory was only told below a newer one.
+    old memory before any other, ``doubted`` changes that were only marked, ``marked`` stale hits that say
+    that they may be outdated.
     """
 
     phrasing: str
@@ -120,7 +120,7 @@ class PhrasingResult:
     past: int = 0
     first: int = 0
     doubted: int = 0
-    folded: int = 0
+    marked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class StaleResult:
     """One run. ``wrong`` counts memories that were superseded or dropped although they still hold.
 
     ``doubted`` counts those that were marked although they still hold: no question is asked about them, so that these
-    are the most that can be told below another memory wrongly.
+    are the most that can be called outdated wrongly.
     """
 
     through: str
@@ -291,12 +291,12 @@ def _judged(
     if not done:
         note = "the new one was taken for the old" if old.id == new.id else "both stay"
         failures.append(Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text))
-    stale = found = first = folded = 0
+    stale = found = first = marked = 0
     for question in change.questions:
-        hits, below = _asked(context, question, change.project)
+        hits, doubted = _asked(context, question, change.project)
         is_stale = old.id in hits and old.id != new.id
         stale += is_stale
-        folded += old.id in below
+        marked += old.id in doubted
         first += is_stale and hits[0] == old.id
         found += new.id in hits
         if is_stale:
@@ -307,7 +307,7 @@ def _judged(
         questions=so_far.questions + len(change.questions), found=so_far.found + found,
         past=so_far.past + (old.id in past and new.id not in past),
         first=so_far.first + first, doubted=so_far.doubted + (_doubts(new, old) and not done),
-        folded=so_far.folded + folded,
+        marked=so_far.marked + marked,
     )  # fmt: skip
 
 
@@ -319,10 +319,10 @@ def _doubts(newer: Memory, older: Memory) -> bool:
 def _asked(
     context: Home, question: str, project: str, day: date | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of the hits, and of those that the hits tell below themselves."""
+    """The ids of the hits, and of those that say that they may be outdated."""
     query = RecallQuery(question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False)
     hits = recall(context, query).hits
-    return tuple(hit.memory.id for hit in hits), tuple(one.id for hit in hits for one in hit.may_replace)
+    return tuple(hit.memory.id for hit in hits), tuple(hit.memory.id for hit in hits if hit.outdated_by)
 
 
 def _is_active(memory: Memory) -> bool:
@@ -373,6 +373,6 @@ def totals(result: StaleResult) -> PhrasingResult:
             every, changes=every.changes + one.changes, superseded=every.superseded + one.superseded,
             questions=every.questions + one.questions, stale=every.stale + one.stale, found=every.found + one.found,
             past=every.past + one.past, first=every.first + one.first, doubted=every.doubted + one.doubted,
-            folded=every.folded + one.folded,
+            marked=every.marked + one.marked,
         )  # fmt: skip
     return every

@@ -46,8 +46,7 @@ FORMER_SHARE = 0.8
 class ScoredMemory:
     """A memory with its score (0 to 1), the parts of it, the absolute signals, and how sure it is to answer by those.
 
-    ``linked_from`` are the ids of the hits that it was reached from, ``may_replace`` older memories that it makes
-    likely to be outdated and that would be hits, too.
+    ``linked_from`` are the ids of the hits that it was reached from.
     """
 
     memory: Memory
@@ -56,7 +55,6 @@ class ScoredMemory:
     signals: Signals
     confidence: float = 0.0
     linked_from: tuple[str, ...] = ()
-    may_replace: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

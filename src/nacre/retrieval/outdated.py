@@ -1,4 +1,4 @@
-"""What is likely to be outdated is told below what says otherwise, and takes no place of its own."""
+"""What may be outdated stays a hit, and comes after what was said since."""
 
 from __future__ import annotations
 
@@ -10,42 +10,36 @@ from nacre.retrieval.memories import ScoredMemory
 from nacre.values.memory import Memory
 
 
-def fold(
-    hits: Sequence[ScoredMemory], doubts: Iterable[tuple[str, str]], last_said: Callable[[Memory], datetime]
+def newer_first(
+    hits: Sequence[ScoredMemory], pairs: Iterable[tuple[str, str]], last_said: Callable[[Memory], datetime]
 ) -> list[ScoredMemory]:
-    """The hits, each older one of ``doubts`` (older, newer) told by the newer one where that is a hit, too.
+    """The hits, each older one of ``pairs`` (older, newer) right after the newer one, which takes the better place.
 
-    The newer one stands where the better of the two stood, and has that one's score. Of several newer ones the last of
-    ``doubts`` tells it; what told others and is itself doubted hands them on. What was
-    ``last_said`` at the same time, or again since, stays apart.
+    Of several newer ones the last of ``pairs`` counts. What was ``last_said`` at the same time, or again since, stays
+    where it is.
     """
     found = {hit.memory.id: hit for hit in hits}
-    carrier: dict[str, str] = {}
-    for older, newer in doubts:
-        if older in found and newer in found and _is_later(found[newer], found[older], last_said):
-            carrier[older] = newer
-    stands: dict[str, list[ScoredMemory]] = {}
+    follows: dict[str, str] = {}
+    for older, newer in pairs:
+        if older in found and newer in found and last_said(found[newer].memory) > last_said(found[older].memory):
+            follows[older] = newer
+    groups: dict[str, list[ScoredMemory]] = {}
     for hit in hits:
-        stands.setdefault(_newest(carrier, hit.memory.id), []).append(hit)
-    return [_told(found[newest], group, last_said) for newest, group in stands.items()]
+        groups.setdefault(_newest(follows, hit.memory.id), []).append(hit)
+    return [hit for group in groups.values() for hit in _in_order(group, last_said)]
 
 
-def _is_later(one: ScoredMemory, other: ScoredMemory, last_said: Callable[[Memory], datetime]) -> bool:
-    return last_said(one.memory) > last_said(other.memory)
-
-
-def _newest(carrier: Mapping[str, str], memory_id: str) -> str:
-    """The end of a chain of doubts that begins with a memory; each is later than the one before."""
-    while memory_id in carrier:
-        memory_id = carrier[memory_id]
+def _newest(follows: Mapping[str, str], memory_id: str) -> str:
+    """The end of a chain of pairs that begins with a memory; each is later than the one before."""
+    while memory_id in follows:
+        memory_id = follows[memory_id]
     return memory_id
 
 
-def _told(newest: ScoredMemory, group: Sequence[ScoredMemory], last_said: Callable[[Memory], datetime]) -> ScoredMemory:
-    """The newest of a group, the best first, with the others below it: the latest first."""
+def _in_order(group: Sequence[ScoredMemory], last_said: Callable[[Memory], datetime]) -> list[ScoredMemory]:
+    """A group, the latest first, with the group's scores by place."""
     if len(group) == 1:
-        return newest
-    older = sorted((hit.memory for hit in group if hit is not newest), key=lambda one: (last_said(one), one.id))
-    score = group[0].score
-    components = newest.components if newest is group[0] else {**newest.components, "may_replace": round(score, 4)}
-    return replace(newest, score=max(score, newest.score), components=components, may_replace=tuple(reversed(older)))
+        return list(group)
+    scores = sorted((hit.score for hit in group), reverse=True)
+    latest = sorted(group, key=lambda hit: (last_said(hit.memory), hit.memory.id), reverse=True)
+    return [replace(hit, score=score) for hit, score in zip(latest, scores, strict=True)]

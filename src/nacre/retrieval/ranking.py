@@ -15,11 +15,14 @@ from nacre.retrieval.diversify import diversify
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
 from nacre.retrieval.merge import most_of
-from nacre.retrieval.outdated import fold
+from nacre.retrieval.outdated import newer_first
 from nacre.retrieval.question.prompts import as_prompt, is_common_name, parts_of
 from nacre.retrieval.question.question import Question, read_question
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
+
+_APART = "alternative_to"
+"""The relation of two memories that both hold, as a person said: a hook does not load :mod:`nacre.dedup`."""
 
 DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
@@ -41,7 +44,7 @@ def ranked_by_words(
         engine = engine_of(home)
         ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
     sure = confident(ranked, query, question)
-    sure = fold(sure, doubts(home, sure), _last_said)
+    sure = newest_first(home, query, sure)
     return diverse(sure, query)[: query.limit], None if sure else nearest(ranked)
 
 
@@ -124,6 +127,24 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
     """Which of some memories are likely to be outdated, by which: (older, newer)."""
     found = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
     return [(doubt.older, doubt.newer) for doubt in found]
+
+
+def newest_first(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]) -> list[ScoredMemory]:
+    """The hits, what may be outdated right after what was said since; so is what a person said holds beside it.
+
+    With a prompt, unasked, only the newer one of two is told while a person has not said that both hold.
+    """
+    doubted = doubts(home, hits)
+    found = {item.memory.id: item.memory for item in hits}
+    linked = [(one, link.to) for one in found.values() for link in one.links if link.rel == _APART and link.to in found]
+    pairs = [sorted((one, found[other]), key=_last_said) for one, other in linked]
+    ordered = newer_first(hits, [*((older.id, newer.id) for older, newer in pairs), *doubted], _last_said)
+    if not query.is_prompt:
+        return ordered
+    later = {
+        older for older, newer in doubted if newer in found and _last_said(found[newer]) > _last_said(found[older])
+    }
+    return [item for item in ordered if item.memory.id not in later]
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TypeVar
 
-from nacre.dedup.comparison import last_said
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
 from nacre.home.home import BUNDLED, Home
 from nacre.memories.accept import is_waiting, waiting
@@ -24,7 +23,6 @@ from nacre.retrieval.diversify import diversify
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import Ranking, ScoredMemory
 from nacre.retrieval.merge import most_of
-from nacre.retrieval.outdated import fold
 from nacre.retrieval.question.anchors import anchored, find_anchor
 from nacre.retrieval.question.prompts import as_prompt, parts_of
 from nacre.retrieval.question.question import Question, read_question
@@ -36,6 +34,7 @@ from nacre.retrieval.ranking import (
     engine_of,
     narrowed,
     nearest,
+    newest_first,
     rank_memories,
     ranking_of,
 )
@@ -86,7 +85,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     ranked, expansion = _expanded(home, query, question, ranked, wanted, ranking)
     sure = _looked_at_again(lanes, confident(ranked, query, question), _memory_text)
     sure, graded = _graded(home, query, sure)
-    sure = fold(sure, doubts(home, sure), last_said)
+    sure = newest_first(home, query, sure)
     kept, along = _co_recalled(home, query, wanted, ranked, sure)
     hits, truncated = _cut([*diverse(kept, query), *along][: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
@@ -299,7 +298,7 @@ def _co_recalled(
     drawn = co_recall.pulls(home.co_recall.of(seeds, today(home)))
     if not drawn:
         return hits, []
-    shown = {memory.id for item in hits for memory in (item.memory, *item.may_replace)}
+    shown = {item.memory.id for item in hits}
     others = [item for item in ranked if item.memory.id not in shown and item.memory.is_vouched]
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
@@ -323,7 +322,7 @@ def _memory_text(item: ScoredMemory) -> str:
 
 
 def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """As many hits as the token budget holds, and what they tell of older ones; the first hit always fits."""
+    """As many hits as the token budget holds; the first hit always fits."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -332,12 +331,7 @@ def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMem
         left -= _tokens(item.memory)
         if left < 0 and kept:
             return kept, True
-        told = list(accumulate(map(_tokens, item.may_replace)))
-        fits = sum(tokens <= left for tokens in told)
-        kept.append(replace(item, may_replace=item.may_replace[:fits]))
-        if fits < len(told):
-            return kept, True
-        left -= told[-1] if told else 0
+        kept.append(item)
     return kept, False
 
 
@@ -350,7 +344,7 @@ def _memory_hit(home: Home, item: ScoredMemory, query: RecallQuery, outdated: Se
     evidence = evidence_of(home, item.memory) if query.filter.scope == Scope.PRIVATE else ()
     components = {**item.components, **_absolute(item)}
     outdated_by = tuple(newer for older, newer in outdated if older == item.memory.id)
-    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by, item.may_replace)
+    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by)
 
 
 def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:

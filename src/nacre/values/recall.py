@@ -135,9 +135,7 @@ class Evidence:
 class MemoryHit:
     """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
 
-    ``may_replace`` are older memories that would be hits, too, and are likely to be outdated by this one; the latest
-    comes first. ``outdated_by`` are newer memories that are likely to say otherwise; one that would be a hit tells this
-    one instead.
+    ``outdated_by`` are newer memories that are likely to say otherwise; those that are hits, too, come before it.
     """
 
     memory: Memory
@@ -145,7 +143,6 @@ class MemoryHit:
     components: dict[str, float]
     evidence: tuple[Evidence, ...] = ()
     outdated_by: tuple[str, ...] = ()
-    may_replace: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

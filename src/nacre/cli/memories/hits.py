@@ -9,7 +9,6 @@ from nacre.cli.formats import (
     SHORT_ID,
     Record,
     count,
-    day,
     kind_span,
     place_name,
     says_the_same,
@@ -44,16 +43,8 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         "score": hit.score,
         "evidence": [evidence_record(item) for item in hit.evidence],
         "outdated_by": list(hit.outdated_by),
-        "may_replace": [_older_record(memory) for memory in hit.may_replace],
         "components": hit.components,
     }
-
-
-def _older_record(memory: Memory) -> Record:
-    return {
-        "id": memory.id, "subject": memory.subject, "content": memory.content, "trust": memory.trust.value,
-        "created": stamp(memory.created),
-    }  # fmt: skip
 
 
 def turn_hit_record(hit: TurnHit) -> Record:
@@ -107,10 +98,6 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
-    for older in hit.may_replace:
-        mark = "untrusted: " if older.trust is values_session.Trust.UNTRUSTED else ""
-        told = mark + passages.shorten(older.content, HIT_CHARACTERS)
-        paper.line(dim(f"may replace {short_id(older)} ({day(older.created)}): {told}"), indent=_INDENT, hang=2)
 
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
