@@ -11,6 +11,7 @@ from pathlib import Path
 from nacre.archive.keep import archive
 from nacre.extraction.estimate import foresee
 from nacre.extraction.learn import Lessons, learn
+from nacre.extraction.set_aside import set_aside
 from nacre.home.change import Run, part_of
 from nacre.home.home import Home
 from nacre.home.operations import memories_in_entry
@@ -106,7 +107,7 @@ class _Ingest:
         lessons = learn(self._home, self._notify, in_chunks=self._options.in_chunks, run=self._run)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
-            candidates=lessons.candidates,
+            candidates=lessons.candidates, set_aside=set_aside(self._home),
             decided=lessons.decided, extraction=lessons.by_model, problems=(*report.problems, *_undecided(lessons)),
         )  # fmt: skip
 

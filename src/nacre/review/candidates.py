@@ -8,10 +8,11 @@ from nacre.dedup.placement import place
 from nacre.errors import Conflict, InvalidInput, NotFound
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
+from nacre.memories.lineage import bring_back
 from nacre.platform.ids import to_ms
 from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
 from nacre.text.passages import shorten
-from nacre.values.candidate import HeldCandidate
+from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Memory
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Trust
@@ -35,13 +36,24 @@ def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
     Raises NotFound, Conflict, InvalidInput for other words without any.
     """
     candidate = find(home, request.reference)
+    if candidate.why is Why.UNUSED and request.content is None:
+        return _brought_back(home, candidate.memory)
     memory = redacted(home.redactor, _worded(candidate.memory, request.content))
-    kept = replace(memory, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+    taken = home.ids() if candidate.why is Why.UNUSED else memory.id  # its old one is a retired memory's
+    kept = replace(memory, id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
     with home.change("keep", subject=kept.subject, why="kept in review") as change, change.transaction():
         outcome = place(change, kept, by_hand=True)
         home.candidates.delete([candidate.memory.id])
         change.explain(outcome.in_words())
     return outcome
+
+
+def _brought_back(home: Home, memory: Memory) -> StoreOutcome:
+    """Make what was a memory once one again."""
+    back = bring_back(home, memory.id)
+    with home.database.transaction():
+        home.candidates.delete([memory.id])
+    return StoreOutcome("stored", back.id)
 
 
 def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:

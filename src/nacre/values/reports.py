@@ -121,6 +121,9 @@ class IngestReport:
     candidates: int = 0
     """How many more may matter, and wait for a writer, for the owner to say them again, or for review."""
 
+    set_aside: int = 0
+    """Memories that rules of an earlier version wrote, and nobody used: they are candidates now."""
+
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:

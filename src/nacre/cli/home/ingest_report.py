@@ -21,6 +21,7 @@ def ingest_record(report: IngestReport) -> Record:
         "memories": len(report.memories),
         "memory_ids": list(report.memories),
         "candidates": report.candidates,
+        "set_aside": report.set_aside,
         "skipped": report.skipped,
         "unrecognised": report.unrecognised,
         "left_out": report.left_out,
@@ -119,6 +120,15 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
     render_problems(paper, plan.problems, rest="everything else can be read")
 
 
+def _set_aside(report: IngestReport) -> str:
+    if not report.set_aside:
+        return ""
+    memories = count(report.set_aside, "memory", "memories")
+    return (
+        f"{memories} of older rules that nobody used, now candidates: nacre review candidates (nacre log, nacre undo)"
+    )
+
+
 def _render_counts(paper: Paper, report: IngestReport) -> None:
     paper.facts(
         (
@@ -126,6 +136,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("turns", f"{report.turns:,}"),
             ("memories", _learned(report)),
             ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
+            ("set aside", _set_aside(report)),
             ("model", _by_model(report.extraction)),
             ("by a model", ", ".join(f"{number:,} {action.lower()}" for action, number in report.decided.items())),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
@@ -172,7 +183,7 @@ def _left_out(report: IngestReport) -> str:
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
     if report.skipped > report.unrecognised:
         paper.line(f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read before.")
-        paper.facts([("vectors", _vectors(report))], indent=2)
+        paper.facts([("set aside", _set_aside(report)), ("vectors", _vectors(report))], indent=2)
     elif report.vectors_made or report.vectors_left:
         paper.line("No new transcripts.")
         paper.facts([("vectors", _vectors(report))], indent=2)

@@ -5,17 +5,18 @@ VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
 ON CONFLICT DO NOTHING;
 
 -- list_candidates --
--- What waits, the likeliest of the latest first.
-SELECT memory, why, detail, score, found FROM candidates WHERE dropped IS NULL ORDER BY score DESC, found DESC, id;
+-- What waits, the likeliest of the latest first. One that was a memory, and is again by an undo, waits no longer.
+SELECT memory, why, detail, score, found FROM candidates
+WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) ORDER BY score DESC, found DESC, id;
 
 -- count_candidates --
 -- How many wait.
-SELECT count(*) FROM candidates WHERE dropped IS NULL;
+SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories);
 
 -- find_candidates --
 -- Those whose id begins or ends with a reference.
 SELECT memory, why, detail, score, found FROM candidates
-WHERE dropped IS NULL AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
+WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
     OR substr(id, -length(:reference)) = :reference)
 LIMIT 3;
 
