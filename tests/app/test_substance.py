@@ -87,7 +87,7 @@ def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> 
     context = world.context()
     ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
     worth: dict[str, bool] = {}
-    for row, _ in context.sessions.to_extract():
+    for row in (one.row for one in context.sessions.to_extract()):
         stored = context.sessions.get(row)
         turns = [item.turn for item in context.sessions.turns_of(row)]
         name = Path(stored.file or "").name

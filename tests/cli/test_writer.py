@@ -1,0 +1,138 @@
+"""``nacre writer``: an agent's own command writes, from the owner's yes on, within what it may take."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre, Outcome, said, write_transcript
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in for the command is a script")
+
+WORDS = "For the invoices let us take the numbers from the database, two servers gave out the same number once."
+RULE = "Invoices get their numbers from the database, because two servers gave out the same number once."
+
+CLAUDE = f"""#!{sys.executable}
+import json, sys
+asked, about = sys.stdin.read(), " ".join(sys.argv)
+told = {{
+    "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "importance": 7, "expiry": "permanent",
+    "tags": [], "canonical_key": None, "evidence": [0], "quote": {WORDS[:60]!r},
+}}
+compared = "finding" in about + asked
+answer = {{"verdicts": [{{"number": 1, "finding": "holds"}}]}} if compared else {{"memories": [told]}}
+print(json.dumps({{
+    "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": answer,
+    "modelUsage": {{"claude-haiku-4-5": {{}}}}, "usage": {{"input_tokens": 900, "output_tokens": 100}},
+}}))
+"""
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Claude Code's command, as far as a writer needs it; nothing else of this machine is on PATH."""
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(CLAUDE, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return program
+
+
+@pytest.fixture
+def session(user_home: Path) -> Callable[[str, timedelta], Path]:
+    """Write a session of the owner's that ended so long ago."""
+
+    def write(name: str, ago: timedelta) -> Path:
+        ended = (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        records = [{**said(role, text, at, session=name), "timestamp": ended}
+                   for at, (role, text) in enumerate((("user", WORDS), ("assistant", "Done.")))]  # fmt: skip
+        return write_transcript(user_home / ".claude" / "projects" / "-code-acme" / f"{name}.jsonl", records)
+
+    return write
+
+
+def contents(nacre: Nacre) -> Sequence[str]:
+    return [one["content"] for one in nacre("list", "--json").json["memories"]]
+
+
+def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
+    assert "Nobody writes" in nacre("writer").out
+    assert "nacre writer set" in nacre("writer").out
+    assert nacre("writer", "--json").json["state"] == "off"
+
+
+def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) -> None:
+    refused = nacre("writer", "set", "claude-cli:haiku", code=2)
+    assert "--tokens-per-day" in refused.err
+    assert nacre("writer", "--json").json["writer"] == "none"
+
+
+def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123old0-0000", timedelta(hours=5))
+    nacre("ingest")
+    shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    assert "claude-cli:haiku" in shown.out
+    nacre("ingest")
+    assert contents(nacre) == []
+    session("0123new0-0000", timedelta(minutes=1))
+    nacre("ingest")
+    assert contents(nacre) == []
+    assert nacre("writer", "--json").json["waiting"] == 1
+    session("0123new0-0000", timedelta(minutes=29, seconds=59)).touch()
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    taken = nacre("writer", "--json").json
+    assert (taken["calls_today"], taken["tokens_today"]) == (2, 2000)
+
+
+def test_it_takes_no_more_than_it_may_and_the_session_waits(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert contents(nacre) == []
+    waits = nacre("writer", "--json").json
+    assert (waits["calls_today"], waits["waiting"]) == (0, 1)
+    nacre("config", "set", "writer.tokens_per_day", "50000")
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+
+
+def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
+    dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
+) -> None:
+    told = dialog("writer", "set", answers=[("tokens a day?", "y")])
+    assert "Claude Code, haiku can read each session once" in told.out
+    assert nacre("writer", "--json").json["state"] == "ready"
+
+
+def test_who_says_no_has_no_writer(dialog: Callable[..., Outcome], claude: Path, nacre: Nacre) -> None:
+    assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
+    assert nacre("writer", "--json").json["writer"] == "none"
+
+
+def test_an_agent_sets_no_writer(nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000", code=None)
+    assert refused.code != 0
+    monkeypatch.delenv("CLAUDECODE")
+    assert nacre("writer", "--json").json["writer"] == "none"
+
+
+def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    assert "paused" in nacre("writer", "pause").out
+    assert "writes when a session is over" in nacre("writer", "resume").out
+    assert "Nobody writes" in nacre("writer", "off").out
