@@ -105,6 +105,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == []
     waits = nacre("writer", "--json").json
     assert (waits["calls_today"], waits["waiting"]) == (0, 1)
+    assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(nacre("health", code=None).out.split())
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -136,3 +137,12 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     assert "paused" in nacre("writer", "pause").out
     assert "writes when a session is over" in nacre("writer", "resume").out
     assert "Nobody writes" in nacre("writer", "off").out
+
+
+def test_health_tells_that_it_cannot_be_reached(nacre: Nacre, claude: Path) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    claude.unlink()
+    (check,) = (one for one in nacre("health", "--json", code=None).json["checks"] if one["name"] == "writer")
+    assert check["state"] == "warning"
+    assert check["hint"]
+    assert "cannot be reached" in nacre("writer").out

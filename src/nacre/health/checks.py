@@ -26,7 +26,7 @@ from nacre.platform import private_files
 from nacre.platform.locks import is_held
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval.scoring import days_between
-from nacre.setup import credentials
+from nacre.setup import credentials, writer
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
@@ -109,7 +109,7 @@ def health(home: Home) -> list[Check]:
     fold_usage(home)
     return [
         *_checked(home, {"memories": _memories, "usage": _usage, "sessions": _sessions, "vectors": _vectors}),
-        *_checked(home, {"contradictions": _judging, "archive": _archive}),
+        *_checked(home, {"writer": _writer, "contradictions": _judging, "archive": _archive}),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
@@ -307,6 +307,24 @@ def _usage(home: Home) -> Iterator[Check]:
     waiting = len({entry.memory for entry in home.reviews.pending()})
     if waiting:
         yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows what seems to be of little use")
+
+
+def _writer(home: Home) -> Iterator[Check]:
+    """Who writes, and what waits for it or for review."""
+    found, waiting_now = writer.status(home), home.candidates.count()
+    candidates = f"; candidates: {waiting_now:,} (nacre review candidates)" if waiting_now else ""
+    if found.state == "off":
+        if waiting_now:
+            yield Check("writer", OK, f"none{candidates}")
+        return
+    taken = (
+        f"{found.tokens_today:,} of {found.limit:,} tokens today" if found.limit else f"{found.calls_today} calls today"
+    )
+    told = f"{found.writer}, {found.state}, {taken}; sessions waiting: {found.waiting}{candidates}"
+    if found.problem:
+        yield Check("writer", WARNING, f"{told}; {found.problem}", found.hint or "nacre writer")
+    else:
+        yield Check("writer", OK, told)
 
 
 def _judging(home: Home) -> Iterator[Check]:
