@@ -192,3 +192,16 @@ def test_a_machine_on_its_battery_is_told_from_one_on_the_mains(
     supplies: Any, each: dict[str, dict[str, str]], on_battery: bool
 ) -> None:
     assert is_on_battery(supplies(**each)) is on_battery
+
+
+def test_what_was_said_plainly_is_kept_where_the_writer_says_nothing_of_it(world: World) -> None:
+    talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."), ("assistant", "Ok."))
+    read(world, writes())
+    assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
+
+
+def test_what_the_writer_says_in_better_words_is_not_kept_twice(world: World) -> None:
+    plain = "Remember that invoices get their numbers from the database, as two servers gave out the same one."
+    talk(world, ("user", plain), ("assistant", "Ok."))
+    read(world, ScriptedModel([found(told(quote=plain[14:60]))], repeats=True))
+    assert contents(world) == [RULE]

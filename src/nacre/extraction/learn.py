@@ -159,7 +159,8 @@ class _Learner:
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
-            self.note_new(found.candidates, stored, turns, one.first, until)
+            plain = _passed_over(extract(stored.session, said), found.memories)
+            self.note_new([*plain, *found.candidates], stored, turns, one.first, until)
         elif one.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, one.begin, until)
         self.seen.append((one.row, until))
@@ -396,6 +397,14 @@ def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
     said = [item.turn for item in turns[: last + 1]]
     by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
     return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
+
+
+def _passed_over(found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
+    """What the owner said plainly in turns from which a writer wrote less than was said plainly there."""
+    plain = [one for one in found if not one.held]
+    said = Counter(turn for one in plain for turn in one.turns)
+    told = Counter(turn for one in written for turn in one.turns)
+    return [one for one in plain if any(told[turn] < said[turn] for turn in one.turns)]
 
 
 def _last_of_owner(turns: Sequence[Turn]) -> int:
