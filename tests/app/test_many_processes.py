@@ -89,6 +89,22 @@ def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: Wor
     is_well(world)
 
 
+def test_processes_that_make_a_home_at_once_all_open_it(world: World) -> None:
+    code = (
+        "    import os, pathlib\n"
+        "    for number in range(15):\n"
+        f"        here = pathlib.Path(f'{world.home}-{{number}}')\n"
+        "        here.mkdir(exist_ok=True)\n"
+        "        (here / str(os.getpid())).touch()\n"
+        "        while len(list(here.iterdir())) < 4:\n"
+        "            pass\n"
+        "        nacre.open_memory(here / 'home').close()\n"
+    )
+    for process in [world.start(code) for _ in range(4)]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+
+
 def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
     for number in range(12):
         statement = f"Remember that press number {number} is oiled on the first of every month."

@@ -74,9 +74,10 @@ class Database:
             self._connection = apsw.Connection(str(path))
             try:
                 self._connection.set_busy_handler(_wait_for_lock)
+                _keep_a_log(self._connection)
                 self._connection.execute(
-                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                    "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
+                    "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
+                    "PRAGMA cache_size = -32000"
                 ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
                 migrate(self._connection, path)
             except BaseException:
@@ -385,6 +386,22 @@ def _wait_for_lock(asked: int) -> bool:
     """Ask for the write lock every 3 milliseconds, for 15 seconds: SQLite's own pauses grow, and others come first."""
     time.sleep(_ASK_SECONDS)
     return asked < BUSY_TIMEOUT_MS / (1000 * _ASK_SECONDS)
+
+
+def _keep_a_log(connection: apsw.Connection) -> None:
+    """Turn the write-ahead log on, which a new database has not.
+
+    Where two processes open a new one at once, SQLite fails the later without asking the busy handler.
+    """
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_ASK_SECONDS)
 
 
 def _disk_full(path: Path) -> Unavailable:
