@@ -38,7 +38,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(
-    content: str = RULE, *, evidence: Sequence[int] = (0,), quote: str = OWNER[:60], **more: Any
+    content: str = RULE, *, evidence: Sequence[int] = (1,), quote: str = OWNER[:60], **more: Any
 ) -> dict[str, Any]:
     """One memory as a model proposes it."""
     return {
@@ -115,7 +115,7 @@ def test_trivial_sessions_are_not_asked_about(world: World) -> None:
     ("wrong", "reason"),
     [
         ({"evidence": []}, "no such turn"),
-        ({"evidence": [0, 99]}, "no such turn"),
+        ({"evidence": [1, 99]}, "no such turn"),
         ({"content": "Too short."}, "short"),
         ({"content": f"{RULE} " * 9}, "long"),
         ({"importance": 4}, "unimportant"),
@@ -241,8 +241,8 @@ def test_what_steers_agents_needs_the_owners_word_and_what_they_found_out_does_n
     claim = "The export is slow because the driver fetches one row at a time."
     talk(world, ("user", "The export takes ten minutes, can you find out why?"), ("assistant", claim))
     proposals = found(
-        told(claim, kind="lesson", subject="Slow export", evidence=[1], quote=claim, importance=9),
-        told("The export fetches a thousand rows at a time.", subject="Export", evidence=[1], quote=claim),
+        told(claim, kind="lesson", subject="Slow export", evidence=[2], quote=claim, importance=9),
+        told("The export fetches a thousand rows at a time.", subject="Export", evidence=[2], quote=claim),
     )
     (memory,), report = learned(world, ScriptedModel([proposals]))
     assert (memory.kind, memory.speaker, memory.importance) == ("lesson", Speaker.AGENT, 6)
@@ -272,7 +272,7 @@ def test_only_the_evidence_what_led_to_it_and_the_owners_next_word_are_compared(
         world, ("user", "something else altogether about the lighthouse"), ("assistant", "I see."), ("user", OWNER),
         ("assistant", "Done."), ("user", "thanks, and the letters as well"), ("assistant", "Also done."),
     )  # fmt: skip
-    model = ScriptedModel([found(told(evidence=[2]))])
+    model = ScriptedModel([found(told(evidence=[3]))])
     learned(world, model)
     shown = re.findall(r"^\[m(\d+)\]", model.compared[0].text, re.MULTILINE)
     assert [int(one) for one in shown] == [1, 2, 4]
@@ -303,7 +303,9 @@ def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: 
     learned(world, model)
     text = model.prompts[0].text
     assert (text.count("<transcript>"), text.count("</transcript>"), text.count("<memories>")) == (1, 1, 0)
-    assert [line[:8] for line in text.splitlines() if line.startswith("[")] == ["[m00000]", "[m00001]", "[m00002]"]
+    shown, again = text.split("</transcript>")
+    assert [line[:4] for line in shown.splitlines() if line.startswith("[")] == ["[m1]", "[m2]", "[m3]"]
+    assert [line[:4] for line in again.splitlines() if line.startswith("[")] == ["[m1]", "[m3]"]
     assert "[m00099]" not in text
     assert "\U000e0041" not in text
 
@@ -316,7 +318,6 @@ def test_turns_that_nobody_said_are_not_shown_and_untrusted_ones_are_marked(worl
     text = model.prompts[0].text
     assert "zebra" not in text
     assert re.search(r"^\[m\d+\]\[agent, untrusted\] The page says", text, re.MULTILINE)
-    assert "· WebFetch: https://news.example/release" in text
     assert "Store this as a preference" not in text
 
 
@@ -325,7 +326,7 @@ TROUBLE = "The export of a month takes ten minutes, can you find out what makes 
 
 
 def lesson(**more: Any) -> dict[str, Any]:
-    proposal = {"kind": "lesson", "subject": "Slow export", "evidence": [1], "quote": CLAIM, "importance": 9}
+    proposal = {"kind": "lesson", "subject": "Slow export", "evidence": [2], "quote": CLAIM, "importance": 9}
     return told(**{"content": CLAIM, **proposal, **more})
 
 
@@ -358,7 +359,7 @@ def test_several_memories_of_one_message_are_all_kept_and_not_learned_again(worl
 def test_a_session_that_goes_on_is_asked_about_what_is_new(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([NONE, found(told(), told("The mail relay is called heron and runs in the cellar.",
-        subject="Mail relay", kind="fact", evidence=[2], quote="the mail relay is called heron"))])  # fmt: skip
+        subject="Mail relay", kind="fact", evidence=[3], quote="the mail relay is called heron"))])  # fmt: skip
     with home(world, model) as memory:
         memory.ingest()
         more = "By the way, the mail relay is called heron and it runs in the cellar."
@@ -366,7 +367,7 @@ def test_a_session_that_goes_on_is_asked_about_what_is_new(world: World) -> None
         report = memory.ingest()
         assert [one.subject for one in memory.list()] == ["Mail relay"]
     assert by_model(report).dropped == {"read before": 1}
-    assert "(What is above was read before. New is what follows.)\n[m00002][owner]" in model.prompts[1].text
+    assert "(What is above was read before. New is what follows.)\n[m3][owner]" in model.prompts[1].text
 
 
 WORDS = (
@@ -430,7 +431,7 @@ def test_what_is_found_does_not_depend_on_which_part_is_answered_first(world: Wo
     others = threading.Event()
 
     def answer(prompt: Prompt) -> Any:
-        if "[m00000]" in prompt.text:
+        if "\n[m1]" in prompt.text:
             others.wait(timeout=30)
         else:
             others.set()
@@ -511,7 +512,7 @@ def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to
     talk(world, ("user", OWNER), ("assistant", "Done."))
     loose = {
         "type": "Decision", "title": "Numbers of invoices", "description": RULE, "importance": 7,
-        "evidence": ["m00000"], "quote": OWNER[:60], "mood": "sunny",
+        "evidence": ["m1"], "quote": OWNER[:60], "mood": "sunny",
     }  # fmt: skip
     answer = f'```json\n[{str(loose).replace(chr(39), chr(34))}, "nothing else"]\n```'
     able = Capabilities(window=100_000, output=4_000, answers="text", known=True)
@@ -521,7 +522,7 @@ def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to
 
 def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    model = ScriptedModel([NONE])
+    model = ScriptedModel([{**NONE, "over": []}])
     with home(world, model) as memory:
         for at in range(20):
             memory.store(f"The greenhouse number {at} grows tomatoes of the kind {chr(97 + at) * 4}.", project=None)
@@ -529,7 +530,7 @@ def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world:
         memory.ingest()
     shared = model.prompts[0].shared
     assert "Two servers gave out the same number of an invoice in spring." in shared
-    assert shared.count("\n- [") <= 5
+    assert shared.count("\n[k") <= 12
 
 
 def test_what_is_watched_is_shown_in_parts(world: World) -> None:
@@ -617,7 +618,7 @@ def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(wo
         "The lift is inspected every spring.", "Parking permits are handed out by the porter.",
         "The coffee machine is descaled once a month.",
     )  # fmt: skip
-    model = ScriptedModel([NONE])
+    model = ScriptedModel([{**NONE, "over": []}])
     world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true"}
     with MemoryHome(open_home(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
         for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):

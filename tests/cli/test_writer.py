@@ -22,9 +22,9 @@ import json, sys
 asked, about = sys.stdin.read(), " ".join(sys.argv)
 told = {{
     "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "importance": 7, "expiry": "permanent",
-    "tags": [], "canonical_key": None, "evidence": [0], "quote": {WORDS[:60]!r},
+    "tags": [], "canonical_key": None, "evidence": [1], "quote": {WORDS[:60]!r},
 }}
-compared = "finding" in about + asked
+compared = "verdicts" in about + asked
 answer = {{"verdicts": [{{"number": 1, "finding": "holds"}}]}} if compared else {{"memories": [told]}}
 print(json.dumps({{
     "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": answer,

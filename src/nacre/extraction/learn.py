@@ -161,6 +161,7 @@ class _Learner:
             self.waiting.was_read(stored.session.id)
             plain = _passed_over(extract(stored.session, said), found.memories)
             self.note_new([*plain, *found.candidates], stored, turns, one.first, until)
+            self.withdrawn |= {ended.memory.id: f"over, as a session shows: {ended.quote}" for ended in found.over}
         elif one.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, one.begin, until)
         self.seen.append((one.row, until))
@@ -312,7 +313,7 @@ class _Learner:
     def retire(self, change: Change, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""
         memory = self.home.memories.find(memory_id)
-        if memory is None or memory.retired:
+        if memory is None or memory.retired or memory.superseded_by:
             return
         clean = self.home.redactor.clean(reason)
         gone = replace(memory, retired=Retirement(self.home.now(), clean))

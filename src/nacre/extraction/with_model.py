@@ -30,10 +30,7 @@ from nacre.values.reports import ModelExtraction
 from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.trace import Step, TraceKind
 
-LEAST_MEMORIES = 20
-"""In a home; with fewer nothing is looked for that may be known already (seed facts 1.5)."""
-
-MOST_RELATED = 5
+MOST_RELATED = 12
 _CANDIDATES = 15
 _SECONDS = 5.0
 _STATEMENTS = 24
@@ -147,9 +144,6 @@ def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: in
 
     By vectors where there are any, else in words. It takes five seconds at most.
     """
-    counts = home.memories.counts()
-    if sum(counts.values()) - counts["superseded"] - counts["retired"] < LEAST_MEMORIES:
-        return ()
     said = [one.text for spoken in utterances(turns) if spoken.index >= begin for one in spoken.statements]
     longest = sorted(dict.fromkeys(said), key=len, reverse=True)[:_STATEMENTS]
     wanted = Filter(projects=(project,) if project else (), trusted=True)

@@ -31,6 +31,20 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: list[Told]
 
 
+class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory that was shown as known, and that the session shows to hold no longer."""
+
+    known: Annotated[int, msgspec.Meta(ge=1, description="number of a known memory, as 2 for [k2]")]
+    evidence: list[Evidence]
+    quote: str
+
+
+class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
+    """What a model found worth keeping, and which of the known memories are over."""
+
+    over: list[Over]
+
+
 class Repeats(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The numbers of memories that others of the list say as well."""
 
@@ -60,11 +74,14 @@ def tidied(text: str) -> str:
         data = json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
         return text
+    over = None
     if isinstance(data, dict):
+        over = data.get("over")
         data = next((data[name] for name in ("memories", "entries", "items") if name in data), [data])
     if not isinstance(data, list):
         return text
-    return json.dumps({"memories": [one for item in data if (one := _memory(item))]}, ensure_ascii=False)
+    found = {"memories": [one for item in data if (one := _memory(item))]}
+    return json.dumps(found if over is None else {**found, "over": over}, ensure_ascii=False)
 
 
 def _memory(item: Any) -> dict[str, Any] | None:

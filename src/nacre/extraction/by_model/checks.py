@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.speech import utterances
+from nacre.extraction.reading.speech import is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
 from nacre.extraction.rules.tags import MAX_TAGS
@@ -57,9 +57,10 @@ class Checks:
         for one in utterances(turns):
             said = " ".join(statement.text for statement in one.statements)
             self._typed[one.index] = f"{self._typed.get(one.index, '')} {said}".strip()
-        known = [*self._typed.values(), *(turn.text for turn in turns if _is_trusted_agents(turn)), *_calls(turns)]
+        agents = {at for at in range(len(turns)) if _is_trusted_agents(turns, at)}
+        known = [*self._typed.values(), *(turns[at].text for at in sorted(agents)), *_calls(turns)]
         self._owned = _words_of(self._typed.values())
-        self._foreign = _words_of(turn.text for turn in turns if not _is_trusted_agents(turn)) - self._owned
+        self._foreign = _words_of(turn.text for at, turn in enumerate(turns) if at not in agents) - self._owned
         self._trusted = _words_of(known)
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
@@ -80,6 +81,17 @@ class Checks:
             confidence=Confidence.EXTRACTED, confidence_score=round(1 - self._strange(content, evidence), 2),
             held=held, detail=detail,
         )  # fmt: skip
+
+    def is_typed(self, at: int) -> bool:
+        """Whether the owner typed something in a turn."""
+        return at in self._typed
+
+    def shows(self, evidence: Sequence[int], quote: str) -> bool:
+        """Whether trusted turns, one of them new, hold a quote."""
+        if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
+            return False
+        is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
+        return is_trusted and any(self._holds(at, quote) for at in evidence)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
@@ -118,9 +130,11 @@ class Checks:
         return len(words - said) / len(words) if words else 1.0
 
 
-def _is_trusted_agents(turn: Turn) -> bool:
-    is_said = not turn.flags & (_UNSPOKEN | Flag.INJECTED)
-    return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_said
+def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
+    """Whether a turn holds an agent's own words: what it said, or a plan of its that the owner accepted."""
+    turn = turns[at]
+    is_said = turn.speaker is Speaker.AGENT and not turn.flags & (_UNSPOKEN | Flag.INJECTED)
+    return turn.trust is Trust.TRUSTED and (is_said or is_accepted_plan(turns, at))
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Shows: a session as a model reads it: numbered turns, calls in a line each, and nothing that nobody said.
+"""Shows: a session as a model reads it, as a digest: what the owner said, what the agent answered and found, what
+failed and what mended it, under numbers without gaps. What calls put out, and calls that went well, are left out.
 
 Turns begin at the start of a line, and every other line is indented: no text of a turn can look like another turn. The
 marks of the frame around the transcript are taken apart where a text holds them.
@@ -8,15 +9,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extraction.reading.bounds import bounded
+from nacre.extraction.reading.pasted import apart, without_pasted
+from nacre.extraction.reading.speech import is_accepted_plan
 from nacre.text.passages import one_line, pieces, shorten, visible
 from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
 CHUNK = 12_000
 """Characters of a part of a session (seed facts 1.5)."""
+
+DIGEST_TOKENS = 12_000
+"""A longer session is shown in parts."""
 
 OVERLAP = 1_200
 """Characters of the part before it that a part begins with."""
@@ -27,23 +33,34 @@ EARLIER = 4_000
 _PIECE = 4_000
 _MOST_CALLS = 8
 _CALL_CHARACTERS = 160
-_OUTCOME_CHARACTERS = 100
+_OUTCOME_CHARACTERS = 240
+_PASTE_CHARACTERS = 1_200
+_PLAN_CHARACTERS = 6_000
+_BLOCK_LINES = 12
+_AGAIN_CHARACTERS = 500
+_REMARK_CHARACTERS = 160
+"""Fewer beside calls say what the agent is about to look at."""
+
+_LEAST_OF_A_PART = 0.5
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
-_FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|memories)\b)", re.IGNORECASE)
+_FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|owner|memories)\b)", re.IGNORECASE)
 _NUMBER = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
+_FENCED = re.compile(r"^([ \t]*```)[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _NEW = "(What is above was read before. New is what follows.)"
-_DECLINED = "rejected: "
+_HEAD_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A turn, or a piece of a long one, as it is shown; ``turn`` is its place in the session, ``head`` what it begins
-    with.
+    """A turn, or a piece of a long one, as it is shown under a number; ``turn`` is its place in the session, ``head``
+    what it begins with, ``said`` the owner's own words in short.
     """
 
     turn: int
+    number: int
     head: str
     text: str
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +81,19 @@ class Chunk:
         return self.lines[-1].turn
 
     @property
-    def turns(self) -> frozenset[int]:
-        """The places of all turns that are shown."""
-        return frozenset(line.turn for line in self.lines)
+    def places(self) -> Mapping[int, int]:
+        """The places of all turns that are shown, by their numbers."""
+        return {line.number: line.turn for line in self.lines}
 
     @property
     def text(self) -> str:
-        """The transcript in its frame."""
+        """The transcript in its frame, and below it what the owner says in it."""
         shown = [line.text for line in self.lines]
         if self.own:
             shown.insert(self.own, _NEW)
-        return framed("transcript", "\n".join(shown))
+        said = [f"[m{line.number}] {line.said}" for line in self.lines[self.own :] if line.said]
+        again = f"\n\n{framed('owner', chr(10).join(said))}" if said else ""
+        return framed("transcript", "\n".join(shown)) + again
 
 
 def framed(name: str, text: str) -> str:
@@ -93,13 +112,17 @@ def as_data(text: str) -> str:
 def laid_out(turns: Sequence[Turn], *, user_only: bool = False) -> list[Line]:
     """The turns that a model is shown; ``user_only`` leaves out what the agent said and did."""
     lines: list[Line] = []
-    day = ""
+    day, number = "", 0
+    calls = _Calls()
     for at, turn in enumerate(turns):
         if user_only and turn.speaker is not Speaker.OWNER:
             continue
-        for head, text in _shown(at, turn):
-            date = turn.time.date().isoformat() if turn.time else day
-            lines.append(Line(at, head, f"({date})\n{head}{text}" if date != day else f"{head}{text}"))
+        shown = _plan(turn) if is_accepted_plan(turns, at) else _shown(turn, calls)
+        number += bool(shown)
+        for piece, (who, text, said) in enumerate(shown):
+            date = turn.time.date().isoformat() if turn.time and not piece else day
+            head = f"[m{number}][{who}]"
+            lines.append(Line(at, number, head, f"({date})\n{head}{text}" if date != day else f"{head}{text}", said))
             day = date
     return lines
 
@@ -111,18 +134,26 @@ def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
 
 
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
-    """What is new, cut into parts of so many characters that overlap."""
+    """What is new, cut into parts of so many characters that overlap; the owner's words begin a part where they can."""
     found: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
     room = EARLIER if start else 0
     while start < len(lines):
-        end, taken = start, 0
-        while end < len(lines) and (end == start or taken + len(lines[end].text) <= size - OVERLAP):
-            taken += len(lines[end].text)
-            end += 1
+        end = _end_of_part(lines, start, size - OVERLAP)
         found.append(_with_context(lines, start, end, room))
         start, room = end, OVERLAP
     return found
+
+
+def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
+    """Where a part ends that begins at a line: before the owner speaks, if that leaves it half full."""
+    end, taken, turned = start, 0, start
+    while end < len(lines) and (end == start or taken + len(lines[end].text) <= size):
+        if lines[end].said and taken >= _LEAST_OF_A_PART * size:
+            turned = end
+        taken += len(lines[end].text)
+        end += 1
+    return turned if turned > start and end < len(lines) else end
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
@@ -137,34 +168,101 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
     return Chunk((*reversed(before), *lines[start:end]), len(before))
 
 
-def _shown(at: int, turn: Turn) -> Iterator[tuple[str, str]]:
-    """The head and the rest of each piece of a turn."""
+def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
+    """Who speaks, the text, and the owner's own words in short, of each piece of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
-        return
-    if turn.speaker is Speaker.AGENT and turn.flags & Flag.INJECTED:
-        return
+        return []
+    is_owner = turn.speaker is Speaker.OWNER
+    if turn.flags & Flag.INJECTED and not is_owner:
+        return []
     who = f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
-    calls = "".join(f"\n  {one}" for one in _calls(turn.tool_calls))
-    said = pieces(as_data(bounded(turn).text), _PIECE)
-    if not said and calls:
-        yield f"[m{at:05}][{who}]", calls
-    for number, piece in enumerate(said):
-        label = f"{who}, continued" if number else who
-        text = "\n  ".join(piece.splitlines())
-        yield f"[m{at:05}][{label}]", f" {text}{calls if number == len(said) - 1 else ''}"
+    told = "".join(f"\n  {one}" for one in calls.worth_telling(turn.tool_calls))
+    text = as_read(turn)
+    if not is_owner and turn.tool_calls and not told and len(text) < _REMARK_CHARACTERS:
+        return []
+    said = pieces(text, _PIECE)
+    if not said:
+        return [(who, told, "")] if told else []
+    own = shorten(without_pasted(as_data(bounded(turn).text)), _AGAIN_CHARACTERS) if is_owner else ""
+    found = [(f"{who}, continued" if at else who, _indented(piece), "" if at else own) for at, piece in enumerate(said)]
+    return [*found[:-1], (found[-1][0], found[-1][1] + told, found[-1][2])]
 
 
-def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    for call in calls[:_MOST_CALLS]:
-        name, given = as_data(one_line(call.name)), as_data(shorten(call.input, _CALL_CHARACTERS))
-        yield f"· {name}: {given}{_outcome(call)}" if given else f"· {name}{_outcome(call)}"
-    if len(calls) > _MOST_CALLS:
-        yield f"· and {len(calls) - _MOST_CALLS} more calls"
+def as_read(turn: Turn) -> str:
+    """The text of a turn as data: of the owner's with each line that was pasted behind ``>`` and long pastes without
+    their middle, of the agent's with long blocks of code and traces cut.
+    """
+    text = as_data(bounded(turn).text)
+    if turn.speaker is not Speaker.OWNER:
+        return _with_blocks_cut(text)
+    return "\n".join(_quoted(part) if is_pasted else part for is_pasted, part in apart(text))
+
+
+def _plan(turn: Turn) -> list[tuple[str, str, str]]:
+    """A plan of an agent's that the owner accepts."""
+    who = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
+    return [(who, _indented(without_middle(as_data(bounded(turn).text), _PLAN_CHARACTERS)), "")]
+
+
+def _indented(text: str) -> str:
+    return " " + "\n  ".join(text.splitlines())
+
+
+def _quoted(text: str) -> str:
+    text = without_middle(text, _PASTE_CHARACTERS)
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def without_middle(text: str, most: int) -> str:
+    """A text of at most so many characters and a few, with both its ends."""
+    return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
+
+
+def _with_blocks_cut(text: str) -> str:
+    """A message in which long blocks of code and traces show how they begin."""
+
+    def cut(block: re.Match[str]) -> str:
+        lines = block.group().splitlines()
+        left = len(lines) - _BLOCK_LINES
+        return block.group() if left < 2 else "\n".join([*lines[:_BLOCK_LINES], f"(and {left - 1} more lines)", "```"])
+
+    return _FENCED.sub(cut, text)
+
+
+class _Calls:
+    """Which calls of a session tell something: those that failed, that mended it, that the owner declined, and that
+    made something with a name.
+    """
+
+    def __init__(self) -> None:
+        self._failing: set[tuple[str, ...]] = set()
+
+    def worth_telling(self, calls: Sequence[ToolCall]) -> list[str]:
+        """A line for each of them, eight at most."""
+        told = [_told(call) for call in calls if self._tells(call)]
+        more = len(told) - _MOST_CALLS
+        return told if more <= 0 else [*told[:_MOST_CALLS], f"· and {more} more such calls"]
+
+    def _tells(self, call: ToolCall) -> bool:
+        head = (call.name, *call.input.split()[:_HEAD_WORDS])
+        if call.failed:
+            self._failing.add(head)
+            return True
+        mends = call.outcome == "ok" and head in self._failing
+        self._failing -= {head} if mends else set()
+        return mends or bool(call.made) or (call.outcome or "").startswith("rejected")
+
+
+def _told(call: ToolCall) -> str:
+    name, given = as_data(one_line(call.name)), as_data(shorten(call.input, _CALL_CHARACTERS))
+    return f"· {name}: {given}{_outcome(call)}" if given else f"· {name}{_outcome(call)}"
 
 
 def _outcome(call: ToolCall) -> str:
-    if not call.outcome:
-        return ""
-    if call.outcome.startswith(_DECLINED):
-        return f" → the owner declined: {as_data(one_line(call.outcome.removeprefix(_DECLINED)))}"
-    return f" → {as_data(shorten(call.outcome, _OUTCOME_CHARACTERS))}"
+    outcome = call.outcome or ""
+    if outcome.startswith("rejected"):
+        words = as_data(one_line(outcome.removeprefix("rejected").removeprefix(":")))
+        return f" → the owner declined{f': {words}' if words else ''}"
+    error = "" if (call.error or "") in outcome else call.error
+    told = ", ".join(one for one in (outcome, *call.made, error) if one)
+    return f" → {as_data(shorten(one_line(told), _OUTCOME_CHARACTERS))}" if told else ""

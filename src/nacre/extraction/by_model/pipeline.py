@@ -12,12 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
-from nacre.extraction.by_model.answer import Answer, Repeats, Told
+from msgspec.structs import replace
+
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Repeats, Told
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.checks import Checks, Dropped
-from nacre.extraction.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
+from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
-from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
+from nacre.extraction.by_model.over import Ended, ended
+from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript
 from nacre.extraction.by_model.verify import verified
 from nacre.extraction.extractor import extract
 from nacre.extraction.requests import Way
@@ -60,7 +63,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What became of one session.
+    """What became of one session, and which known memories it shows to be ``over``.
 
     ``dropped`` counts proposals that were not taken, by reason. ``parts`` were shown, a whole session is one;
     ``by_rules`` of them the deterministic extractor did. ``problem`` says what failed last, with its remedy.
@@ -68,6 +71,7 @@ class Extraction:
 
     candidates: tuple[Candidate, ...]
     model: str
+    over: tuple[Ended, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     proposed: int = 0
     repeated: int = 0
@@ -104,7 +108,7 @@ class _Asking:
         self.turns = turns
         self.wanted = wanted
         self.caller = Caller(model, wanted.pause)
-        self.related = known_already(wanted.related)
+        self.known = wanted.related
         self.dropped: Counter[str] = Counter()
         self.proposed = 0
 
@@ -118,30 +122,44 @@ class _Asking:
         answers = [told] if told is not None else self._ask_parts(parts)
         is_by_rules = all(one is None for one in answers)
         candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
-        kept = candidates if is_by_rules else self._compared(merged(candidates))
+        kept, over = (candidates, []) if is_by_rules else self._compared(merged(candidates), self._over(parts, answers))
         return Extraction(
-            candidates=tuple(kept), model=self.caller.name, dropped=dict(self.dropped),
+            candidates=tuple(kept), model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
             proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
             tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
             is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
             hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
         )  # fmt: skip
 
-    def _compared(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Without repeats, and compared with their evidence: those that it does not bear out wait."""
+    def _compared(self, candidates: list[Candidate], over: list[Ended]) -> tuple[list[Candidate], list[Ended]]:
+        """Without repeats, and compared with their evidence: memories that it does not bear out wait, and nothing is
+        over that it does not show to be.
+        """
         found = self._without_repeats(candidates)
-        return tempered(verified(self.caller, found, self.turns, self.wanted.timeout_seconds))
+        seconds = self.wanted.timeout_seconds
+        compared = verified(self.caller, [*found, *(one.statement for one in over)], self.turns, seconds)
+        borne_out = [one for one, told in zip(over, compared[len(found) :], strict=True) if not told.held]
+        return tempered(compared[: len(found)]), borne_out
+
+    def _over(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Ended]:
+        checks = Checks(self.turns, begin=self.wanted.begin)
+        found: list[Ended] = []
+        for chunk, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, AnswerBesideKnown):
+                found += ended(answer.over, self.known, checks, chunk.places)
+        return list({one.memory.id: one for one in found}.values())
 
     def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
         return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
 
     def _fits(self, chunk: Chunk) -> bool:
         able, way = self.caller.capabilities, self.wanted.way
+        left = able.window - able.output - _RESERVED_TOKENS
         if way is not Way.FITTING:
             return way is Way.WHOLE
-        return able.known and count_tokens(chunk.text) <= able.window - able.output - _RESERVED_TOKENS
+        return able.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, left)
 
-    def _ask_whole(self, chunk: Chunk) -> Sequence[Told] | None:
+    def _ask_whole(self, chunk: Chunk) -> Answer | None:
         """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -151,9 +169,9 @@ class _Asking:
                 return answer
         return None
 
-    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Sequence[Told] | None]:
+    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Answer | None]:
         """What the model finds in each part; ``None`` for those whose calls failed again and again."""
-        answers: list[Sequence[Told] | None] = [None] * len(parts)
+        answers: list[Answer | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             waiting = [at for at, one in enumerate(answers) if one is None]
             if waiting and not self.caller.stopped:
@@ -162,11 +180,11 @@ class _Asking:
                     self.wanted.notify(sum(one is not None for one in answers), len(parts))
         return answers
 
-    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Sequence[Told] | None]]:
+    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Answer | None]]:
         """Each part that waits is asked for once, some at a time."""
         pool = ThreadPoolExecutor(min(THREADS, len(waiting)), thread_name_prefix="nacre-extraction")
         try:
-            asked: list[tuple[int, Future[Sequence[Told] | None]]] = [
+            asked: list[tuple[int, Future[Answer | None]]] = [
                 (at, pool.submit(copy_context().run, self._ask, "chunk", parts[at])) for at in waiting
             ]
             yield from ((at, future.result()) for at, future in asked)
@@ -176,27 +194,29 @@ class _Asking:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _ask(self, way: str, chunk: Chunk) -> Sequence[Told] | None:
+    def _ask(self, way: str, chunk: Chunk) -> Answer | None:
         caller = self.caller
         prompt = for_transcript(
-            way, self.session, chunk, self.related, caller.capabilities, self.wanted.timeout_seconds
+            way, self.session, chunk, self.known, caller.capabilities, self.wanted.timeout_seconds
         )  # fmt: skip
-        answer = caller.ask(prompt, Answer)
-        return None if answer is None else answer.memories
+        return caller.ask(prompt, AnswerBesideKnown if self.known else Answer)
 
-    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[Told] | None]) -> list[Candidate]:
+    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
         checks = Checks(self.turns, begin=self.wanted.begin)
         place = {turn.id: at for at, turn in enumerate(self.turns)}
         found = self._by_rules(left, everything=False)
         for chunk, told in zip(parts, answers, strict=True):
-            found += self._judged(checks, chunk, told or ())
+            found += self._judged(checks, chunk, told.memories if told else ())
         return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
 
     def _judged(self, checks: Checks, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
         self.proposed += len(told)
-        judged = [checks.judge(one, chunk.turns) for one in told]
+        places = chunk.places
+        shown = frozenset(places.values())
+        meant = [replace(one, evidence=[places.get(number, -1) for number in one.evidence]) for one in told]
+        judged = [checks.judge(one, shown) for one in meant]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
         kept = [one for one in judged if isinstance(one, Candidate)]
         most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))

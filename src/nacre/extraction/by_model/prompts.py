@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from nacre.extraction.by_model import layout
-from nacre.extraction.by_model.answer import Answer, Repeats
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Repeats
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
@@ -16,10 +16,14 @@ from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
-VERSION = "2"
+VERSION = "3"
+_REPEATS_VERSION = "2"
 WHOLE, CHUNK = "whole", "chunk"
 
-_CLOSING = "Answer with the memories of this session; an empty list if there are none."
+_CLOSING = (
+    "Answer with the memories of this session; an empty list if there are none. Each names the turns that show it, by "
+    "their numbers (the owner's turn, and the agent's that it answers), and quotes one of them letter by letter."
+)
 _ASKING_TOKENS = 2_500
 _LEAST_CHUNK = 3_000
 _CHARACTERS_A_TOKEN = 3
@@ -29,21 +33,26 @@ _OUTPUT = {WHOLE: 8_192, CHUNK: 4_096}
 
 
 def for_transcript(
-    way: str, session: Session, chunk: Chunk, related: str, able: Capabilities, seconds: float
+    way: str, session: Session, chunk: Chunk, known: Sequence[Memory], able: Capabilities, seconds: float
 ) -> Prompt:  # fmt: skip
-    """What asks for the memories of a session (``whole``), or of a part of one (``chunk``)."""
+    """What asks for the memories of a session (``whole``), or of a part of one (``chunk``), and where memories are
+    ``known`` for those that are over.
+    """
     return Prompt(
-        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{related}",
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}",
         text=f"{_head(session)}{chunk.text}\n\n{_CLOSING}",
-        answer=schema_of(Answer), name="memories", version=f"extraction/{VERSION}",
+        answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
         output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
 
 
 def chunk_size(able: Capabilities) -> int:
-    """Characters of a part of a session: 12,000, or what a small window has room for beside the words that ask."""
+    """Characters of a part of a session: 12,000, of a known model as many as a digest has room for, or what a small
+    window has room for beside the words that ask.
+    """
     left = able.window - _room_for_answer(CHUNK, able) - _ASKING_TOKENS
-    return max(_LEAST_CHUNK, min(layout.CHUNK, left * _CHARACTERS_A_TOKEN))
+    most = layout.DIGEST_TOKENS * _CHARACTERS_A_TOKEN if able.known else layout.CHUNK
+    return max(_LEAST_CHUNK, min(most, left * _CHARACTERS_A_TOKEN))
 
 
 def _room_for_answer(way: str, able: Capabilities) -> int:
@@ -57,19 +66,21 @@ def for_repeats(candidates: Sequence[Candidate], able: Capabilities, seconds: fl
         for number, one in enumerate(candidates, 1)
     )
     return Prompt(
-        task=Task.EXTRACTION, system=_words("repeats"), text=framed("memories", listed), answer=schema_of(Repeats),
-        name="repeats", version=f"repeats/{VERSION}", output_tokens=min(2_048, able.output), timeout_seconds=seconds,
+        task=Task.EXTRACTION, system=_words("repeats", _REPEATS_VERSION), text=framed("memories", listed),
+        answer=schema_of(Repeats), name="repeats", version=f"repeats/{_REPEATS_VERSION}",
+        output_tokens=min(2_048, able.output), timeout_seconds=seconds,
     )  # fmt: skip
 
 
-def known_already(memories: Sequence[Memory]) -> str:
+def _known_already(memories: Sequence[Memory]) -> str:
     """Memories that are stored, as they stand in a prompt; nothing without any."""
     if not memories:
         return ""
     listed = "\n".join(
-        f"- [{one.kind.value}] {as_data(one_line(one.subject))}: {as_data(one_line(one.content))}" for one in memories
+        f"[k{number}] {one.kind.value}, {one.last_said.date()}: {as_data(one_line(one.content))}"
+        for number, one in enumerate(memories, 1)
     )
-    return f"\nKnown already, in other sessions:\n\n{framed('memories', listed)}\n"
+    return f"{_words('known')}\n{framed('memories', listed)}\n"
 
 
 def _head(session: Session) -> str:
@@ -78,5 +89,5 @@ def _head(session: Session) -> str:
 
 
 @cache
-def _words(name: str) -> str:
-    return (files(__package__) / "prompts" / f"{name}-{VERSION}.md").read_text(encoding="utf-8")
+def _words(name: str, version: str = VERSION) -> str:
+    return (files(__package__) / "prompts" / f"{name}-{version}.md").read_text(encoding="utf-8")

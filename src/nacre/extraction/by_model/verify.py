@@ -15,20 +15,20 @@ from importlib.resources import files
 import msgspec
 
 from nacre.extraction.by_model.calls import Caller
-from nacre.extraction.by_model.layout import as_data, framed
-from nacre.extraction.reading.speech import before, is_content
+from nacre.extraction.by_model.layout import as_data, as_read, framed, without_middle
+from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.llm.answers import schema_of
-from nacre.text.passages import one_line, shorten
+from nacre.text.passages import one_line
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Speaker, Trust, Turn
 
-VERSION = "1"
+VERSION = "2"
 AT_ONCE = 40
 """So many statements stand in one call at most."""
 
-_TURN_CHARACTERS = 1_500
+_TURN_CHARACTERS = 4_000
 _TOKENS_EACH = 40
 _LEAST_TOKENS = 400
 
@@ -111,8 +111,10 @@ def prompt_for(candidates: Sequence[Candidate], turns: Sequence[Turn], able: Cap
 
 
 def _led_to(turns: Sequence[Turn], at: int) -> int | None:
-    """What the agent said before a turn of the owner's: what that answers."""
-    return before(turns, at, Speaker.AGENT) if turns[at].speaker is Speaker.OWNER else None
+    """What the agent said before a turn of the owner's: what that answers, or the plan that it accepts."""
+    if turns[at].speaker is not Speaker.OWNER:
+        return None
+    return at - 1 if at and is_accepted_plan(turns, at - 1) else before(turns, at, Speaker.AGENT)
 
 
 def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
@@ -122,10 +124,16 @@ def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
 
 
 def _turns(turns: Sequence[Turn], shown: Sequence[int]) -> str:
-    lines = []
+    lines: list[str] = []
+    day = ""
     for at in shown:
-        who = turns[at].speaker.value + (", untrusted" if turns[at].trust is Trust.UNTRUSTED else "")
-        text = "\n  ".join(as_data(shorten(turns[at].text, _TURN_CHARACTERS)).splitlines())
+        turn = turns[at]
+        date = turn.time.date().isoformat() if turn.time else day
+        lines += [f"({date})"] if date != day else []
+        day = date
+        who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
+        who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
+        text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())
         lines.append(f"[m{at:05}][{who}] {text}")
     return "\n".join(lines)
 

@@ -51,7 +51,7 @@ def cues() -> Cues:
         remember=_pattern(table["remember"], before=_CLAUSE), not_remembered=_pattern(table["not_remembered"]),
         rule=_pattern(table["rule"]), universal=_pattern(table["universal"]), duty=_pattern(table["duty"]),
         ordered=_pattern(table["ordered"], before=_BEGINNING), place=_pattern(table["place"]),
-        decided=_pattern(table["decided"]), choice=_pattern(table["choice"]),
+        decided=_pattern(table["decided"], before=_CLAUSE), choice=_pattern(table["choice"]),
         contrast=_pattern(table["choice_contrast"]),
         preference=_pattern(table["preference"]), fact=_pattern(table["fact"]), now=_pattern(table["now"]),
         supposed=_pattern(table["supposed"]), taken_back=_pattern(table["taken_back"]),

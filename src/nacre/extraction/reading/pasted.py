@@ -91,16 +91,22 @@ class _Line:
 
 def without_pasted(text: str) -> str:
     """A message without what stands in it as pasted; the whole where nothing does."""
+    return "\n\n".join(part for is_pasted, part in apart(text) if not is_pasted)
+
+
+def apart(text: str) -> list[tuple[bool, str]]:
+    """The parts of a message in order, each with whether it is pasted; the whole where nothing is."""
     lines = _read(text)
     begin = _begin(lines) if len(lines) > 1 else None
     if begin is None:
-        return text
+        return [(False, text)]
     end = _end(lines, begin)
     paste = lines[begin:end]
     is_pointed_at = any(pointing_words().search(one.text) for one in (*lines[:begin], *lines[end:]))
     if not (is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
-        return text
-    return "\n\n".join("\n".join(one.text for one in part) for part in (lines[:begin], lines[end:]) if part)
+        return [(False, text)]
+    parts = ((False, lines[:begin]), (True, paste), (False, lines[end:]))
+    return [(is_pasted, "\n".join(one.text for one in part)) for is_pasted, part in parts if part]
 
 
 def _read(text: str) -> list[_Line]:

@@ -176,6 +176,15 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
     return any(language_of(one.text).reversal.undo.match(one.text) for one in later)
 
 
+def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
+    """Whether a turn is a plan that an agent had written and that the owner accepts next, by its title."""
+    turn, following = turns[index], turns[index + 1 : index + 2]
+    if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
+        return False
+    title = following[0].text.rstrip().rpartition("\n")[2]
+    return bool(title) and turn.text.startswith(title)
+
+
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
     """The index of the agent's last words before a turn, unless they draw on text from outside."""
     at = before(turns, index, Speaker.AGENT)
