@@ -38,7 +38,6 @@ from nacre.speed.machine import describe
 @click.option("--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one.")
 @click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
 @click.option("--model", type=TEXT, help="Extract with this language model; scripted-gold answers what the labels say.")
-@click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
 @click.option("--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain.")
 @click.option("--report", type=NEW_FILE, help="Write everything there as Markdown.")
 @click.option("--save", type=NEW_FILE, help="Keep the figures there, to compare with later.")
@@ -47,7 +46,7 @@ from nacre.speed.machine import describe
 @click.pass_obj
 def extraction(  # noqa: PLR0913 - one parameter an option
     run: Run, labels: Path | None, transcripts: Path | None, sessions: str | None, memories: Path | None,
-    apart: bool, no_vectors: bool, model: str | None, in_chunks: bool, misses: bool, report: Path | None,
+    apart: bool, no_vectors: bool, model: str | None, misses: bool, report: Path | None,
     save: Path | None, compare: Path | None, fail_under: float | None,
 ) -> None:  # fmt: skip
     """Tell how well nacre learns from sessions whose worth is known.
@@ -65,7 +64,7 @@ def extraction(  # noqa: PLR0913 - one parameter an option
         with workspace(run) as (place, notify):
             result = measure(
                 labelled, transcripts or folder, place, apart=apart, vectors=not no_vectors, model=model,
-                in_chunks=in_chunks, notify=notify,
+                notify=notify,
             )  # fmt: skip
     commit = describe().commit
     record = {**extraction_record(result), "commit": commit}

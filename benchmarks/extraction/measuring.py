@@ -72,7 +72,7 @@ class ExtractionResult:
 
 def measure(
     labelled: Sequence[Labelled], transcripts: Path, folder: Path, *, apart: bool = False, vectors: bool = True,
-    model: str | None = None, in_chunks: bool = False, notify: OnProgress = lambda _: None,
+    model: str | None = None, notify: OnProgress = lambda _: None,
 ) -> ExtractionResult:  # fmt: skip
     """Ingest the sessions into homes in ``folder`` and score what was kept. Raises NotFound when there are none.
 
@@ -94,7 +94,7 @@ def measure(
             if gold:
                 _ingest(context, paths, notify, learns=False)
                 gold.evidence = gold_evidence(context, group, paths)
-            unread |= _ingest(context, paths, notify, in_chunks=in_chunks)
+            unread |= _ingest(context, paths, notify)
             slugs = {str(path): slug for slug, path in paths.items()}
             kept += [_kept(memory, slugs) for memory in _active(context)]
             said |= _quotations(group, paths, context)
@@ -136,11 +136,11 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
 
 
 def _ingest(
-    context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True, in_chunks: bool = False
+    context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True
 ) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(
-        paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns, in_chunks=in_chunks
+        paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns
     )  # fmt: skip
     problems = {problem.path: problem.message for problem in ingest(context, options, notify).problems}
     return {slug: problems[str(path)] for slug, path in files.items() if str(path) in problems}

@@ -275,7 +275,8 @@ def test_only_the_evidence_what_led_to_it_and_the_owners_next_word_are_compared(
     model = ScriptedModel([found(told(evidence=[3]))])
     learned(world, model)
     shown = re.findall(r"^\[m(\d+)\]", model.compared[0].text, re.MULTILINE)
-    assert [int(one) for one in shown] == [1, 2, 4]
+    assert [int(one) for one in shown] == [1, 2, 3]
+    assert "Done." not in model.compared[0].text
 
 
 @pytest.mark.parametrize("answer", [ModelUnavailable("no", hint="later"), {"verdicts": []}, "<html>"])
@@ -462,11 +463,11 @@ def test_the_rules_do_the_work_where_the_model_does_not(world: World, failure: A
     assert [one.confidence for one in memories] == [Confidence.INFERRED] * len(memories)
     assert "ten years" in memories[0].content
     told_of = by_model(report)
-    assert (told_of.found, told_of.by_rules > 0, bool(told_of.problem)) == (len(memories), True, True)
+    assert (told_of.found >= len(memories), told_of.by_rules > 0, bool(told_of.problem)) == (True, True, True)
     if isinstance(failure, ModelRefused | BudgetSpent):
         assert len(model.prompts) == 1
     if isinstance(failure, str):
-        assert len(model.prompts) <= 6  # of all sessions together
+        assert len(model.prompts) <= 8  # of all sessions together
 
 
 def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(world: World) -> None:
@@ -522,7 +523,7 @@ def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to
 
 def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    model = ScriptedModel([{**NONE, "over": []}])
+    model = ScriptedModel([NONE])
     with home(world, model) as memory:
         for at in range(20):
             memory.store(f"The greenhouse number {at} grows tomatoes of the kind {chr(97 + at) * 4}.", project=None)
@@ -533,18 +534,19 @@ def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world:
     assert shared.count("\n[k") <= 12
 
 
-def test_what_is_watched_is_shown_in_parts(world: World) -> None:
+def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([found(told())])
     with home(world, model) as memory:
         report = go_round(memory._home, RoundRequest())
     assert len(report.memories) == 1
-    assert "a part of a session" in model.prompts[0].shared
+    assert "the whole session" in model.prompts[0].shared
 
 
 def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> None:
-    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", "Done."), day=17)
-    talk(world, ("user", OWNER), ("assistant", "Done."), name="two", day=18)
+    long = "Done. " * 3_000  # so that they are not shown together
+    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", long), day=17)
+    talk(world, ("user", OWNER), ("assistant", long), name="two", day=18)
 
     def answer(prompt: Prompt) -> Any:
         if "letters" in prompt.text:
@@ -618,7 +620,7 @@ def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(wo
         "The lift is inspected every spring.", "Parking permits are handed out by the porter.",
         "The coffee machine is descaled once a month.",
     )  # fmt: skip
-    model = ScriptedModel([{**NONE, "over": []}])
+    model = ScriptedModel([NONE])
     world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true"}
     with MemoryHome(open_home(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
         for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):

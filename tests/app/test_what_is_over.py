@@ -38,7 +38,9 @@ def ended(world: World, stored: Mapping[str, Any], over: Mapping[str, Any], find
 
 
 def test_a_trouble_that_was_repaired_is_over_with_the_words_that_say_so(world: World) -> None:
-    memory = ended(world, {"content": TROUBLE, "kind": "lesson"}, {"evidence": [2], "quote": "now passes with a million rows"})
+    memory = ended(
+        world, {"content": TROUBLE, "kind": "lesson"}, {"evidence": [2], "quote": "now passes with a million rows"}
+    )
     assert memory.retired is not None
     assert "now passes with a million rows" in memory.retired.reason
 

@@ -24,8 +24,8 @@ class ScriptedModel:
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
-    ``compared``, and answered with ``finding`` for each. Four characters
-    are a token; they cost nothing, unless ``capabilities`` have a price.
+    ``compared``, and answered with ``finding`` for each. Of what is known nothing is over, unless an answer says so.
+    Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
     def __init__(
@@ -57,6 +57,8 @@ class ScriptedModel:
             answer = answer(prompt)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, dict) and "over" in prompt.answer.get("properties", {}):
+            answer = {"over": [], **answer}
         text = answer if isinstance(answer, str) else _as_json(answer)
         asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
         return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)

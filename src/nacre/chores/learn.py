@@ -24,6 +24,6 @@ def learn_now(
     told = notify or (lambda _: None)
     with home.run("ingest") as run:
         only = session.row if session else None
-        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over, run=run)
+        lessons = learn(home, told, only=only, is_over=is_over, run=run)
     embed_pending(home, told, seconds=VECTOR_SECONDS)
     return lessons

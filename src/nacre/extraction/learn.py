@@ -13,6 +13,7 @@ from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.dedup.supersession import released
 from nacre.extraction.by_model.pipeline import Extraction
+from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
@@ -56,6 +57,9 @@ WAITS = timedelta(days=30)
 ASKED_AGAIN = timedelta(hours=1)
 """So long after it could not be asked a writer is asked again, by itself."""
 
+LOOKED_AHEAD = 24
+"""So many sessions that wait are looked at for those that may be read together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
@@ -74,17 +78,17 @@ class Lessons:
 
 
 def learn(
-    home: Home, notify: OnProgress, *, in_chunks: bool = False, only: int | None = None,
+    home: Home, notify: OnProgress, *, only: int | None = None,
     is_over: bool = False, run: Run | None = None,
 ) -> Lessons:  # fmt: skip
     """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
 
     ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
-    work in the background; with ``in_chunks`` it is never shown a session as a whole. What it found in a session is
+    work in the background. What it found in a session is
     stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
     """
     waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
-    learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), run, all_over=is_over)
+    learner = _Learner(home, ModelExtractor(home), run, all_over=is_over)
     if is_set(home):
         waiting.reverse()  # a writer that may take only so much is shown the newest first
     try:
@@ -93,6 +97,7 @@ def learn(
             def tell(note: str, done: int = done) -> None:
                 notify(Progress("learning", done, len(waiting), note))
 
+            learner.read_ahead(waiting[done : done + LOOKED_AHEAD], tell)
             was_asked = learner.session(one, tell)
             if was_asked or len(learner.pending) >= BATCH_MEMORIES:
                 learner.flush()
@@ -142,14 +147,37 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
+    def read_ahead(self, waiting: Sequence[Unlearned], tell: Callable[[str], None]) -> None:
+        """Have the writer read the next session together with others of its project that wait, where all are small."""
+        project, sessions = None, list[Shown]()
+        for at, one in enumerate(waiting):
+            stored = self.stored_session(one)
+            if stored is None or not self.is_asked_about(stored) or self.extractor.is_read(stored.session):
+                if not at:
+                    return
+            elif not at or stored.project == project:
+                project = stored.project
+                turns = [item.turn for item in self.home.sessions.turns_of(one.row)]
+                sessions.append(Shown(stored.session, turns[: one.end], one.first))
+        self.extractor.read_ahead(project, sessions, tell)
+
+    def stored_session(self, one: Unlearned) -> StoredSession | None:
+        """A session that waits; ``None`` where it was forgotten since it was listed."""
+        try:
+            return self.home.sessions.get(one.row)
+        except KeyError:
+            return None
+
+    def is_asked_about(self, stored: StoredSession) -> bool:
+        """Whether the writer is to be shown a session now."""
+        return self.extractor.serves(stored) and self.is_over(stored) and not self.extractor.rests
+
     def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
         """Find what is new in a session; returns whether a model was asked."""
-        try:
-            stored = self.home.sessions.get(one.row)
-        except KeyError:
-            return False  # forgotten since it was listed
-        is_for_writer = self.extractor.serves(stored)
-        is_asked = is_for_writer and self.is_over(stored) and not self.extractor.rests
+        stored = self.stored_session(one)
+        if stored is None:
+            return False
+        is_for_writer, is_asked = self.extractor.serves(stored), self.is_asked_about(stored)
         if one.begin >= one.end and is_for_writer and not is_asked:
             return False
         turns = self.home.sessions.turns_of(one.row)

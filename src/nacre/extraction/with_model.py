@@ -13,8 +13,8 @@ from functools import cached_property
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
+from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
 from nacre.extraction.reading.speech import utterances
-from nacre.extraction.requests import Way
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
@@ -45,16 +45,40 @@ class ModelExtractor:
     After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
     """
 
-    def __init__(self, home: Home, *, in_chunks: bool = False) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
-        self._way = Way.CHUNKS if in_chunks else Way.FITTING
         self._tally = _Tally()
+        self._ahead: dict[str, Extraction] = {}
+
+    def read_ahead(self, project: str | None, sessions: Sequence[Shown], notify: Callable[[str], None]) -> None:
+        """Show the model several small sessions of a project in one call, if they are worth it: what it finds in each
+        is what :meth:`extract` returns for it then.
+        """
+        home, model = self._home, self._model
+        worth = [one for one in sessions if is_worth_asking(one.session, one.turns, home.settings, begin=one.begin)]
+        together = worth[: fitting([size_of(one) for one in worth])]
+        if model is None or self.is_spent or len(together) < 2:
+            return
+        notify(f"{model.name}: {len(together)} sessions")
+        said = [turn for one in together for turn in one.turns[one.begin :]]
+        wanted = Wanted(
+            related=related(home, project, said), timeout_seconds=home.settings.number("models.timeout_seconds")
+        )
+        for one, found in zip(together, ask_about_all(home, model, together, wanted) or (), strict=False):
+            self._tally.add(found)
+            self._ahead[one.session.id] = found
+
+    def is_read(self, session: Session) -> bool:
+        """Whether a session was read together with others."""
+        return session.id in self._ahead
 
     def extract(
         self, session: Session, project: str | None, turns: Sequence[Turn], *, begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:  # fmt: skip
         """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
+        if self.is_read(session):
+            return self._ahead.pop(session.id)
         model = self._model
         if model is None or self.is_spent or begin >= len(turns):
             return None
@@ -69,7 +93,7 @@ class ModelExtractor:
         found = ask_about(
             self._home, model, session, turns,
             Wanted(
-                begin=begin, way=self._way, related=related(self._home, project, turns, begin=begin), notify=tell,
+                begin=begin, related=related(self._home, project, turns, begin=begin), notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )  # fmt: skip
@@ -136,6 +160,19 @@ def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequenc
         run.add(_step(found))
         count = len(found.memories)
         run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"
+        return found
+
+
+def ask_about_all(
+    home: Home, model: LanguageModel, sessions: Sequence[Shown], wanted: Wanted
+) -> Sequence[Extraction] | None:
+    """Ask a model about several sessions in one call, and leave a trace of it."""
+    with tracing(home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more") as run:
+        with home.turn.aside():
+            found = extract_together(model, sessions, wanted)
+        for one in found or ():
+            run.add(_step(one))
+        run.outcome = f"{sum(len(one.memories) for one in found)} memories" if found else "no answer"
         return found
 
 

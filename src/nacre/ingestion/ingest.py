@@ -104,7 +104,7 @@ class _Ingest:
         foreseen = foresee(self._home)
         if foreseen:
             self._notify(Progress("learning", 0, 1, foreseen))
-        lessons = learn(self._home, self._notify, in_chunks=self._options.in_chunks, run=self._run)
+        lessons = learn(self._home, self._notify, run=self._run)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
             candidates=lessons.candidates, set_aside=set_aside(self._home),

@@ -33,5 +33,4 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     vector_seconds: Annotated[float | None, Meta(description="Longest time for vectors; none: until all are made.")] = (
         None
     )
-    in_chunks: Annotated[bool, Meta(description="Show a language model no session as a whole.")] = False
     puts_off: Annotated[bool, Meta(description="Leave alone what watch.changed_since puts off.")] = False

@@ -47,7 +47,7 @@ def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = 
     """Read what is new, learn from what is, make vectors. Raises NotFound."""
     options = IngestOptions(
         paths=wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
-        vector_seconds=wanted.seconds, in_chunks=True,
+        vector_seconds=wanted.seconds,
         puts_off=not wanted.paths,
     )  # fmt: skip
     return ingest(home, options, on_progress)

@@ -109,10 +109,13 @@ def as_data(text: str) -> str:
     return _NUMBER.sub("(", _FRAME.sub("‹", text))
 
 
-def laid_out(turns: Sequence[Turn], *, user_only: bool = False) -> list[Line]:
-    """The turns that a model is shown; ``user_only`` leaves out what the agent said and did."""
+def laid_out(turns: Sequence[Turn], *, user_only: bool = False, after: int = 0) -> list[Line]:
+    """The turns that a model is shown, under the numbers ``after`` one.
+
+    ``user_only`` leaves out what the agent said and did.
+    """
     lines: list[Line] = []
-    day, number = "", 0
+    day, number = "", after
     calls = _Calls()
     for at, turn in enumerate(turns):
         if user_only and turn.speaker is not Speaker.OWNER:

@@ -61,6 +61,10 @@ class Wanted:
     """Called with how many parts are done, of how many."""
 
 
+Borne = tuple[list[Candidate], list[Ended], Sequence[Turn]]
+"""What code bears out of a session's memories, what is over, and the turns that show it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """What became of one session, and which known memories it shows to be ``over``.
@@ -99,18 +103,34 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
-    return _Asking(model, session, turns, wanted).run()
+    return Asking(Caller(model, wanted.pause), session, turns, wanted).run()
 
 
-class _Asking:
-    def __init__(self, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> None:
+def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[tuple[list[Candidate], list[Ended]]]:
+    """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is over
+    that it does not show to be.
+    """
+    groups = [([*kept, *(one.statement for one in over)], turns) for kept, over, turns in found]
+    judged = verified(caller, groups, seconds)
+    return [
+        (tempered(told[: len(kept)]), [one for one, it in zip(over, told[len(kept) :], strict=True) if not it.held])
+        for told, (kept, over, _) in zip(judged, found, strict=True)
+    ]  # fmt: skip
+
+
+class Asking:
+    """One session about which a model is asked, and what becomes of the answers."""
+
+    def __init__(self, caller: Caller, session: Session, turns: Sequence[Turn], wanted: Wanted) -> None:
         self.session = session
         self.turns = turns
         self.wanted = wanted
-        self.caller = Caller(model, wanted.pause)
+        self.caller = caller
         self.known = wanted.related
         self.dropped: Counter[str] = Counter()
         self.proposed = 0
+        self.repeated = 0
+        self.is_whole = True
 
     def run(self) -> Extraction:
         lines = laid_out(self.turns, user_only=self.wanted.user_only)
@@ -120,26 +140,39 @@ class _Asking:
         told = self._ask_whole(all_of_it) if self._fits(all_of_it) else None
         parts = [all_of_it] if told is not None else self._cut(lines)
         answers = [told] if told is not None else self._ask_parts(parts)
-        is_by_rules = all(one is None for one in answers)
-        candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
-        kept, over = (candidates, []) if is_by_rules else self._compared(merged(candidates), self._over(parts, answers))
+        self.is_whole = told is not None
+        if all(one is None for one in answers):
+            return self.left_to_rules(parts)
+        found, over = self.taken(parts, answers)
+        fewer = self._without_repeats(found)
+        self.repeated += len(found) - len(fewer)
+        ((kept, borne_out),) = compared(self.caller, [(fewer, over, self.turns)], self.wanted.timeout_seconds)
+        return self.extraction(parts, answers, kept, borne_out)
+
+    def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
+        """What became of a session about which the model said nothing."""
+        return self.extraction(parts, [None] * len(parts), self._by_rules(parts, everything=True), [])
+
+    def taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> tuple[list[Candidate], list[Ended]]:
+        """What code bears out of the answers: memories, each once, and what is over."""
+        found = self._taken(parts, answers)
+        kept = merged(found)
+        self.repeated = len(found) - len(kept)
+        return kept, self._over(parts, answers)
+
+    def extraction(
+        self, parts: Sequence[Chunk], answers: Sequence[Answer | None], kept: Sequence[Candidate],
+        over: Sequence[Ended],
+    ) -> Extraction:  # fmt: skip
+        """What became of the session."""
+        problem = self.caller.problem
         return Extraction(
             candidates=tuple(kept), model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
-            proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
-            tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
-            is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
-            hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
+            proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
+            parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
+            problem=problem.message if problem else None, hint=problem.hint if problem else None,
+            is_over=self.caller.is_over,
         )  # fmt: skip
-
-    def _compared(self, candidates: list[Candidate], over: list[Ended]) -> tuple[list[Candidate], list[Ended]]:
-        """Without repeats, and compared with their evidence: memories that it does not bear out wait, and nothing is
-        over that it does not show to be.
-        """
-        found = self._without_repeats(candidates)
-        seconds = self.wanted.timeout_seconds
-        compared = verified(self.caller, [*found, *(one.statement for one in over)], self.turns, seconds)
-        borne_out = [one for one, told in zip(over, compared[len(found) :], strict=True) if not told.held]
-        return tempered(compared[: len(found)]), borne_out
 
     def _over(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Ended]:
         checks = Checks(self.turns, begin=self.wanted.begin)

@@ -20,9 +20,14 @@ VERSION = "3"
 _REPEATS_VERSION = "2"
 WHOLE, CHUNK = "whole", "chunk"
 
-_CLOSING = (
-    "Answer with the memories of this session; an empty list if there are none. Each names the turns that show it, by "
-    "their numbers (the owner's turn, and the agent's that it answers), and quotes one of them letter by letter."
+_EVIDENCE = (
+    "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
+    "quotes one of them letter by letter."
+)
+_CLOSING = f"Answer with the memories of this session; an empty list if there are none. {_EVIDENCE}"
+_CLOSING_SEVERAL = (
+    f"Answer with the memories of all these sessions in one list; an empty one if there are none. {_EVIDENCE} The "
+    "turns of one memory are of one session."
 )
 _ASKING_TOKENS = 2_500
 _LEAST_CHUNK = 3_000
@@ -43,6 +48,19 @@ def for_transcript(
         text=f"{_head(session)}{chunk.text}\n\n{_CLOSING}",
         answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
         output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
+    )  # fmt: skip
+
+
+def for_sessions(
+    shown: Sequence[tuple[Session, Chunk]], known: Sequence[Memory], able: Capabilities, seconds: float
+) -> Prompt:
+    """What asks for the memories of several sessions at once, each with its numbers."""
+    text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
+    return Prompt(
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words('several')}{_known_already(known)}",
+        text=f"{text}\n\n{_CLOSING_SEVERAL}",
+        answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
+        output_tokens=_room_for_answer(WHOLE, able), timeout_seconds=seconds,
     )  # fmt: skip
 
 

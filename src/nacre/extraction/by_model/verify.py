@@ -6,7 +6,7 @@ Whoever sees only a statement and the turns around it does not. What is not born
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
@@ -31,6 +31,7 @@ AT_ONCE = 40
 _TURN_CHARACTERS = 4_000
 _TOKENS_EACH = 40
 _LEAST_TOKENS = 400
+_CLOSING = "Answer with a verdict for each."
 
 
 class Finding(StrEnum):
@@ -68,18 +69,26 @@ class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     verdicts: list[Verdict]
 
 
-def verified(
-    caller: Caller, candidates: Sequence[Candidate], turns: Sequence[Turn], seconds: float
-) -> list[Candidate]:  # fmt: skip
-    """The same candidates; those of a model that their evidence does not bear out, or that nobody could judge, wait."""
-    asked = [one for one in candidates if not one.held and one.confidence is Confidence.EXTRACTED]
+Group = tuple[Sequence[Candidate], Sequence[Turn]]
+"""Candidates of one session, and its turns."""
+
+
+def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
+    """The same candidates, group by group; those of a model that their evidence does not bear out, or that nobody could
+    judge, wait.
+    """
+    asked = [(one, turns) for candidates, turns in groups for one in candidates if _is_to_be_judged(one)]
     found: dict[int, Candidate] = {}
     for start in range(0, len(asked), AT_ONCE):
         batch = asked[start : start + AT_ONCE]
-        answer = caller.ask(prompt_for(batch, turns, caller.capabilities, seconds), Verdicts)
+        answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
         told = {one.number: one.finding for one in answer.verdicts} if answer else {}
-        found |= {id(one): _judged(one, told.get(number)) for number, one in enumerate(batch, 1)}
-    return [found.get(id(one), one) for one in candidates]
+        found |= {id(one): _judged(one, told.get(number)) for number, (one, _) in enumerate(batch, 1)}
+    return [[found.get(id(one), one) for one in candidates] for candidates, _ in groups]
+
+
+def _is_to_be_judged(candidate: Candidate) -> bool:
+    return not candidate.held and candidate.confidence is Confidence.EXTRACTED
 
 
 def _judged(candidate: Candidate, finding: Finding | None) -> Candidate:
@@ -91,23 +100,34 @@ def _judged(candidate: Candidate, finding: Finding | None) -> Candidate:
     return replace(candidate, held=why, detail=_DETAILS[finding])
 
 
-def prompt_for(candidates: Sequence[Candidate], turns: Sequence[Turn], able: Capabilities, seconds: float) -> Prompt:
-    """What asks for the verdicts: the evidence of all, each turn once, then the statements."""
-    place = {turn.id: at for at, turn in enumerate(turns)}
-    evidence = [sorted(place[turn] for turn in one.turns if turn in place) for one in candidates]
-    cited = {at for some in evidence for at in some}
-    beside = [at for one in cited for at in (_led_to(turns, one), _answer_to(turns, one)) if at is not None]
-    shown = sorted({*cited, *beside})
-    listed = "\n".join(
-        f"{number}. [{one.kind.value}] {as_data(one_line(one.content))} (evidence: {', '.join(map(str, at))})"
-        for number, (one, at) in enumerate(zip(candidates, evidence, strict=True), 1)
-    )
-    told = (framed("transcript", _turns(turns, shown)), framed("memories", listed), "Answer with a verdict for each.")
-    room = min(able.output, able.window // 4, max(_LEAST_TOKENS, _TOKENS_EACH * len(candidates)))
+def prompt_for(asked: Sequence[tuple[Candidate, Sequence[Turn]]], able: Capabilities, seconds: float) -> Prompt:
+    """What asks for the verdicts on candidates of some sessions: the evidence of all, each turn once, then the
+    statements.
+    """
+    shown: list[str] = []
+    listed: list[str] = []
+    for turns in {id(turns): turns for _, turns in asked}.values():
+        mine = [one for one, said in asked if said is turns]
+        place = {turn.id: at for at, turn in enumerate(turns)}
+        evidence = [sorted(place[turn] for turn in one.turns if turn in place) for one in mine]
+        numbers = {at: len(shown) + number for number, at in enumerate(_beside(turns, evidence), 1)}
+        shown += _lines(turns, numbers)
+        for one, cited in zip(mine, evidence, strict=True):
+            named = ", ".join(f"m{numbers[at]}" for at in cited)
+            listed.append(f"{len(listed) + 1}. [{one.kind.value}] {as_data(one_line(one.content))} (evidence: {named})")
+    text = (framed("transcript", "\n".join(shown)), framed("memories", "\n".join(listed)), _CLOSING)
+    room = min(able.output, able.window // 4, max(_LEAST_TOKENS, _TOKENS_EACH * len(asked)))
     return Prompt(
-        task=Task.EXTRACTION, system=_words(), text="\n\n".join(told), answer=schema_of(Verdicts), name="verdicts",
+        task=Task.EXTRACTION, system=_words(), text="\n\n".join(text), answer=schema_of(Verdicts), name="verdicts",
         version=f"verify/{VERSION}", output_tokens=room, timeout_seconds=seconds,
     )  # fmt: skip
+
+
+def _beside(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
+    """The turns that are cited, what the owner's among them answer, and the owner's next words."""
+    cited = {at for some in evidence for at in some}
+    beside = [at for one in cited for at in (_led_to(turns, one), _answer_to(turns, one)) if at is not None]
+    return sorted({*cited, *beside})
 
 
 def _led_to(turns: Sequence[Turn], at: int) -> int | None:
@@ -123,19 +143,17 @@ def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
     return next(later, None)
 
 
-def _turns(turns: Sequence[Turn], shown: Sequence[int]) -> str:
-    lines: list[str] = []
+def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
+    """Turns under their numbers."""
     day = ""
-    for at in shown:
+    for at, number in numbers.items():
         turn = turns[at]
         date = turn.time.date().isoformat() if turn.time else day
-        lines += [f"({date})"] if date != day else []
-        day = date
         who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
         who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
         text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())
-        lines.append(f"[m{at:05}][{who}] {text}")
-    return "\n".join(lines)
+        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}"
+        day = date
 
 
 @cache

@@ -1,0 +1,96 @@
+"""Several small sessions in one call: the words that ask are paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as with_fields
+
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown
+from nacre.extraction.by_model.calls import Caller
+from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, laid_out, whole
+from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared
+from nacre.extraction.by_model.prompts import for_sessions
+from nacre.protocols import LanguageModel
+from nacre.text.passages import count_tokens
+from nacre.values.model_calls import Tokens
+from nacre.values.session import Session, SessionKind, Turn
+
+SMALL = 3_000
+"""Tokens of a session that is shown together with others, at most."""
+
+MOST = 8
+"""Sessions in one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A session that is over: its turns, and the first of them that no model has been shown."""
+
+    session: Session
+    turns: Sequence[Turn]
+    begin: int = 0
+
+
+def size_of(shown: Shown) -> int:
+    """How many tokens of a session a model would be shown."""
+    chunk = whole(laid_out(shown.turns), shown.begin)
+    return count_tokens(chunk.text) if chunk else 0
+
+
+def fitting(sizes: Sequence[int]) -> int:
+    """How many sessions of those sizes go together into one call, from the first on; 0 where that is not small."""
+    total = 0
+    for count, size in enumerate(sizes[:MOST]):
+        total += size
+        if size > SMALL or total > DIGEST_TOKENS:
+            return count
+    return min(len(sizes), MOST)
+
+
+def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wanted) -> list[Extraction] | None:
+    """What a model finds in sessions that it is shown in one call, in order; ``None`` where it gave no answer.
+
+    Each is judged by itself: a memory whose turns are of two sessions is none. What the calls cost is the first one's.
+    """
+    caller = Caller(model, wanted.pause)
+    asked: list[tuple[Asking, Chunk]] = []
+    number = 0
+    for one in sessions:
+        chunk = whole(laid_out(one.turns, after=number), one.begin)
+        if chunk is None or one.session.kind is not SessionKind.MAIN:
+            return None
+        number = chunk.lines[-1].number
+        asked.append((Asking(caller, one.session, one.turns, replace(wanted, begin=one.begin)), chunk))
+    prompt = for_sessions(
+        [(asking.session, chunk) for asking, chunk in asked], wanted.related, caller.capabilities,
+        wanted.timeout_seconds,
+    )  # fmt: skip
+    answer = caller.ask(prompt, AnswerBesideKnown if wanted.related else Answer)
+    if answer is None:
+        return [asking.left_to_rules([chunk]) for asking, chunk in asked] if caller.is_over else None
+    return _judged(caller, asked, answer, wanted.timeout_seconds)
+
+
+def _judged(
+    caller: Caller, asked: Sequence[tuple[Asking, Chunk]], answer: Answer, seconds: float
+) -> list[Extraction]:  # fmt: skip
+    answers = [_own(answer, chunk) for _, chunk in asked]
+    taken = [asking.taken([chunk], [own]) for (asking, chunk), own in zip(asked, answers, strict=True)]
+    borne = [(kept, over, asking.turns) for (kept, over), (asking, _) in zip(taken, asked, strict=True)]
+    judged = compared(caller, borne, seconds)
+    found = [
+        asking.extraction([chunk], [own], kept, over)
+        for (asking, chunk), own, (kept, over) in zip(asked, answers, judged, strict=True)
+    ]
+    return [found[0], *(replace(one, calls=0, tokens=Tokens()) for one in found[1:])]
+
+
+def _own(answer: Answer, chunk: Chunk) -> Answer:
+    """What an answer says of one of the sessions."""
+    mine = chunk.places.keys()
+    own = with_fields(answer, memories=[one for one in answer.memories if mine & set(one.evidence)])
+    if isinstance(own, AnswerBesideKnown):
+        own = with_fields(own, over=[one for one in own.over if mine & set(one.evidence)])
+    return own

@@ -1,0 +1,115 @@
+"""Small sessions of one project that wait for a writer: shown in one call, and each judged by itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Prompt
+from nacre.values.reports import ModelExtraction
+from tests.app.conftest import World, says
+from tests.app.test_extraction_by_model import by_model, learned, told
+from tests.fakes.model import ScriptedModel
+
+RULES = {
+    "crane": "The crane of the harbour is greased on the first Monday of each month.",
+    "lamp": "The lamp at the pier is lit an hour before the sun goes down.",
+    "rope": "Ropes at the quay are changed after two winters, whatever they look like.",
+}
+
+
+def sessions(world: World, cwd: str = "/code/harbour", day: int = 17) -> None:
+    """A session of the owner's for each rule, all of one folder."""
+    for number, (name, rule) in enumerate(RULES.items()):
+        at = f"2026-11-{day}T0{number}:00:00.000Z"
+        ask = says("user", rule, uuid=f"{name}-1", session=f"5e55-{name}", at=at, cwd=cwd)
+        answer = says("assistant", "I see.", uuid=f"{name}-2", session=f"5e55-{name}", at=at, cwd=cwd)
+        world.transcript(name, ask, answer)
+
+
+def numbers(prompt: Prompt) -> dict[str, int]:
+    """The numbers of the turns that hold the rules."""
+    found = re.findall(r"^\[m(\d+)\]\[owner\] (.+)$", prompt.text, re.MULTILINE)
+    return {name: int(at) for at, said in found for name, rule in RULES.items() if said == rule}
+
+
+def every_rule(prompt: Prompt) -> dict[str, Any]:
+    """Each rule as a memory, by the turn that says it."""
+    shown = numbers(prompt)
+    return {"memories": [
+        told(RULES[name], kind="fact", subject=f"The {name}", evidence=[at], quote=RULES[name])
+        for name, at in shown.items()
+    ]}  # fmt: skip
+
+
+def sources(memories: list[Memory]) -> dict[str, str]:
+    return {one.content: one.source.session or "" for one in memories}
+
+
+def read(world: World, model: ScriptedModel) -> tuple[list[Memory], ModelExtraction]:
+    memories, report = learned(world, model)
+    return memories, by_model(report)
+
+
+def test_small_sessions_are_shown_in_one_call_and_each_memory_is_of_its_own(world: World) -> None:
+    sessions(world)
+    model = ScriptedModel(every_rule)
+    memories, report = read(world, model)
+    assert len(model.prompts) == len(model.compared) == 1
+    assert (report.sessions, report.calls, report.found) == (3, 2, 3)
+    assert sources(memories) == {rule: f"claude-code:5e55-{name}" for name, rule in RULES.items()}
+    assert not learned(world, ScriptedModel([]))[1].memories
+
+
+def test_the_numbers_of_turns_go_on_from_session_to_session(world: World) -> None:
+    sessions(world)
+    model = ScriptedModel([{"memories": []}])
+    read(world, model)
+    shown = re.findall(r"^\[m(\d+)\]\[", model.prompts[0].text, re.MULTILINE)
+    assert shown == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_a_memory_of_two_sessions_is_none(world: World) -> None:
+    sessions(world)
+
+    def mixed(prompt: Prompt) -> dict[str, Any]:
+        shown = numbers(prompt)
+        both = told(evidence=[shown["crane"], shown["lamp"]], quote=RULES["crane"])
+        return {"memories": [both, *every_rule(prompt)["memories"]]}
+
+    memories, report = read(world, ScriptedModel(mixed))
+    assert sorted(one.content for one in memories) == sorted(RULES.values())
+    assert report.dropped["no such turn"] >= 1
+
+
+def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
+    sessions(world)
+    world.transcript("kiln", says("user", "The kiln of the pottery is fired on Thursdays only.", uuid="k-1",
+                                  session="5e55-kiln", cwd="/code/pottery"))  # fmt: skip
+    model = ScriptedModel([{"memories": []}], repeats=True)
+    read(world, model)
+    with_kiln = ["kiln" in one.text for one in model.prompts]
+    assert sorted(with_kiln) == [False, True]
+
+
+def test_a_large_session_is_shown_alone(world: World) -> None:
+    sessions(world)
+    long = says("assistant", "It took a while. " * 1_500, uuid="long-2", session="5e55-long", cwd="/code/harbour")
+    ask = says("user", "Please tell me all that you know of the cranes.", uuid="long-1", session="5e55-long",
+               cwd="/code/harbour")  # fmt: skip
+    world.transcript("long", ask, long)
+    model = ScriptedModel([{"memories": []}], repeats=True)
+    read(world, model)
+    assert sorted("several whole sessions" in one.shared for one in model.prompts) == [False, True]
+
+
+def test_where_the_answer_is_of_no_use_each_session_is_shown_by_itself(world: World) -> None:
+    sessions(world)
+
+    def answer(prompt: Prompt) -> Any:
+        return "I would rather not." if "several whole sessions" in prompt.shared else every_rule(prompt)
+
+    memories, report = read(world, ScriptedModel(answer))
+    assert sorted(one.content for one in memories) == sorted(RULES.values())
+    assert report.by_rules == 0
