@@ -20,8 +20,10 @@ MENDED = "The export of a month now passes with a million rows: the driver fetch
 DROPPED = "Invoices no longer get their numbers from the database, we number them by hand now."
 
 
-def ended(world: World, stored: Mapping[str, Any], over: Mapping[str, Any], finding: str = "holds") -> Memory:
-    """A memory after a session in which a writer says that it is over."""
+def ended(
+    world: World, stored: Mapping[str, Any], over: Mapping[str, Any], finding: str = "holds", days: int = -9
+) -> Memory:
+    """A memory that was stored some days ago, after a session in which a writer says that it is over."""
     world.transcript(
         "mending", says("user", ASKED, uuid="m-1"), says("assistant", MENDED, uuid="m-2"),
         says("user", DROPPED, uuid="m-3"), says("assistant", "Noted: no numbers from the database.", uuid="m-4"),
@@ -32,7 +34,9 @@ def ended(world: World, stored: Mapping[str, Any], over: Mapping[str, Any], find
         return {"memories": [], "over": [{**over, "known": int(line[2 : line.index("]")])}]}
 
     with home(world, ScriptedModel(answer, finding=finding)) as memory:
+        world.clock.pass_days(days)
         one = memory.store(**stored).memory_id
+        world.clock.pass_days(-days)
         memory.ingest()
         return memory.get(one)
 
@@ -63,6 +67,11 @@ def test_what_the_owner_chose_is_over_by_the_owners_word(world: World) -> None:
 )
 def test_what_the_owner_chose_is_not_over(world: World, over: Mapping[str, Any], finding: str) -> None:
     assert not ended(world, {"content": CHOICE, "kind": "decision"}, over, finding).retired
+
+
+def test_what_was_said_later_is_not_over(world: World) -> None:
+    over = {"evidence": [3], "quote": "Invoices no longer get their numbers from the database"}
+    assert not ended(world, {"content": CHOICE, "kind": "decision"}, over, days=0).retired
 
 
 def test_what_is_over_can_be_undone(world: World) -> None:

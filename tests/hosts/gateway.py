@@ -95,7 +95,7 @@ def visit(stage: Stage) -> Visit:
 
 
 def _until_handed_over(stage: Stage) -> None:
-    assert eventually(lambda: "NATS" in stage.nacre("handoff").out), "nothing was handed over"
+    assert eventually(lambda: "NATS" in stage.nacre("handoff").out, 60.0), "nothing was handed over"
 
 
 @contextmanager

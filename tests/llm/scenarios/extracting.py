@@ -148,11 +148,15 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
     with stage.open(Task.EXTRACTION) as context:
         found = learned(context, stage, steps)
         prompt = stage.model.asked[0]
-    assert "Known already" in prompt.shared
+        with MemoryHome(context) as memory:
+            left = [one.content for one in memory.list(limit=1_000)]
+    assert "known already" in prompt.shared
     assert "backed up every night" in prompt.shared
     assert "the Zebra in the hall" in prompt.shared
     assert those(found, "Brother")
     assert not those(found, "30 days")
+    assert "Parcel labels are printed on the Zebra in the hall." not in left
+    assert sum("30 days" in one for one in left) == 1
 
 
 @scenario()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.reading.cues import language_of
@@ -85,6 +86,10 @@ class Checks:
     def is_typed(self, at: int) -> bool:
         """Whether the owner typed something in a turn."""
         return at in self._typed
+
+    def times(self, evidence: Sequence[int]) -> list[datetime]:
+        """When turns were said, as far as their tool noted it."""
+        return [time for at in evidence if (time := self.turns[at].time)]
 
     def shows(self, evidence: Sequence[int], quote: str) -> bool:
         """Whether trusted turns, one of them new, hold a quote."""

@@ -26,13 +26,15 @@ class Ended:
 
 def ended(over: Sequence[Over], known: Sequence[Memory], checks: Checks, places: Mapping[int, int]) -> list[Ended]:
     """Those of a model's claims that code bears out: about a memory that was shown, quoted from trusted turns that were
-    shown, one of them the owner's where the memory is theirs to end.
+    shown and that were said later, one of them the owner's where the memory is theirs to end.
     """
     found: dict[str, Ended] = {}
     for one in over:
         memory = known[one.known - 1] if one.known <= len(known) else None
         evidence = sorted({places.get(number, -1) for number in one.evidence})
         if memory is None or not checks.shows(evidence, one.quote):
+            continue
+        if any(said < memory.last_said for said in checks.times(evidence)):
             continue
         is_theirs = memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER
         if is_theirs and not any(checks.is_typed(at) for at in evidence):
