@@ -267,7 +267,7 @@ def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(world: World,
     assert RULE in compared.text
 
 
-def test_only_the_evidence_what_led_to_it_and_the_owners_next_word_are_compared(world: World) -> None:
+def test_only_the_evidence_what_led_to_it_and_what_was_made_of_it_are_compared(world: World) -> None:
     talk(
         world, ("user", "something else altogether about the lighthouse"), ("assistant", "I see."), ("user", OWNER),
         ("assistant", "Done."), ("user", "thanks, and the letters as well"), ("assistant", "Also done."),
@@ -275,8 +275,9 @@ def test_only_the_evidence_what_led_to_it_and_the_owners_next_word_are_compared(
     model = ScriptedModel([found(told(evidence=[3]))])
     learned(world, model)
     shown = re.findall(r"^\[m(\d+)\]", model.compared[0].text, re.MULTILINE)
-    assert [int(one) for one in shown] == [1, 2, 3]
-    assert "Done." not in model.compared[0].text
+    assert [int(one) for one in shown] == [1, 2, 3, 4]
+    assert "lighthouse" not in model.compared[0].text
+    assert "Also done." not in model.compared[0].text
 
 
 @pytest.mark.parametrize("answer", [ModelUnavailable("no", hint="later"), {"verdicts": []}, "<html>"])

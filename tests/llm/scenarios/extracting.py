@@ -122,6 +122,7 @@ def errands_leave_no_memory(stage: Stage) -> None:
 
 @scenario()
 def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None:
+    stage.world.clock.pass_days(-9)
     with stage.open() as context, MemoryHome(context) as memory:
         for bird in "wren finch heron stork crane swift egret grouse plover osprey martin dipper curlew avocet".split():
             memory.store(f"The {bird} counter of the reserve is read by its warden.", project="reserve", force=True)
@@ -133,6 +134,7 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
             "The parcel database is backed up every night at two, and backups stay for 30 days.", project="acme"
         )
         memory.store("Parcel labels are printed on the Zebra in the hall.", project="acme")
+    stage.world.clock.pass_days(9)
     steps = [
         Owner(
             "The restore drill is next: take the newest backup of the parcel database. They are made every night at "
@@ -148,8 +150,8 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
     with stage.open(Task.EXTRACTION) as context:
         found = learned(context, stage, steps)
         prompt = stage.model.asked[0]
-        with MemoryHome(context) as memory:
-            left = [one.content for one in memory.list(limit=1_000)]
+    with stage.open() as context, MemoryHome(context) as memory:
+        left = [one.content for one in memory.list(limit=1_000)]
     assert "known already" in prompt.shared
     assert "backed up every night" in prompt.shared
     assert "the Zebra in the hall" in prompt.shared

@@ -61,7 +61,8 @@ class Checks:
         agents = {at for at in range(len(turns)) if _is_trusted_agents(turns, at)}
         known = [*self._typed.values(), *(turns[at].text for at in sorted(agents)), *_calls(turns)]
         self._owned = _words_of(self._typed.values())
-        self._foreign = _words_of(turn.text for at, turn in enumerate(turns) if at not in agents) - self._owned
+        others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
+        self._foreign = _words_of(turns[at].text for at in others) - self._owned
         self._trusted = _words_of(known)
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
@@ -140,6 +141,11 @@ def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
     turn = turns[at]
     is_said = turn.speaker is Speaker.AGENT and not turn.flags & (_UNSPOKEN | Flag.INJECTED)
     return turn.trust is Trust.TRUSTED and (is_said or is_accepted_plan(turns, at))
+
+
+def _is_recap(turns: Sequence[Turn], at: int) -> bool:
+    """Whether the host summed up what was said: no model is shown that, so no statement is made of its words."""
+    return bool(turns[at].flags & Flag.SUMMARY) and not is_accepted_plan(turns, at)
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:

@@ -124,10 +124,12 @@ def prompt_for(asked: Sequence[tuple[Candidate, Sequence[Turn]]], able: Capabili
 
 
 def _beside(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
-    """The turns that are cited, what the owner's among them answer, and the owner's next words."""
+    """The turns that are cited, what the owner's among them answer and what the agent made of them, and the owner's
+    next words.
+    """
     cited = {at for some in evidence for at in some}
-    beside = [at for one in cited for at in (_led_to(turns, one), _answer_to(turns, one)) if at is not None]
-    return sorted({*cited, *beside})
+    beside = {at for one in cited for at in (_led_to(turns, one), _made_of(turns, one), _answer_to(turns, one))}
+    return sorted(at for at in cited | beside if at is not None)
 
 
 def _led_to(turns: Sequence[Turn], at: int) -> int | None:
@@ -135,6 +137,15 @@ def _led_to(turns: Sequence[Turn], at: int) -> int | None:
     if turns[at].speaker is not Speaker.OWNER:
         return None
     return at - 1 if at and is_accepted_plan(turns, at - 1) else before(turns, at, Speaker.AGENT)
+
+
+def _made_of(turns: Sequence[Turn], at: int) -> int | None:
+    """What the agent says last before the owner speaks again, after a turn of the owner's: what it did about it."""
+    if turns[at].speaker is not Speaker.OWNER:
+        return None
+    following = _answer_to(turns, at)
+    said = before(turns, len(turns) if following is None else following, Speaker.AGENT)
+    return said if said is not None and said > at else None
 
 
 def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
