@@ -9,18 +9,21 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction.learn import QUIET
+from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, check, write_setting
 from nacre.setup.requests import WriterRequest
-from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, today
+from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, name_for
+from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
 from nacre.values.session import SessionKind
+from nacre.values.spending import DOLLAR
 
 TOKENS_A_DAY = 100_000
 """What is proposed for a writer that a subscription pays."""
@@ -33,6 +36,8 @@ _BESIDE = 2_500
 """Tokens of a call that are not the session's: the words that ask, and the answer."""
 
 _SAMPLE = 60
+_SPENT = frozenset({"tokens", "budget", "task budget"})
+"""Why a call was refused that waits for another day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,11 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """Who writes (``none``), whether it is ``ready``, ``paused``, ``off`` or ``unavailable``, and what it took today.
+    """Who writes (``none``), how it fares, and what it took today.
 
-    ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
-    to be shown to it.
+    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off`` or
+    ``unavailable``; ``problem`` and ``hint`` say why and what changes it. ``limit`` is tokens a day where a
+    subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are to be shown to it.
     """
 
     writer: str
@@ -99,21 +105,43 @@ def foreseen(home: Home) -> Foreseen:
 
 
 def status(home: Home) -> WriterStatus:
-    """Who writes, and how it fares."""
+    """Who writes, and how it fares. Raises StoreBusy."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if name == NONE or not settings.flag("models.background"):
         return WriterStatus(NONE if name == NONE else name, "off")
+    fold_notes(home)
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    problem = _problem(settings, name)
-    state = "paused" if settings.flag("writer.paused") else "unavailable" if problem else "ready"
-    if state == "ready" and limit is not None and tokens >= limit:
-        state = "spent"
-    return WriterStatus(
-        name, state, tokens, calls, limit, settings.text("writer.since"), _waiting(home),
-        problem.message if problem else None, problem.hint if problem else None,
-    )  # fmt: skip
+    waiting = _waiting(home)
+    state, problem, hint = _faring(home, name, tokens, limit)
+    return WriterStatus(name, state, tokens, calls, limit, settings.text("writer.since"), waiting, problem, hint)
+
+
+def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str, str | None, str | None]:
+    """How a writer fares: in a word, what keeps it from writing, and what changes that."""
+    if home.settings.flag("writer.paused"):
+        return "paused", None, "nacre writer resume"
+    problem = _problem(home.settings, name)
+    if problem:
+        return "unavailable", problem.message, problem.hint
+    failing = home.spending.health(name)
+    if failing:
+        return "unavailable", f"it failed when it was asked last: {failing.told}", f"nacre models test {name}"
+    if _is_spent(home, name, tokens, limit):
+        key = DAILY if limit is None else TOKENS
+        return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"
+    if rests(home):
+        return "resting", None, "it goes on with the mains; nacre config set writer.on_battery true lets it go on now"
+    return "ready", None, None
+
+
+def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
+    """Whether a writer has taken what it may today, or was refused a session that what is left does not hold."""
+    is_refused = any(one.model == name for one in home.spending.refusals(today(home)) if one.reason in _SPENT)
+    if limit is not None:
+        return tokens >= limit or (is_refused and limit - tokens < _MOST_TOKENS + _BESIDE)
+    return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
 
 
 def _waiting(home: Home) -> int:
@@ -122,10 +150,13 @@ def _waiting(home: Home) -> int:
 
 
 def _problem(settings: Settings, name: str) -> NacreError | None:
+    """What keeps a model from writing, as far as that is seen without asking it."""
     try:
-        return obstacle(settings, describe(settings, name)[0])
+        asked, able = describe(settings, name)
     except ModelRefused as error:
         return error
+    is_priced = able.price is not None or is_by_subscription(settings, name)
+    return obstacle(settings, asked) or (None if is_priced else unpriced(name))
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:

@@ -23,6 +23,7 @@ else:
 _STATES = {
     "ready": Span("writes when a session is over", "green"),
     "paused": Span("paused", "yellow"),
+    "resting": Span("waits for the mains", "yellow"),
     "spent": Span("has taken what it may today", "yellow"),
     "unavailable": Span("cannot be reached", "red"),
     "off": Span("off", "dim"),
@@ -165,4 +166,5 @@ def _render(paper: Paper, found: WriterStatus) -> None:
     )
     if found.problem:
         paper.line(found.problem)
+    if found.hint:
         paper.line(dim(f"hint: {found.hint}"))
