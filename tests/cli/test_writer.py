@@ -119,6 +119,30 @@ def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_ta
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
+def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123new0-0000", timedelta(hours=5))
+    told = " ".join(nacre("quickstart").out.split())
+    assert "Claude Code, haiku can write the rest once a session is over, about one session and" in told
+    assert "by your last week: nacre writer set" in told
+    reached = nacre("quickstart", "--json").json["reach"]
+    assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == ("none", "claude-cli:haiku", 0.1)
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(nacre("quickstart").out.split())
+
+
+def test_init_tells_at_its_end_what_is_in_reach(
+    dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123new0-0000", timedelta(hours=5))
+    answers = [("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all"), ("tokens a day?", "y")]
+    shown = dialog("init", answers=answers, environ={"NO_COLOR": "1"})
+    end = " ".join(shown.out.partition("tokens a day? [y/N]: y")[2].split())
+    assert "every word of 2 turns of 1 session" in end
+    assert "claude-cli:haiku writes the rest once a session is over" in end
+
+
 def test_who_says_no_has_no_writer(dialog: Callable[..., Outcome], claude: Path, nacre: Nacre) -> None:
     assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"

@@ -20,6 +20,7 @@ from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.retrieval.recall import recall
+from nacre.settings import Settings
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
@@ -86,7 +87,7 @@ class ModelExtractor:
         settings = self._home.settings
         if not is_set(self._home):
             return False
-        if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
+        if is_left_out(settings, stored.project):
             return False
         since = settings.text("writer.since")
         return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
@@ -124,6 +125,11 @@ class ModelExtractor:
 def is_set(home: Home) -> bool:
     """Whether a model is to write in the background."""
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
+
+
+def is_left_out(settings: Settings, project: str | None) -> bool:
+    """Whether a project's sessions are shown to no writer."""
+    return any(fnmatch(project or "", pattern) for pattern in settings.texts("writer.exclude_projects"))
 
 
 def rests(home: Home) -> bool:

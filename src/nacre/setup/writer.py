@@ -9,7 +9,8 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction.learn import QUIET
-from nacre.extraction.with_model import rests
+from nacre.extraction.substance import is_worth_asking
+from nacre.extraction.with_model import is_left_out, rests
 from nacre.home.home import Home
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
@@ -22,7 +23,7 @@ from nacre.text.passages import count_tokens
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
-from nacre.values.session import SessionKind
+from nacre.values.session import SessionKind, StoredSession
 from nacre.values.spending import DOLLAR
 
 TOKENS_A_DAY = 100_000
@@ -32,8 +33,11 @@ MODEL = f"models.{Task.EXTRACTION}"
 _COMMANDS = {"claude-cli:haiku": ("claude", "Claude Code, haiku"), "codex-cli:": ("codex", "Codex")}
 _WEEK = timedelta(days=7)
 _MOST_TOKENS = 12_000
-_BESIDE = 2_500
-"""Tokens of a call that are not the session's: the words that ask, and the answer."""
+_FRAME = 1.3
+"""What calls, numbers and speakers add to the words of a session, on average."""
+
+_BESIDE = 3_500
+"""Tokens of the calls that are not the session's: the words that ask, the answers, and the comparison with evidence."""
 
 _SAMPLE = 60
 _SPENT = frozenset({"tokens", "budget", "task budget"})
@@ -51,10 +55,23 @@ class FoundWriter:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What a writer would take, by the owner's own last week: sessions a day, and tokens a day."""
+    """What a writer would take: sessions a day, and tokens a day, by the owner's own last week.
+
+    ``until`` is the end of the week that tells it, where the last seven days had no session.
+    """
 
     sessions: float
     tokens: int
+    until: datetime | None = None
+
+    @property
+    def in_words(self) -> str:
+        """As a clause: how much that is, and by which week; empty where no session tells."""
+        if not self.tokens:
+            return ""
+        week = f"the week to {self.until:%Y-%m-%d}" if self.until else "your last week"
+        often = f"{self.sessions:.0f} sessions" if self.sessions >= 1.5 else "one session"
+        return f"about {often} and {round(self.tokens, -2):,} tokens a day, by {week}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +111,33 @@ def _is_signed_in(settings: Settings, program: str) -> bool:
 
 
 def foreseen(home: Home) -> Foreseen:
-    """What a writer would take a day, going by the sessions of the last seven days."""
-    week = SessionFilter(since=home.now() - _WEEK, kind=SessionKind.MAIN)
-    sessions = home.sessions.newest(week, limit=1000)
-    sample = sessions[:_SAMPLE]
-    words = [sum(count_tokens(turn.text) for turn in home.sessions.whole(one.row)) for one in sample]
-    mean = sum(min(_MOST_TOKENS, count) + _BESIDE for count in words) / max(1, len(sample))
-    a_day = len(sessions) / _WEEK.days
-    return Foreseen(a_day, int(mean * a_day))
+    """What a writer would take a day, going by the sessions of the last seven days that it would be shown.
+
+    Where these had none, by the seven days to the end of the last session.
+    """
+    until, sessions = None, _week(home, home.now())
+    if not sessions and (last := home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=1)):
+        until = last[0].ended
+        sessions = _week(home, until) if until else []
+    sample = [_tokens(home, one) for one in sessions[:_SAMPLE]]
+    shown = [tokens for tokens in sample if tokens]
+    a_day = len(sessions) / _WEEK.days * len(shown) / max(1, len(sample))
+    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until)
+
+
+def _week(home: Home, until: datetime) -> list[StoredSession]:
+    """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
+    wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
+    return [one for one in home.sessions.newest(wanted, limit=1000) if not is_left_out(home.settings, one.project)]
+
+
+def _tokens(home: Home, one: StoredSession) -> int:
+    """What a writer is asked about a session takes; 0 where it is not asked."""
+    turns = home.sessions.whole(one.row)
+    if not is_worth_asking(one.session, turns, home.settings):
+        return 0
+    said = sum(count_tokens(turn.text) for turn in turns)
+    return min(_MOST_TOKENS, int(said * _FRAME)) + _BESIDE
 
 
 def status(home: Home) -> WriterStatus:
