@@ -73,7 +73,7 @@ def _proposed(
         home, model, session, turns,
         Wanted(
             way=wanted.way, user_only=wanted.user_only,
-            related=related(home, project, turns) if wanted.related else (),
+            related=related(home, session.id, project, turns) if wanted.related else (),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )  # fmt: skip

@@ -24,17 +24,19 @@ from nacre.settings import Settings
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
+from nacre.transcripts.tool_calls import memories_made
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.reports import ModelExtraction
-from nacre.values.session import Session, StoredSession, Turn
+from nacre.values.session import Session, StoredSession, Trust, Turn
 from nacre.values.trace import Step, TraceKind
 
 LEAST_MEMORIES = 20
-"""In a home; with fewer nothing is looked for that may be known already (seed facts 1.5)."""
+"""In a home; with fewer nothing of other sessions is looked for that may be known already (seed facts 1.5)."""
 
 MOST_RELATED = 5
+MOST_OF_SESSION = 40
 _CANDIDATES = 15
 _SECONDS = 5.0
 _STATEMENTS = 24
@@ -73,7 +75,8 @@ class ModelExtractor:
         found = ask_about(
             self._home, model, session, turns,
             Wanted(
-                begin=begin, way=self._way, related=related(self._home, project, turns, begin=begin), notify=tell,
+                begin=begin, way=self._way, related=related(self._home, session.id, project, turns, begin=begin),
+                notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )  # fmt: skip
@@ -148,7 +151,29 @@ def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequenc
         return found
 
 
-def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: int = 0) -> tuple[Memory, ...]:
+def related(
+    home: Home, session: str, project: str | None, turns: Sequence[Turn], *, begin: int = 0
+) -> tuple[Memory, ...]:  # fmt: skip
+    """What is known already: all that was stored in the session itself, then the few that are nearest to it."""
+    own = stored_in(home, session, turns)
+    ids = {one.id for one in own}
+    return (*own, *(one for one in _nearby(home, project, turns, begin) if one.id not in ids))
+
+
+def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
+    """The trusted memories that were stored in a session, the agent's proposals among them, in their order.
+
+    Its host may not name it to those who store: then the answers to the agent in its turns tell.
+    """
+    found = {one.id: home.memories.find(one.id) for one in home.memories.known_of(session)}
+    for end in memories_made(turns):
+        found |= {one.id: one for one in home.memories.find_like(end) if one.source.session in (None, session)}
+    holding = (one for one in found.values() if one and not (one.retired or one.superseded_by or one.is_handoff))
+    trusted = (one for one in holding if one.trust is Trust.TRUSTED)
+    return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
+
+
+def _nearby(home: Home, project: str | None, turns: Sequence[Turn], begin: int) -> tuple[Memory, ...]:
     """The few trusted memories that are nearest to what the owner says in a session, the nearest first.
 
     By vectors where there are any, else in words. It takes five seconds at most.
