@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,3 +202,158 @@ def test_a_project_is_meant_by_its_folder_its_name_or_its_alias(world: World) ->
         "shop-2",
         "else-where",
     ]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=o", "-c", "user.email=o@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def clone(folder: Path, remote: str | None = None) -> Path:
+    """A real repository with a commit, and ``remote`` as its origin, as ``git clone`` leaves it."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    if remote:
+        git(folder, "remote", "add", "origin", remote)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://host.example/acme/billing.git",
+        "https://host.example/acme/billing",
+        "https://host.example/acme/billing/",
+        "https://ann@host.example/acme/billing.git",
+        "https://ann:word@host.example:8443/acme/billing.git",
+        "HTTPS://Host.Example/Acme/Billing.git",
+        "ssh://git@host.example/acme/billing.git",
+        "ssh://git@host.example:2222/acme/billing",
+        "ssh://git@ssh.host.example:443/acme/billing.git",
+        "git+ssh://host.example/acme/billing.git",
+        "git://host.example/acme/billing.git",
+        "host.example:acme/billing",
+        "git@host.example:/acme/billing.git",
+    ],
+)
+def test_clones_of_one_remote_are_one_project_however_it_is_spelt(
+    world: World, visit: Visit, tmp_path: Path, remote: str
+) -> None:
+    first = clone(tmp_path / "src" / "billing", "git@host.example:acme/billing.git")
+    second = clone(tmp_path / "tmp" / "billing-again", remote)
+    assert visit(first) == "billing"
+    assert visit(second) == "billing"
+    assert slugs(world) == ["billing"]
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "git@host.example:bob/billing.git",
+        "git@other.example:acme/billing.git",
+        "git@host.example:1234/acme/billing.git",
+        "../acme/billing",
+    ],
+)
+def test_a_fork_and_a_namesake_elsewhere_are_projects_of_their_own(
+    world: World, visit: Visit, tmp_path: Path, remote: str
+) -> None:
+    assert visit(clone(tmp_path / "src" / "billing", "https://host.example/acme/billing")) == "billing"
+    assert visit(clone(tmp_path / "other" / "billing", remote)) == "billing-2"
+
+
+def test_a_remote_that_a_person_wrote_into_a_page_counts_however_it_is_spelt(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
+    page = world.write(
+        "projects/invoices/project.md", "---\nremotes: ['ssh://git@host.example:22/acme/billing.git']\n---\n"
+    )
+    assert visit(clone(tmp_path / "billing", "https://host.example/acme/billing")) == "invoices"
+    assert page.read_text().count("acme/billing") == 1
+
+
+def test_a_remote_that_came_later_is_noted_and_leads_other_clones_to_the_project(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
+    first = clone(tmp_path / "billing")
+    assert visit(first) == "billing"
+    git(first, "remote", "add", "origin", "git@host.example:acme/billing.git")
+    assert visit(first) == "billing"
+    assert visit(clone(tmp_path / "b2", "https://host.example/acme/billing")) == "billing"
+
+
+def test_a_clone_that_is_gone_is_still_the_project_that_it_was(world: World, visit: Visit, tmp_path: Path) -> None:
+    remote = "git@host.example:acme/billing.git"
+    assert visit(clone(tmp_path / "src" / "billing", remote)) == "billing"
+    gone = clone(tmp_path / "tmp" / "try-7", remote)
+    assert visit(gone) == "billing"
+    shutil.rmtree(gone)
+    assert visit(gone) == "billing"
+    assert visit(gone / "api") == "billing"
+    world.rebuild()
+    assert visit(gone) == "billing"
+    assert slugs(world) == ["billing"]
+
+
+@pytest.mark.parametrize("remote", ["git@host.example:acme/billing.git", None])
+def test_worktrees_are_their_repositorys_project_wherever_they_lie_and_when_they_are_gone(
+    world: World, visit: Visit, tmp_path: Path, remote: str | None
+) -> None:
+    main = clone(tmp_path / "src" / "billing", remote)
+    places = [
+        main / ".worktrees" / "one",
+        main / ".claude" / "worktrees" / "two",
+        tmp_path / ".codex" / "worktrees" / "3f2a" / "billing",
+        tmp_path / ".cursor" / "worktrees" / "billing" / "x7",
+        tmp_path / "src" / "billing-fix",
+    ]
+    for number, place in enumerate(places):
+        git(main, "worktree", "add", "-q", "-b", f"b{number}", str(place))
+    (places[-1] / "api").mkdir()
+    assert [visit(place) for place in (*places, places[-1] / "api", main)] == ["billing"] * 7
+    for place in places:
+        git(main, "worktree", "remove", "--force", str(place))
+    assert [visit(place) for place in (*places, places[-1] / "api")] == ["billing"] * 6
+    assert slugs(world) == ["billing"]
+
+
+@pytest.mark.parametrize("bare", ["billing.git", "billing/.bare"])
+def test_worktrees_of_a_bare_repository_are_one_project(world: World, visit: Visit, tmp_path: Path, bare: str) -> None:
+    origin = clone(tmp_path / "origin")
+    (tmp_path / "billing").mkdir()
+    git(tmp_path, "clone", "-q", "--bare", str(origin), bare)
+    git(tmp_path / bare, "worktree", "add", "-q", "-b", "one", str(tmp_path / "billing" / "one"))
+    git(tmp_path / bare, "worktree", "add", "-q", "-b", "two", str(tmp_path / "billing" / "two"))
+    git(tmp_path / bare, "remote", "set-url", "origin", "git@host.example:acme/billing.git")
+    assert visit(tmp_path / "billing" / "one") == "billing"
+    assert visit(tmp_path / "billing" / "two") == "billing"
+    assert visit(clone(tmp_path / "elsewhere", "https://host.example/acme/billing")) == "billing"
+
+
+def test_a_worktree_whose_repository_cannot_be_reached_is_still_its_project(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
+    main = clone(tmp_path / "billing")
+    git(main, "worktree", "add", "-q", "-b", "fix", str(tmp_path / "fix"))
+    assert visit(main) == "billing"
+    shutil.rmtree(main)
+    assert visit(tmp_path / "fix") == "billing"
+
+
+def test_a_submodule_is_the_project_of_its_own_remote(world: World, visit: Visit, tmp_path: Path) -> None:
+    library, outer = clone(tmp_path / "library"), clone(tmp_path / "outer")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "vendor/lib")
+    git(outer / "vendor" / "lib", "remote", "set-url", "origin", "git@host.example:acme/library.git")
+    assert visit(outer / "vendor" / "lib") == "library"
+    assert visit(outer) == "outer"
+    assert visit(clone(tmp_path / "again", "https://host.example/acme/library")) == "library"
+
+
+def test_a_page_notes_no_more_folders_than_it_can_be_read_with(world: World, visit: Visit, tmp_path: Path) -> None:
+    roots = [f"/gone/{number}" for number in range(50)]
+    page = world.write(
+        "projects/billing/project.md", f"---\nremotes: [host.example/acme/billing]\nroots: {json.dumps(roots)}\n---\n"
+    )
+    assert visit(clone(tmp_path / "b51", "git@host.example:acme/billing.git")) == "billing"
+    assert "b51" not in page.read_text()

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import NotFound
+from nacre.extraction.rules.findings import subject_of
 from nacre.health.database import rebuild
 from nacre.home.home import open_home
 from nacre.retrieval.recall import recall
 from nacre.setup import examples
+from nacre.setup.questions import about
 from nacre.setup.quickstart import QuickstartResult, run_quickstart
+from nacre.setup.writer import Foreseen, foreseen
 from nacre.values.memory import Kind
 from nacre.values.recall import RecallQuery
 from nacre.values.reports import Progress
@@ -135,13 +138,128 @@ def test_a_tool_that_was_only_ever_started_leaves_nothing_to_look_at(world: Worl
 def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> None:
     rules(world)
     result = look(world)
-    assert 2 <= len(result.answers) <= 3
+    assert [answer.question for answer in result.answers] == ["What did we decide about PostgreSQL?"]
     known = {memory.id for memory in result.best}
     for answer in result.answers:
         assert not answer.result.abstained
         assert answer.question.endswith("?")
         assert any(hit.memory.id in known and hit.evidence for hit in answer.result.hits)
     assert [answer.question for answer in look(world).answers] == [answer.question for answer in result.answers]
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "content", "question"),
+    [
+        (Kind.DECISION, "Numbers of invoices", "Invoices are numbered by year.", "decide about numbers of invoices?"),
+        (Kind.DECISION, "MongoDB", "We left MongoDB for PostgreSQL.", "What did we decide about MongoDB?"),
+        (Kind.PREFERENCE, "Paper size", "Letters go out on A4.", "What is my rule about paper size?"),
+        (
+            Kind.PREFERENCE,
+            None,
+            "There is only one way to find the harbour master.",
+            "my rule about the harbour master?",
+        ),
+        (Kind.FACT, None, "From now on letters go through Heron only.", "What do we know about Heron?"),
+        (Kind.FACT, "港口费用", "港口费用按年计算。", "关于港口费用，我们知道什么？"),
+    ],
+)
+def test_a_question_is_put_as_a_person_would(
+    world: World, kind: Kind, subject: str | None, content: str, question: str
+) -> None:
+    world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+        memory.store(content, kind=kind, subject=subject or subject_of(content))
+    context = world.context()
+    (stored,) = run_quickstart(context).best
+    context.database.close()
+    assert question in (about(stored) or "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Never log card numbers, not even masked ones.",
+        "We need something sturdier, to be sure it is always there.",
+        "Look at the following page and keep it short.",
+        "以后所有的港口费用都按照年份来计算，并且要附上说明",
+    ],
+)
+def test_words_that_name_nothing_make_no_question(world: World, content: str) -> None:
+    world.transcript("s1", says("user", f"Remember: {content}", uuid="u1"))
+    assert look(world).answers == ()
+
+
+def test_what_came_up_in_several_sessions_is_asked_for_and_found(world: World) -> None:
+    for name in ("s1", "s2", "s3"):
+        world.transcript(name, says("user", f"Why does the mooring ledger fail in {name}?", uuid=name, session=name))
+    world.transcript("s4", says("user", "Why does the crane log fail?", uuid="s4", session="s4"))
+    (answer,) = look(world).answers
+    assert answer.question == "What did we say about the mooring ledger?"
+    assert "mooring ledger" in answer.result.turns[0].turn.text
+
+
+def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
+    rules(world)
+    world.transcript("s2", says("user", "Maybe the crane log belongs into the ledger.", uuid="s2", session="s2"))
+    found = look(world).reach
+    with world.open() as memory:
+        assert found.memories == len(memory.list())
+    context = world.context()
+    assert found.candidates == context.candidates.count()
+    context.database.close()
+    assert (found.sessions, found.turns, found.writer.writer) == (2, 6, "none")
+
+
+LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
+
+
+def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_last_week(world: World) -> None:
+    for day in (7, 14, 15, 16, 17, 18, 19):
+        at = f"2026-11-{day:02}T09:00:00.000Z"
+        world.transcript(f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at))
+    world.transcript("thanks", says("user", "Thanks", uuid="t", session="thanks"))
+    with world.open() as memory:
+        memory.ingest()
+    found = foresee(world)
+    assert (round(found.sessions * 7), found.until) == (6, None)
+    assert 3_500 < found.tokens < 4_500
+    assert "about one session and 3,900 tokens a day" in found.in_words
+    world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
+    assert foresee(world).in_words == ""
+
+
+def test_without_a_session_in_the_last_week_the_week_before_the_last_one_tells_it(world: World) -> None:
+    for day in (3, 4, 5):
+        at = f"2026-11-{day:02}T09:00:00.000Z"
+        world.transcript(f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at))
+    with world.open() as memory:
+        memory.ingest()
+    found = foresee(world)
+    assert round(found.sessions * 7) == 3
+    assert "by the week to 2026-11-05" in found.in_words
+
+
+def foresee(world: World) -> Foreseen:
+    context = world.context()
+    try:
+        return foreseen(context)
+    finally:
+        context.database.close()
+
+
+def test_the_file_that_most_sessions_changed_is_named(world: World) -> None:
+    for name in ("s1", "s2"):
+        edit = {
+            "type": "tool_use",
+            "id": f"t{name}",
+            "name": "Edit",
+            "input": {"file_path": f"/code/{name}/src/crane.py"},
+        }
+        record = says("assistant", "", uuid=f"a{name}", session=name)
+        record["message"]["content"] = [edit]
+        world.transcript(name, says("user", f"Mend the crane in {name}.", uuid=name, session=name), record)
+    assert look(world).changed == ("crane.py", 2)
 
 
 def test_questions_change_neither_usage_nor_ranking(world: World) -> None:

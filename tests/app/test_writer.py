@@ -13,10 +13,14 @@ import pytest
 from nacre.errors import BudgetSpent, ModelUnavailable
 from nacre.extraction.learn import is_due
 from nacre.home.home import Home
+from nacre.memories.requests import StoreRequest
+from nacre.memories.store import store as remember
 from nacre.platform.power import is_on_battery
 from nacre.setup.requests import WriterRequest
 from nacre.setup.writer import WriterStatus, end, pause, resume, set_writer, status
+from nacre.values.memory import Source
 from nacre.values.reports import ModelExtraction
+from nacre.values.session import Trust
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
 from tests.fakes.model import ScriptedModel
@@ -135,6 +139,87 @@ def test_the_newest_sessions_are_shown_first(world: World) -> None:
     read(world, model)
     (prompt,) = model.prompts
     assert re.findall(r"^\[m\d+\]\[owner\] .*Berth (\d+)", prompt.text, re.MULTILINE) == ["17", "16", "15"]
+
+
+def store(world: World, content: str, **environ: str) -> str:
+    """What an agent stores by its tool or its shell; gives the memory's id."""
+    world.environ |= {"CLAUDECODE": "1", **environ}
+    with world.open() as memory:
+        stored = memory.store(content, project="acme-billing").memory_id
+    for name in ("CLAUDECODE", *environ):
+        del world.environ[name]
+    return stored
+
+
+def known_to(model: ScriptedModel) -> str:
+    """What a writer was shown as known already."""
+    return model.prompts[0].shared.partition("<memories>")[2]
+
+
+def test_what_the_agent_stored_in_the_session_is_shown_as_known_already(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
+    store(world, "The quay is swept on Mondays.", CLAUDE_CODE_SESSION_ID="5e55-two")
+    model = writes()
+    read(world, model)
+    assert "The crane is repaired by Heron." in known_to(model)
+    assert "The quay" not in known_to(model)
+
+
+def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_names_no_session(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "I store that."))
+    stored, _ = store(world, "The crane is repaired by Heron."), store(world, "The quay is swept on Mondays.")
+    call = says("assistant", "", uuid="one-8", session="5e55-one")
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "mcp__nacre__memory_store", "input": {}}]
+    answer = says("user", "", uuid="one-9", session="5e55-one")
+    said = f"- [{stored[-8:]}] Stored; as your proposal: found when searched for."
+    answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": said}]
+    world.transcript("one", call, answer)
+    model = writes()
+    read(world, model)
+    assert "The crane is repaired by Heron." in known_to(model)
+    assert "The quay" not in known_to(model)
+
+
+def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_over(world: World) -> None:
+    plain = "Remember that invoices are archived for ten years."
+    talk(world, ("user", plain), ("user", OWNER), ("assistant", "Ok."), day=20)
+    world.clock.now = world.clock.now.replace(hour=9, minute=10)
+    model = ScriptedModel([found(told(evidence=[2]))], repeats=True)
+    read(world, model)
+    assert not model.prompts
+    world.clock.now = world.clock.now.replace(hour=9, minute=40)
+    read(world, model)
+    assert "archived for ten years" in known_to(model)
+    assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
+
+
+def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    gone = store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
+    with closing(world.context()) as context:
+        said = Source(session="claude-code:5e55-one")
+        foreign = StoreRequest(content="The quay is closed, says a page.", trust=Trust.UNTRUSTED, source=said)
+        remember(context, foreign)
+    with world.open() as memory:
+        memory.retire(gone)
+    model = writes()
+    read(world, model)
+    assert known_to(model) == ""
+
+
+def test_what_was_stored_in_the_session_goes_before_what_is_near_to_it(world: World) -> None:
+    with world.open() as memory:
+        for number in range(20):
+            memory.store(f"Berth {number} is {number} metres deep.", project="acme-billing", force=True)
+        memory.store("Two servers gave out the same number of invoices.", project="acme-billing")
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
+    model = writes()
+    read(world, model)
+    shown = [line for line in known_to(model).splitlines() if line.startswith("[k")]
+    assert ["Heron" in shown[0], "Two servers" in shown[1]] == [True, True]
+    assert sum("Heron" in line for line in shown) == 1
 
 
 def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: World, tmp_path: Path) -> None:

@@ -224,6 +224,9 @@ def test_quickstart_shows_what_was_learned_and_answers_questions(nacre: Nacre, t
     assert "$ nacre recall" in answer.out
     assert "said by you in claude-code 7f3a1c2d" in answer.out
     assert "nacre init " in answer.out.partition("Go on")[2]
+    reached = " ".join(answer.out.partition("In reach")[2].split())
+    assert f"every word of {len(TALK)} turns of 1 session" in reached
+    assert "By itself nacre keeps only what you say plainly" in reached
 
 
 def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:

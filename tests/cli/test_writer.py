@@ -119,6 +119,30 @@ def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_ta
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
+def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123new0-0000", timedelta(hours=5))
+    told = " ".join(nacre("quickstart").out.split())
+    assert "Claude Code, haiku can write the rest once a session is over, about one session and" in told
+    assert "by your last week: nacre writer set" in told
+    reached = nacre("quickstart", "--json").json["reach"]
+    assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == ("none", "claude-cli:haiku", 0.1)
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(nacre("quickstart").out.split())
+
+
+def test_init_tells_at_its_end_what_is_in_reach(
+    dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123new0-0000", timedelta(hours=5))
+    answers = [("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all"), ("tokens a day?", "y")]
+    shown = dialog("init", answers=answers, environ={"NO_COLOR": "1"})
+    end = " ".join(shown.out.partition("tokens a day? [y/N]: y")[2].split())
+    assert "every word of 2 turns of 1 session" in end
+    assert "claude-cli:haiku writes the rest once a session is over" in end
+
+
 def test_who_says_no_has_no_writer(dialog: Callable[..., Outcome], claude: Path, nacre: Nacre) -> None:
     assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"
@@ -139,10 +163,88 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     assert "Nobody writes" in nacre("writer", "off").out
 
 
-def test_health_tells_that_it_cannot_be_reached(nacre: Nacre, claude: Path) -> None:
+def checked(nacre: Nacre, command: str) -> dict[str, str]:
+    (check,) = (one for one in nacre(command, "--json", code=None).json["checks"] if one["name"] == "writer")
+    return check
+
+
+@pytest.fixture(params=["health", "doctor"])
+def check(request: pytest.FixtureRequest, nacre: Nacre) -> Callable[[], dict[str, str]]:
+    """What a command finds of the writer."""
+    return lambda: checked(nacre, request.param)
+
+
+Check = Callable[[], dict[str, str]]
+
+
+@pytest.fixture
+def waits(nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]) -> None:
+    """A writer is set, and a session that is over was not read yet."""
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+
+
+def test_without_a_writer_nothing_is_amiss(nacre: Nacre, check: Check) -> None:
+    found = check()
+    assert found["state"] == "ok"
+    assert "nacre writer set" in found["detail"]
+
+
+def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check) -> None:
+    found = check()
+    assert found["state"] == "ok"
+    assert "claude-cli:haiku, ready, 0 of 20,000 tokens today" in found["detail"]
+
+
+def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(nacre: Nacre, waits: None, check: Check) -> None:
+    nacre("writer", "pause")
+    assert check()["state"] == "ok"
+    nacre("ingest")
+    found = check()
+    assert (found["state"], found["hint"]) == ("warning", "nacre writer resume")
+    assert "paused" in found["detail"]
+    assert "sessions waiting: 1" in found["detail"]
+
+
+def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(nacre: Nacre, waits: None, check: Check) -> None:
+    nacre("config", "set", "writer.tokens_per_day", "1000")
+    nacre("ingest")
+    found = check()
+    assert found["state"] == "warning"
+    assert "has taken what it may today, 0 of 1,000 tokens" in found["detail"]
+    assert "writer.tokens_per_day" in found["hint"]
+    nacre("config", "set", "writer.tokens_per_day", "50000")
+    assert check()["state"] == "ok"
+
+
+def test_a_writer_that_fails_is_told_with_what_it_said_until_it_answers(
+    nacre: Nacre, waits: None, claude: Path, check: Check
+) -> None:
+    works = claude.read_text(encoding="utf-8")
+    claude.write_text("#!/bin/sh\necho 'Your limit is reached' >&2\nexit 1\n", encoding="utf-8")
+    nacre("ingest")
+    found = check()
+    assert found["state"] == "warning"
+    assert "Your limit is reached" in found["detail"]
+    assert found["hint"] == "nacre models test claude-cli:haiku"
+    claude.write_text(works, encoding="utf-8")
+    nacre("models", "test", "claude-cli:haiku", code=None)
+    assert check()["state"] == "ok"
+
+
+def test_a_writer_whose_command_is_gone_cannot_be_reached(
+    nacre: Nacre, waits: None, claude: Path, check: Check
+) -> None:
     claude.unlink()
-    (check,) = (one for one in nacre("health", "--json", code=None).json["checks"] if one["name"] == "writer")
-    assert check["state"] == "warning"
-    assert check["hint"]
+    found = check()
+    assert found["state"] == "warning"
+    assert found["hint"]
     assert "cannot be reached" in nacre("writer").out
+
+
+def test_a_writer_whose_price_nobody_knows_is_not_set(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
+    refused = nacre("writer", "set", "openai:a-model-of-tomorrow", code=None)
+    assert refused.code != 0
+    assert "nobody knows what openai:a-model-of-tomorrow costs" in refused.err

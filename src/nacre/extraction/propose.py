@@ -8,9 +8,11 @@ from pathlib import Path
 
 from nacre.errors import NotFound, TranscriptUnreadable
 from nacre.extraction.by_model.pipeline import Extraction, Wanted
+from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
+from nacre.extraction.known import related
 from nacre.extraction.requests import ProposalRequest
-from nacre.extraction.with_model import ask_about, related
+from nacre.extraction.with_model import ask_about
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.parsing.parse import batches, opened
@@ -73,7 +75,7 @@ def _proposed(
         home, model, session, turns,
         Wanted(
             way=wanted.way, user_only=wanted.user_only,
-            related=related(home, project, turns) if wanted.related else (),
+            related=related(home, [Shown(session, turns)], project) if wanted.related else (),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )  # fmt: skip

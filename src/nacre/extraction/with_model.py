@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,33 +9,21 @@ from datetime import datetime
 from fnmatch import fnmatch
 from functools import cached_property
 
-from nacre.embed.calibration import calibration_of
-from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.errors import NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
-from nacre.extraction.reading.speech import utterances
+from nacre.extraction.known import related
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
-from nacre.retrieval.recall import recall
-from nacre.spending.embedders import configured_embedder
+from nacre.settings import Settings
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
-from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
-from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.trace import Step, TraceKind
-
-MOST_RELATED = 12
-_CANDIDATES = 15
-_SECONDS = 5.0
-_STATEMENTS = 24
-_ASKED_IN_WORDS = 6
-_RELATED = (0.72 - 0.70) / (0.88 - 0.70)
-"""Where .72, the seed's cosine, lies between its cosines for a link and for likeness."""
 
 
 class ModelExtractor:
@@ -60,9 +47,8 @@ class ModelExtractor:
         if model is None or self.is_spent or len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
-        said = [turn for one in together for turn in one.turns[one.begin :]]
         wanted = Wanted(
-            related=related(home, project, said), timeout_seconds=home.settings.number("models.timeout_seconds")
+            related=related(home, together, project), timeout_seconds=home.settings.number("models.timeout_seconds")
         )
         for one, found in zip(together, ask_about_all(home, model, together, wanted) or (), strict=False):
             self._tally.add(found)
@@ -93,7 +79,7 @@ class ModelExtractor:
         found = ask_about(
             self._home, model, session, turns,
             Wanted(
-                begin=begin, related=related(self._home, project, turns, begin=begin), notify=tell,
+                begin=begin, related=related(self._home, [Shown(session, turns, begin)], project), notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )  # fmt: skip
@@ -107,7 +93,7 @@ class ModelExtractor:
         settings = self._home.settings
         if not is_set(self._home):
             return False
-        if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
+        if is_left_out(settings, stored.project):
             return False
         since = settings.text("writer.since")
         return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
@@ -147,6 +133,11 @@ def is_set(home: Home) -> bool:
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
 
 
+def is_left_out(settings: Settings, project: str | None) -> bool:
+    """Whether a project's sessions are shown to no writer."""
+    return any(fnmatch(project or "", pattern) for pattern in settings.texts("writer.exclude_projects"))
+
+
 def rests(home: Home) -> bool:
     """Whether the writer is paused, or waits for the mains."""
     return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
@@ -174,49 +165,6 @@ def ask_about_all(
             run.add(_step(one))
         run.outcome = f"{sum(len(one.memories) for one in found)} memories" if found else "no answer"
         return found
-
-
-def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: int = 0) -> tuple[Memory, ...]:
-    """The few trusted memories that are nearest to what the owner says in a session, the nearest first.
-
-    By vectors where there are any, else in words. It takes five seconds at most.
-    """
-    said = [one.text for spoken in utterances(turns) if spoken.index >= begin for one in spoken.statements]
-    longest = sorted(dict.fromkeys(said), key=len, reverse=True)[:_STATEMENTS]
-    wanted = Filter(projects=(project,) if project else (), trusted=True)
-    until = time.monotonic() + _SECONDS
-    try:
-        if home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model():
-            return _nearest(home, wanted, longest)
-    except EmbedderUnavailable:
-        pass  # the words have to do
-    return _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
-
-
-def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
-    limits = calibration_of(configured_embedder(home).name)
-    least = limits.link + _RELATED * (limits.alike - limits.link)
-    admitted = home.selection.admitted_memories(wanted, today=home.now().date())
-    best: dict[int, float] = {}
-    for vector in configured_embedder(home).embed(list(statements)) if statements else ():
-        for row, cosine in home.vectors.memory_cosines(vector).items():
-            if row in admitted and cosine >= max(least, best.get(row, -1.0)):
-                best[row] = cosine
-    rows = sorted(best, key=lambda row: -best[row])[:_CANDIDATES]
-    found = home.memories.by_rows(rows)
-    return tuple(found[row] for row in rows if row in found)[:MOST_RELATED]
-
-
-def _in_words(
-    home: Home, wanted: Filter, statements: Sequence[str], until: float
-) -> tuple[Memory, ...]:  # fmt: skip
-    found: dict[str, Memory] = {}
-    for statement in statements:
-        if time.monotonic() > until or len(found) >= _CANDIDATES:
-            break
-        query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
-        found |= {hit.memory.id: hit.memory for hit in recall(home, query).hits}
-    return tuple(found.values())[:MOST_RELATED]
 
 
 def _step(found: Extraction) -> Step:

@@ -12,6 +12,7 @@ from nacre.archive.retention import leaving
 from nacre.chores.queue import given_up, waiting
 from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
+from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
 from nacre.history.preparation import fit_to_commit
 from nacre.home.home import Home
@@ -26,7 +27,7 @@ from nacre.platform import private_files
 from nacre.platform.locks import is_held
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval.scoring import days_between
-from nacre.setup import credentials, writer
+from nacre.setup import credentials
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
@@ -49,7 +50,7 @@ _TOLD_CHORE_SECONDS = 7 * 86_400.0
 
 
 def doctor(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check Python, database, vault and model; every finding that is not ok says what to do.
+    """Check Python, database, vault, model and writer; every finding that is not ok says what to do.
 
     With ``repair`` what can be mended without a choice is mended: permissions.
     """
@@ -57,6 +58,7 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
         *installation(home, repair=repair),
         *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
         *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": _sync, "chats": _chats}),
+        *_checked(home, {"writer": writer}),
     ]
 
 
@@ -109,7 +111,7 @@ def health(home: Home) -> list[Check]:
     fold_usage(home)
     return [
         *_checked(home, {"memories": _memories, "usage": _usage, "sessions": _sessions, "vectors": _vectors}),
-        *_checked(home, {"writer": _writer, "contradictions": _judging, "archive": _archive}),
+        *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
@@ -307,38 +309,6 @@ def _usage(home: Home) -> Iterator[Check]:
     waiting = len({entry.memory for entry in home.reviews.pending()})
     if waiting:
         yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows what seems to be of little use")
-
-
-def _writer(home: Home) -> Iterator[Check]:
-    """Who writes, and what waits for it or for review."""
-    found, waiting_now = writer.status(home), home.candidates.count()
-    candidates = f"; candidates: {waiting_now:,} (nacre review candidates)" if waiting_now else ""
-    if found.state == "off":
-        if waiting_now:
-            yield Check("writer", OK, f"none{candidates}")
-        return
-    taken = (
-        f"{found.tokens_today:,} of {found.limit:,} tokens today" if found.limit else f"{found.calls_today} calls today"
-    )
-    told = f"{found.writer}, {found.state}, {taken}; sessions waiting: {found.waiting}{candidates}"
-    if found.problem:
-        yield Check("writer", WARNING, f"{told}; {found.problem}", found.hint or "nacre writer")
-    else:
-        yield Check("writer", OK, told)
-
-
-def _judging(home: Home) -> Iterator[Check]:
-    """What waits for a model to judge it, and why the last try failed; what a person is to settle is told by review."""
-    waiting = home.claims.waiting()
-    if not waiting.count:
-        return
-    since = f" since {waiting.since:%Y-%m-%d %H:%M}" if waiting.since else ""
-    many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
-    told = f"{many} for a model to judge{since}"
-    if waiting.note:
-        yield Check("contradictions", WARNING, f"{told}; {waiting.note}", "nacre conflicts judge tries it now")
-    else:
-        yield Check("contradictions", OK, told)
 
 
 def _sessions(home: Home) -> Check:

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 else:
     configparser = Module("configparser")
 
-_WORKTREE = re.compile(r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|worktrees|\.git[\\/]worktrees)[\\/].*$")
+_WORKTREE = re.compile(
+    r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
+    r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
+)
+"""Where worktrees lie inside a repository; ``~/.codex/worktrees`` and the like lie in no repository."""
+
 _POINTER_CHARACTERS = 4096
 
 
@@ -27,6 +32,8 @@ class Place:
     root: str | None
     remote: str | None
     is_repository: bool = False
+    worktree: str | None = None
+    """The folder of a worktree that lies outside the repository's own."""
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
@@ -36,10 +43,9 @@ def project_of_folder(home: Home, folder: Path) -> str | None:
 
 def known_project(home: Home, place: Place) -> str | None:
     """The slug of the project that a place belongs to, by its remote, else by the nearest root above it."""
-    if place.remote:
-        found = home.files.project_by("remote", place.remote)
-        if found:
-            return found
+    found = _project_of_remote(home, place.remote) if place.remote else None
+    if found:
+        return found
     root = place.root
     while root:
         found = home.files.project_by("root", root)
@@ -56,24 +62,38 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
     remote = normalise_remote(repository) if repository else None
     if not cwd:
         return Place(None, remote)
-    main = _WORKTREE.sub(r"\1", cwd.rstrip("/\\")) or cwd
-    folder = Path(main)
-    # os.path answers no where Path raises: a name that is too long, or has a zero in it.
-    if folder.is_absolute() and os.path.isdir(folder):
-        for candidate in (folder, *folder.parents):
-            git = candidate / ".git"
-            if os.path.exists(git):
-                root = _main_repository(candidate, git)
-                return Place(str(root), remote or _remote_of(root), is_repository=True)
+    main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
+    for folder in dict.fromkeys((Path(cwd), Path(main))):
+        # os.path answers no where Path raises: a name that is too long, or has a zero in it.
+        if folder.is_absolute() and os.path.isdir(folder):
+            for candidate in (folder, *folder.parents):
+                if os.path.exists(candidate / ".git"):
+                    return _repository(candidate, remote)
     return Place(main, remote)
 
 
 def normalise_remote(url: str) -> str:
-    """``git@host:owner/name.git`` and ``https://user@host/owner/name`` become ``host/owner/name``."""
-    text = re.sub(r"^[a-z+]+://", "", url.strip())
-    text = re.sub(r"^[^@/]+@", "", text)
-    text = re.sub(r"^([^/:]+):(?!\d+/)", r"\1/", text)
-    return text.removesuffix("/").removesuffix(".git").lower()
+    """``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` become ``host/owner/name``.
+
+    Ports are left out: a server's differ by the way in. So is ``ssh.``, the name that some have for ssh over HTTPS.
+    """
+    text = url.strip().replace("\\", "/")
+    rest = re.sub(r"^[A-Za-z+]+://", "", text)
+    has_scheme, text = rest != text, re.sub(r"^[^@/]+@", "", rest)
+    if has_scheme or text == rest:  # "host:2222/owner/name" without a user is what was stored of a URL with a port
+        text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
+    text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
+    text = re.sub(r"^(?:alt)?ssh\.(?=[^/]+\.)", "", re.sub(r"/{2,}", "/", text))
+    return text.rstrip("/").removesuffix(".git").lower()
+
+
+def _project_of_remote(home: Home, remote: str) -> str | None:
+    """The project of a remote, however its page spells it."""
+    found = home.files.project_by("remote", remote)
+    if found:
+        return found
+    spelt = ((value, slug) for key, value, slug in home.files.project_keys() if key == "remote")
+    return next((slug for value, slug in spelt if normalise_remote(value) == remote), None)
 
 
 def _has_remotes(home: Home, slug: str) -> bool:
@@ -81,29 +101,36 @@ def _has_remotes(home: Home, slug: str) -> bool:
     return any(key == "remote" and found == slug for key, _, found in home.files.project_keys())
 
 
-def _main_repository(candidate: Path, git: Path) -> Path:
-    """The folder of the repository a worktree belongs to."""
-    if git.is_dir():
-        return candidate
-    if not git.is_file():
-        return candidate
+def _repository(folder: Path, remote: str | None) -> Place:
+    """The place of a folder that has a ``.git``: a repository's, or that of the repository a worktree belongs to."""
+    git = folder / ".git"
+    if not os.path.isfile(git):
+        return Place(str(folder), remote or _remote_of(git, folder), is_repository=True)
+    own = _pointed(git, folder, "gitdir:") or git
+    shared = _pointed(own / "commondir", own) or (own.parents[1] if own.parent.name == "worktrees" else None)
+    if shared is None:  # a submodule, or a repository whose ".git" lies elsewhere
+        return Place(str(folder), remote or _remote_of(own, folder), is_repository=True)
+    root = shared.parent if shared.name.startswith(".") else shared
+    outside = None if folder.is_relative_to(root) else str(folder)
+    return Place(str(root), remote or _remote_of(shared, root), is_repository=True, worktree=outside)
+
+
+def _pointed(file: Path, base: Path, label: str = "") -> Path | None:
+    """The folder that a file of git's names; ``None`` where there is none."""
     try:
-        with git.open(encoding="utf-8", errors="replace") as file:
-            pointed = file.read(_POINTER_CHARACTERS).removeprefix("gitdir:").strip()
-        parts = (candidate / pointed).resolve().parts
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            return (base / opened.read(_POINTER_CHARACTERS).removeprefix(label).strip()).resolve()
     except (OSError, ValueError):
-        return candidate
-    if "worktrees" in parts and ".git" in parts:
-        return Path(*parts[: parts.index(".git")])
-    return candidate
+        return None
 
 
-def _remote_of(root: Path) -> str | None:
-    config = root / ".git" / "config"
+def _remote_of(git: Path, root: Path) -> str | None:
+    """The remote that a repository's configuration names: origin, else the first."""
+    config = git / "config"
     if not config.is_file():
         return None
 
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
         parser.read(config, encoding="utf-8")
     except (configparser.Error, OSError, UnicodeDecodeError):
@@ -111,6 +138,8 @@ def _remote_of(root: Path) -> str | None:
     sections = [name for name in parser.sections() if name.startswith("remote ")]
     sections.sort(key=lambda name: name != 'remote "origin"')
     url = parser.get(sections[0], "url", fallback=None) if sections else None
+    if url and url.startswith("."):
+        url = os.path.normpath(root / url)
     return normalise_remote(url) if url else None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
-from nacre.home.location import Place, known_project, locate
+from nacre.home.location import Place, known_project, locate, normalise_remote
 from nacre.home.redaction import clean_values
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import one_line
@@ -25,6 +25,8 @@ _NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects"
 
 
 _NAME_CHARACTERS = 120
+_MOST_ROOTS = 50
+"""That a page notes by itself: worktrees come and go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def resolve_project(
     The page belongs to the ``run`` that meets the session, if one does.
 
     Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
-    Worktrees of one repository are one project; a repository of the same name with another remote is another one.
+    Worktrees of one repository and clones of one remote are one project, and its page notes where they lie: a folder
+    that is gone later still leads to it. A repository of the same name with another remote is another project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -86,7 +89,9 @@ def resolve_project(
             return found
     place = locate(session.cwd, session.repository)
     found = known_project(home, place)
-    return found if found or not create else _make(home, place, session.label, run)
+    if not create or (found and not _tells_more(home, found, place)):
+        return found
+    return _make(home, place, session.label, run)
 
 
 def project_of_work(home: Home, folder: Path) -> str | None:
@@ -126,7 +131,24 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
 
 def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
     with part_of(home, run, "project") as change:
-        return known_project(home, place) or _create(change, place, label)  # another process may have made it meanwhile
+        found = known_project(home, place)  # another process may have made it meanwhile
+        if found is None:
+            return _create(change, place, label)
+        if _tells_more(home, found, place):
+            _extend(change, found, place)
+        return found
+
+
+def _tells_more(home: Home, slug: str, place: Place) -> bool:
+    """Whether a repository is met at a folder, or with a remote, that its project's page does not list."""
+    if not place.is_repository or place.root == str(home.settings.user_home):
+        return False
+    keys = home.files.project_keys()
+    if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MOST_ROOTS:
+        return False
+    known = {(name, normalise_remote(value) if name == "remote" else value) for name, value, _ in keys}
+    met = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
+    return any(value and (name, value) not in known for name, value in met)
 
 
 def _slug(home: Home, place: Place) -> str:
@@ -152,7 +174,7 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
         slug = f"{base}-{number}"
     values: dict[str, Any] = {"id": home.ids(), "name": name}
     values["remotes"] = [place.remote] if place.remote else []
-    values["roots"] = [place.root] if place.root else []
+    values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
     values["labels"] = [label] if label else []
     values["aliases"] = []
     _write_page(change, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
@@ -168,12 +190,12 @@ def _extend(change: Change, slug: str, place: Place) -> None:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
     values = page.values if page else {"name": slug}
-    found = {"remotes": place.remote, "roots": place.root}
-    changed: dict[str, Any] = {
-        key: [*_listed(values, key), value]
-        for key, value in found.items()
-        if value and value not in _listed(values, key)
-    }
+    found = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
+    changed: dict[str, Any] = {}
+    for key, met in found.items():
+        new = [value for value in met if value and not _lists(values, key, value)]
+        if new:
+            changed[key] = [*_listed(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
         known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
@@ -251,6 +273,12 @@ def _listed(values: dict[str, Any], name: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
+def _lists(values: dict[str, Any], name: str, value: str) -> bool:
+    """Whether a page lists a value, however it spells it."""
+    listed = _listed(values, name)
+    return value in listed or (name == "remotes" and value in map(normalise_remote, listed))
+
+
 def _is_namesake(home: Home, slug: str, place: Place) -> bool:
     """Whether the project of that name is another one: another remote, or another folder of this machine."""
     if place.remote and _has_other_remote(home, slug, place.remote):
@@ -263,7 +291,7 @@ def _is_namesake(home: Home, slug: str, place: Place) -> bool:
 
 def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
     """Whether a project is known under remotes of which this is none: a fork, or a namesake."""
-    remotes = _facts(home, slug, "remotes")
+    remotes = [normalise_remote(one) for one in _facts(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
 

@@ -18,7 +18,7 @@ from nacre.parsing.parse import Batch, Event, FileDone, FileFailed
 from nacre.storage.sessions import TurnBatch
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.registry import is_guess
-from nacre.transcripts.tool_calls import MEMORY_MADE
+from nacre.transcripts.tool_calls import memories_made
 from nacre.values.session import Session, Trust, Turn
 
 COMMIT_TURNS = 400
@@ -166,5 +166,4 @@ class _Part:
 def _stored_unduly(turn: Turn) -> Iterator[str]:
     """The ends of the ids of memories that an agent stored in a turn which draws on text from outside."""
     if turn.trust is Trust.UNTRUSTED:
-        for call in turn.tool_calls:
-            yield from (made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE))
+        yield from memories_made((turn,))

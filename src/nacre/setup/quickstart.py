@@ -16,7 +16,9 @@ from nacre.ingestion import discovery
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
-from nacre.setup import examples
+from nacre.sessions.file_history import catch_up_deeds
+from nacre.setup import examples, questions
+from nacre.setup.reach import Reach, reach
 from nacre.transcripts.registry import get_adapter
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery, RecallResult
@@ -42,20 +44,6 @@ _EXAMPLE_QUESTIONS = (
     "Which search does choirbook use, and why?",
     "中文歌词用什么字体？",
 )
-_QUESTIONS = {
-    Kind.DECISION: ("What did we decide about “{}”?", "关于{}，我们决定了什么？"),
-    Kind.PREFERENCE: ("What is my rule about “{}”?", "关于{}，我有什么要求？"),
-    Kind.LESSON: ("What did we learn about “{}”?", "关于{}，我们学到了什么？"),
-    Kind.TODO: ("What is left to do about “{}”?", "关于{}，还要做什么？"),
-    Kind.EVENT: ("What happened with “{}”?", "关于{}，发生了什么？"),
-}
-_ANY_KIND = ("What do we know about “{}”?", "关于{}，我们知道什么？")
-
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-
-_PHRASE = re.compile(r"[\w./-]{2,}(?: [\w./'-]+){1,4}")
-_CAPITALISED = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*")
-
 Origin = Literal["discovered", "examples"]
 
 
@@ -73,7 +61,8 @@ class QuickstartResult:
 
     ``source`` says whether transcripts were found on this machine, or the example sessions stood in for them.
     ``tools`` counts the transcripts by the label of the tool that wrote them. ``best`` are the memories to show,
-    the best first; ``answers`` were all found, each with evidence.
+    the best first; ``answers`` were all found, each with evidence. ``changed`` is the name of the file that most
+    sessions changed, and how many did, where more than one did.
     """
 
     source: Origin
@@ -81,6 +70,8 @@ class QuickstartResult:
     tools: dict[str, int]
     best: tuple[Memory, ...]
     answers: tuple[SampleAnswer, ...]
+    reach: Reach
+    changed: tuple[str, int] | None = None
 
 
 def run_quickstart(
@@ -103,7 +94,15 @@ def run_quickstart(
     report = replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=note)
     best = _best_memories(home)
     answers = _examples_answered(home) if source == "examples" else _best_answered(home, best)
-    return QuickstartResult(source, report, _tools(home, files), best, tuple(islice(answers, MAX_ANSWERS)))
+    return QuickstartResult(
+        source, report, _tools(home, files), best, tuple(islice(answers, MAX_ANSWERS)), reach(home), _changed(home)
+    )
+
+
+def _changed(home: Home) -> tuple[str, int] | None:
+    catch_up_deeds(home)
+    found = home.deeds.most_changed()
+    return (re.split(r"[\\/]", found[0])[-1], found[1]) if found and found[1] > 1 else None
 
 
 def _best_memories(home: Home) -> tuple[Memory, ...]:
@@ -149,44 +148,33 @@ def _examples_answered(home: Home) -> Iterator[SampleAnswer]:
 
 
 def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]:
-    """Questions after the best memories, one a kind as far as kinds go; only those whose answer is found."""
+    """Questions after the best memories, one a kind as far as kinds go, then after what came up in several sessions;
+    only those whose answer is found.
+    """
     asked: set[str] = set()
-    for memory in _askable(best):
-        question = _question_about(memory)
-        if question in asked:
+    for memory in _by_turns(best):
+        question = questions.about(memory)
+        if question is None or question in asked:
             continue
         asked.add(question)
         result = _ask(home, question)
         if any(hit.memory.id == memory.id and hit.evidence for hit in result.hits):
             yield SampleAnswer(question, result)
+    for question, thing in questions.about_sessions(home):
+        result = _ask(home, question)
+        found = (hit.turn.text for hit in result.turns[:1]) if not result.hits else ()
+        if questions.says(found, thing):
+            yield SampleAnswer(question, result)
 
 
-def _askable(best: Sequence[Memory]) -> list[Memory]:
-    """The best of each kind, then the second best of each, and so on; those with a subject that reads well first."""
-    seen: Counter[tuple[bool, Kind]] = Counter()
+def _by_turns(best: Sequence[Memory]) -> list[Memory]:
+    """The best of each kind, then the second best of each, and so on."""
+    seen: Counter[Kind] = Counter()
     ranked = []
     for at, memory in enumerate(best):
-        is_clumsy = not (_HAN.search(memory.subject) or _PHRASE.fullmatch(memory.subject))
-        ranked.append((is_clumsy, seen[is_clumsy, memory.kind], at, memory))
-        seen[is_clumsy, memory.kind] += 1
-    return [memory for *_, memory in sorted(ranked, key=lambda item: item[:3])]
-
-
-def _question_about(memory: Memory) -> str:
-    """A question in plain words that a memory answers."""
-    spaced, unspaced = _QUESTIONS.get(memory.kind, _ANY_KIND)
-    if _HAN.search(memory.subject):
-        return unspaced.format(memory.subject)
-    return spaced.format(_within_a_sentence(memory))
-
-
-def _within_a_sentence(memory: Memory) -> str:
-    """The subject without the capital of its first word, unless the memory uses that word as a name."""
-    first = memory.subject.split(" ", 1)[0]
-    is_name = re.search(rf"[^\s.!?:]\s+{re.escape(first)}(?!\w)", memory.content)
-    if is_name or not _CAPITALISED.fullmatch(first):
-        return memory.subject
-    return memory.subject[0].lower() + memory.subject[1:]
+        ranked.append((seen[memory.kind], at, memory))
+        seen[memory.kind] += 1
+    return [memory for *_, memory in sorted(ranked, key=lambda item: item[:2])]
 
 
 def _ask(home: Home, question: str) -> RecallResult:

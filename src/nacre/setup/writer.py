@@ -9,18 +9,22 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction.learn import QUIET
+from nacre.extraction.substance import is_worth_asking
+from nacre.extraction.with_model import is_left_out, rests
 from nacre.home.home import Home
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, check, write_setting
 from nacre.setup.requests import WriterRequest
-from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, today
+from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, name_for
+from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
-from nacre.values.session import SessionKind
+from nacre.values.session import SessionKind, StoredSession
+from nacre.values.spending import DOLLAR
 
 TOKENS_A_DAY = 100_000
 """What is proposed for a writer that a subscription pays."""
@@ -29,10 +33,15 @@ MODEL = f"models.{Task.EXTRACTION}"
 _COMMANDS = {"claude-cli:haiku": ("claude", "Claude Code, haiku"), "codex-cli:": ("codex", "Codex")}
 _WEEK = timedelta(days=7)
 _MOST_TOKENS = 12_000
-_BESIDE = 2_500
-"""Tokens of a call that are not the session's: the words that ask, and the answer."""
+_FRAME = 1.3
+"""What calls, numbers and speakers add to the words of a session, on average."""
+
+_BESIDE = 3_500
+"""Tokens of the calls that are not the session's: the words that ask, the answers, and the comparison with evidence."""
 
 _SAMPLE = 60
+_SPENT = frozenset({"tokens", "budget", "task budget"})
+"""Why a call was refused that waits for another day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +55,32 @@ class FoundWriter:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What a writer would take, by the owner's own last week: sessions a day, and tokens a day."""
+    """What a writer would take: sessions a day, and tokens a day, by the owner's own last week.
+
+    ``until`` is the end of the week that tells it, where the last seven days had no session.
+    """
 
     sessions: float
     tokens: int
+    until: datetime | None = None
+
+    @property
+    def in_words(self) -> str:
+        """As a clause: how much that is, and by which week; empty where no session tells."""
+        if not self.tokens:
+            return ""
+        week = f"the week to {self.until:%Y-%m-%d}" if self.until else "your last week"
+        often = f"{self.sessions:.0f} sessions" if self.sessions >= 1.5 else "one session"
+        return f"about {often} and {round(self.tokens, -2):,} tokens a day, by {week}"
 
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """Who writes (``none``), whether it is ``ready``, ``paused``, ``off`` or ``unavailable``, and what it took today.
+    """Who writes (``none``), how it fares, and what it took today.
 
-    ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
-    to be shown to it.
+    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off`` or
+    ``unavailable``; ``problem`` and ``hint`` say why and what changes it. ``limit`` is tokens a day where a
+    subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are to be shown to it.
     """
 
     writer: str
@@ -88,32 +111,73 @@ def _is_signed_in(settings: Settings, program: str) -> bool:
 
 
 def foreseen(home: Home) -> Foreseen:
-    """What a writer would take a day, going by the sessions of the last seven days."""
-    week = SessionFilter(since=home.now() - _WEEK, kind=SessionKind.MAIN)
-    sessions = home.sessions.newest(week, limit=1000)
-    sample = sessions[:_SAMPLE]
-    words = [sum(count_tokens(turn.text) for turn in home.sessions.whole(one.row)) for one in sample]
-    mean = sum(min(_MOST_TOKENS, count) + _BESIDE for count in words) / max(1, len(sample))
-    a_day = len(sessions) / _WEEK.days
-    return Foreseen(a_day, int(mean * a_day))
+    """What a writer would take a day, going by the sessions of the last seven days that it would be shown.
+
+    Where these had none, by the seven days to the end of the last session.
+    """
+    until, sessions = None, _week(home, home.now())
+    if not sessions and (last := home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=1)):
+        until = last[0].ended
+        sessions = _week(home, until) if until else []
+    sample = [_tokens(home, one) for one in sessions[:_SAMPLE]]
+    shown = [tokens for tokens in sample if tokens]
+    a_day = len(sessions) / _WEEK.days * len(shown) / max(1, len(sample))
+    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until)
+
+
+def _week(home: Home, until: datetime) -> list[StoredSession]:
+    """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
+    wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
+    return [one for one in home.sessions.newest(wanted, limit=1000) if not is_left_out(home.settings, one.project)]
+
+
+def _tokens(home: Home, one: StoredSession) -> int:
+    """What a writer is asked about a session takes; 0 where it is not asked."""
+    turns = home.sessions.whole(one.row)
+    if not is_worth_asking(one.session, turns, home.settings):
+        return 0
+    said = sum(count_tokens(turn.text) for turn in turns)
+    return min(_MOST_TOKENS, int(said * _FRAME)) + _BESIDE
 
 
 def status(home: Home) -> WriterStatus:
-    """Who writes, and how it fares."""
+    """Who writes, and how it fares. Raises StoreBusy."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if name == NONE or not settings.flag("models.background"):
         return WriterStatus(NONE if name == NONE else name, "off")
+    fold_notes(home)
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    problem = _problem(settings, name)
-    state = "paused" if settings.flag("writer.paused") else "unavailable" if problem else "ready"
-    if state == "ready" and limit is not None and tokens >= limit:
-        state = "spent"
-    return WriterStatus(
-        name, state, tokens, calls, limit, settings.text("writer.since"), _waiting(home),
-        problem.message if problem else None, problem.hint if problem else None,
-    )  # fmt: skip
+    waiting = _waiting(home)
+    state, problem, hint = _faring(home, name, tokens, limit)
+    return WriterStatus(name, state, tokens, calls, limit, settings.text("writer.since"), waiting, problem, hint)
+
+
+def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str, str | None, str | None]:
+    """How a writer fares: in a word, what keeps it from writing, and what changes that."""
+    if home.settings.flag("writer.paused"):
+        return "paused", None, "nacre writer resume"
+    problem = _problem(home.settings, name)
+    if problem:
+        return "unavailable", problem.message, problem.hint
+    failing = home.spending.health(name)
+    if failing:
+        return "unavailable", f"it failed when it was asked last: {failing.told}", f"nacre models test {name}"
+    if _is_spent(home, name, tokens, limit):
+        key = DAILY if limit is None else TOKENS
+        return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"
+    if rests(home):
+        return "resting", None, "it goes on with the mains; nacre config set writer.on_battery true lets it go on now"
+    return "ready", None, None
+
+
+def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
+    """Whether a writer has taken what it may today, or was refused a session that what is left does not hold."""
+    is_refused = any(one.model == name for one in home.spending.refusals(today(home)) if one.reason in _SPENT)
+    if limit is not None:
+        return tokens >= limit or (is_refused and limit - tokens < _MOST_TOKENS + _BESIDE)
+    return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
 
 
 def _waiting(home: Home) -> int:
@@ -122,10 +186,13 @@ def _waiting(home: Home) -> int:
 
 
 def _problem(settings: Settings, name: str) -> NacreError | None:
+    """What keeps a model from writing, as far as that is seen without asking it."""
     try:
-        return obstacle(settings, describe(settings, name)[0])
+        asked, able = describe(settings, name)
     except ModelRefused as error:
         return error
+    is_priced = able.price is not None or is_by_subscription(settings, name)
+    return obstacle(settings, asked) or (None if is_priced else unpriced(name))
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:

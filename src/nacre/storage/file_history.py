@@ -65,6 +65,11 @@ class DeedIndex:
         """Every file that was ever touched: (row, path)."""
         return [(row, path) for row, path in self._db.all("list_all_files")]
 
+    def most_changed(self) -> tuple[str, int] | None:
+        """A path of the file that most sessions changed, by its name, and how many sessions did."""
+        found = self._db.one("find_most_changed_file")
+        return (found[0], found[1]) if found else None
+
     def uses(self, files: Sequence[int], wanted: DeedFilter, *, reads: bool, limit: int) -> list[FileUse]:
         """What was done to some files, the newest first; without ``reads`` only what changed them."""
         found = self._db.all(

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.values.session import Action, ToolCall
+from nacre.values.session import Action, ToolCall, Turn
 
 INPUT_CHARACTERS = 16_000
 """What an adapter keeps of an input or an outcome. Whoever stores it takes secrets out first and cuts then: half a
@@ -138,6 +138,12 @@ def _actions() -> dict[str, Action]:
                 if found.setdefault(name, Action(action)).value != action:
                     raise ValueError(f"{file}: {name!r} does something else already")
     return found
+
+
+def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
+    """The ends of the ids of memories that an agent stored in some turns."""
+    for call in (call for turn in turns for call in turn.tool_calls):
+        yield from (made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE))
 
 
 def _made_known(output: str) -> tuple[str, ...]:

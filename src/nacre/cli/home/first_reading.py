@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,20 +14,23 @@ from nacre.cli import progress
 from nacre.cli.formats import count, size
 from nacre.cli.home.estimate import render_estimate
 from nacre.cli.home.ingest_report import render_ingest
-from nacre.cli.home.quickstart import render_quickstart
-from nacre.cli.paper import bold, dim
+from nacre.cli.home.problems import render_problems
+from nacre.cli.home.quickstart import render_first_look, render_reach
+from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre import settings
     from nacre.ingestion import ingest, requests
-    from nacre.setup import examples, first_ingest, quickstart
+    from nacre.setup import examples, first_ingest, quickstart, reach
+    from nacre.setup.quickstart import QuickstartResult
 else:
     examples = Module("nacre.setup.examples")
     first_ingest = Module("nacre.setup.first_ingest")
     ingest = Module("nacre.ingestion.ingest")
     quickstart = Module("nacre.setup.quickstart")
+    reach = Module("nacre.setup.reach")
     requests = Module("nacre.ingestion.requests")
     settings = Module("nacre.settings")
 
@@ -44,7 +48,7 @@ def offer_first_reading(run: Run) -> None:
     if found.estimate:
         render_estimate(paper, found.estimate)
     else:
-        paper.line(dim("No language model is set, so it costs nothing: rules learn from them. nacre setup sets one."))
+        paper.line(dim("It costs nothing, for no model is set: what you said plainly is kept, the rest waits."))
     click.echo(f"\n{paper.text()}", nl=False, err=True)
     recent = f"week ({count(len(found.recent), 'transcript')} of the last 7 days), " if found.recent else ""
     said = click.prompt(
@@ -72,7 +76,20 @@ def _read(run: Run, paths: Sequence[Path]) -> None:
             run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
         else:
             result = quickstart.run_quickstart(run.home, notify)
-            run.answer({}, lambda paper: render_quickstart(paper, result, run.settings.vault))
+            run.answer({}, lambda paper: _render(paper, result))
+    run.flush()
+
+
+def _render(paper: Paper, result: QuickstartResult) -> None:
+    render_first_look(paper, result)
+    render_problems(paper, result.report.problems)
+
+
+def show_reach(run: Run) -> None:
+    """Where anything was read, tell what is in reach, by the settings as they are now."""
+    found = reach.reach(replace(run.home, settings=settings.load_settings()))
+    if found.sessions:
+        run.answer({}, lambda paper: render_reach(paper, found))
 
 
 def offer_to_forget_examples(run: Run) -> None:

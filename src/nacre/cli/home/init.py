@@ -129,6 +129,7 @@ def init(  # noqa: PLR0913 - one a question
         first_reading.offer_to_forget_examples(run)
         first_reading.offer_first_reading(run)
         _offer_writer(run)
+        first_reading.show_reach(run)
         if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
 

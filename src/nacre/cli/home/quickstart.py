@@ -13,7 +13,7 @@ from nacre.cli.formats import Record, count, kind_span, seconds, short_id, size
 from nacre.cli.home.problems import render_problems
 from nacre.cli.memories.memory import memory_record
 from nacre.cli.operations import perform
-from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nacre.cli.home import ingest_report
     from nacre.cli.memories import hits, recall
     from nacre.setup.quickstart import QuickstartResult, SampleAnswer
+    from nacre.setup.reach import Reach
 else:
     hits = Module("nacre.cli.memories.hits")
     ingest_report = Module("nacre.cli.home.ingest_report")
@@ -53,11 +54,30 @@ def _quickstart_record(result: QuickstartResult) -> Record:
         "answers": [
             {"question": answer.question, **recall.recall_record(answer.result, None)} for answer in result.answers
         ],
+        "reach": _reach_record(result.reach),
     }
 
 
+def _reach_record(found: Reach) -> Record:
+    foreseen = found.foreseen
+    return {
+        "memories": found.memories, "candidates": found.candidates, "sessions": found.sessions, "turns": found.turns,
+        "writer": found.writer.writer, "writer_found": found.found.name if found.found else None,
+        "sessions_a_day": round(foreseen.sessions, 1) if foreseen else None,
+        "tokens_a_day": foreseen.tokens if foreseen else None,
+    }  # fmt: skip
+
+
 def render_quickstart(paper: Paper, result: QuickstartResult, vault: Path) -> None:
-    """What was read, what was learned, a few questions answered, and how to go on."""
+    """What was read, what was learned, a few questions answered, what is in reach, and how to go on."""
+    render_first_look(paper, result)
+    render_reach(paper, result.reach)
+    _render_next(paper, result, vault)
+    render_problems(paper, result.report.problems)
+
+
+def render_first_look(paper: Paper, result: QuickstartResult) -> None:
+    """What was read, what was learned, and a few questions answered."""
     _render_read(paper, result)
     if result.best:
         paper.heading("What was learned")
@@ -66,15 +86,35 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: Path) -> No
         left = len(result.report.memories) - len(result.best)
         if left > 0:
             paper.line(dim(f"and {left:,} more: nacre list"), indent=2)
-    else:
-        paper.heading("Nothing was said in them yet that is worth keeping")
-        paper.line("Every word is searchable all the same: nacre sessions search …", indent=2)
     if result.answers:
         paper.heading("What it can answer")
         for answer in result.answers:
             _render_answer(paper, answer)
-    _render_next(paper, result, vault)
-    render_problems(paper, result.report.problems)
+
+
+def render_reach(paper: Paper, found: Reach) -> None:
+    """What is in reach, in plain words: what is remembered, what waits, and who writes or could."""
+    paper.heading("In reach")
+    searchable = f"{count(found.turns, 'turn')} of {count(found.sessions, 'session')}"
+    paper.line(f"{count(found.memories, 'memory', 'memories')}; every word of {searchable}", indent=2, hang=2)
+    if found.candidates:
+        waits = "statement that may matter waits" if found.candidates == 1 else "statements that may matter wait"
+        paper.line(
+            f"{found.candidates:,} {waits} for a look of yours: ", bold("nacre review candidates"), indent=2, hang=2
+        )
+    paper.line(*_who_writes(found), indent=2, hang=2)
+
+
+def _who_writes(found: Reach) -> tuple[str | Span, ...]:
+    writer = found.writer
+    if writer.state != "off":
+        waiting = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
+        return (f"{writer.writer} writes the rest once a session is over{waiting}: ", bold("nacre writer"))
+    alone = "By itself nacre keeps only what you say plainly. "
+    if found.found is None:
+        return (f"{alone}With a language model it writes the rest, too: ", bold("nacre setup"))
+    much = f", {found.foreseen.in_words}" if found.foreseen and found.foreseen.tokens else ""
+    return (f"{alone}{found.found.label} can write the rest once a session is over{much}: ", bold("nacre writer set"))
 
 
 def _render_read(paper: Paper, result: QuickstartResult) -> None:
@@ -116,13 +156,15 @@ def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
 def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
     paper.heading("Go on")
     rows = [('nacre recall "…"', "ask anything, in your own words")]
+    if result.changed:
+        name, sessions = result.changed
+        rows.append((f"nacre did {name}", f"why it was changed, in {sessions:,} sessions"))
     if result.best:
         rows.append((f"nacre show {short_id(result.best[0])}", "one memory, with the words it comes from"))
     if result.source == "examples":
         rows.append(("nacre forget --examples", "take the example sessions out, and what they taught"))
     rows += [
         ("nacre init", "plug it into your agents' tools: they start knowing what matters"),
-        ("nacre ingest", "read what is new; a second time takes a moment"),
         ('nacre store "…"', "keep something you tell it"),
         (str(vault), "the memories, as Markdown: read and edit them"),
     ]

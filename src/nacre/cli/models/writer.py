@@ -23,6 +23,7 @@ else:
 _STATES = {
     "ready": Span("writes when a session is over", "green"),
     "paused": Span("paused", "yellow"),
+    "resting": Span("waits for the mains", "yellow"),
     "spent": Span("has taken what it may today", "yellow"),
     "unavailable": Span("cannot be reached", "red"),
     "off": Span("off", "dim"),
@@ -117,14 +118,14 @@ def offer(run: Run) -> bool:
         click.echo("No agent that could write is here; nacre setup sets a model by key, or a local one.", err=True)
         return False
     best, told = found[0], writers.foreseen(run.home)
+    much = f"That is {told.in_words}; it" if told.tokens else "It"
     most = max(writers.TOKENS_A_DAY, round(told.tokens * 1.5, -4))
     paper = run.paper(stderr=True)
     paper.line(bold("Who writes your memories"))
     paper.body(
-        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. By your last "
-        f"week that is about {told.sessions:.0f} sessions and {told.tokens:,} tokens a day; it never takes more than "
-        f"{most:,}. It is shown the sessions of all tools and projects that nacre reads, without secrets "
-        f"(writer.exclude_projects leaves some out).",
+        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} never "
+        f"takes more than {most:,} tokens a day. It is shown the sessions of all tools and projects that nacre reads, "
+        f"without secrets (writer.exclude_projects leaves some out).",
         indent=0,
     )
     if not best.is_signed_in:
@@ -165,4 +166,5 @@ def _render(paper: Paper, found: WriterStatus) -> None:
     )
     if found.problem:
         paper.line(found.problem)
+    if found.hint:
         paper.line(dim(f"hint: {found.hint}"))

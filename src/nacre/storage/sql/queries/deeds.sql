@@ -77,3 +77,10 @@ LIMIT :limit;
 SELECT row FROM turns
 WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
 ORDER BY seq DESC LIMIT :limit;
+
+-- find_most_changed_file --
+-- The name of the file that most sessions changed, one of its paths, and how many sessions that were.
+SELECT f.path, count(DISTINCT t.session) AS sessions
+FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn
+WHERE u.action = 'edit'
+GROUP BY f.name ORDER BY sessions DESC, f.name LIMIT 1;

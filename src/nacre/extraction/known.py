@@ -1,0 +1,97 @@
+"""What a writer is shown as known: what was stored in a session itself, and what is near to what its owner says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from nacre.embed.calibration import calibration_of
+from nacre.errors import EmbedderUnavailable
+from nacre.extraction.by_model.together import Shown
+from nacre.extraction.reading.sentences import Statement
+from nacre.extraction.reading.speech import utterances
+from nacre.home.home import Home
+from nacre.retrieval.recall import recall
+from nacre.spending.embedders import configured_embedder
+from nacre.transcripts.tool_calls import memories_made
+from nacre.values.memory import Memory
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.session import Trust, Turn
+
+MOST_RELATED = 12
+MOST_OF_SESSION = 40
+_CANDIDATES = 15
+_SECONDS = 5.0
+_STATEMENTS = 24
+_ASKED_IN_WORDS = 6
+_RELATED = (0.72 - 0.70) / (0.88 - 0.70)
+"""Where .72, the seed's cosine, lies between its cosines for a link and for likeness."""
+
+
+def related(home: Home, sessions: Sequence[Shown], project: str | None) -> tuple[Memory, ...]:
+    """What is known already: all that was stored in sessions of a project, then the few that are nearest to what is new
+    in these.
+    """
+    own = {memory.id: memory for one in sessions for memory in stored_in(home, one.session.id, one.turns)}
+    said = [one.text for shown in sessions for one in _said(shown)]
+    return (*own.values(), *(one for one in _nearby(home, project, said) if one.id not in own))
+
+
+def _said(shown: Shown) -> Iterator[Statement]:
+    for spoken in utterances(shown.turns):
+        yield from spoken.statements if spoken.index >= shown.begin else ()
+
+
+def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
+    """The trusted memories that were stored in a session, the agent's proposals among them, in their order.
+
+    Its host may not name it to those who store: then the answers to the agent in its turns tell.
+    """
+    found = {one.id: home.memories.find(one.id) for one in home.memories.known_of(session)}
+    for end in memories_made(turns):
+        found |= {one.id: one for one in home.memories.find_like(end) if one.source.session in (None, session)}
+    holding = (one for one in found.values() if one and not (one.retired or one.superseded_by or one.is_handoff))
+    trusted = (one for one in holding if one.trust is Trust.TRUSTED)
+    return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
+
+
+def _nearby(home: Home, project: str | None, said: Sequence[str]) -> tuple[Memory, ...]:
+    """The few trusted memories that are nearest to what the owner says in a session, the nearest first.
+
+    By vectors where there are any, else in words. It takes five seconds at most.
+    """
+    longest = sorted(dict.fromkeys(said), key=len, reverse=True)[:_STATEMENTS]
+    wanted = Filter(projects=(project,) if project else (), trusted=True)
+    until = time.monotonic() + _SECONDS
+    try:
+        if home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model():
+            return _nearest(home, wanted, longest)
+    except EmbedderUnavailable:
+        pass  # the words have to do
+    return _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
+
+
+def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
+    limits = calibration_of(configured_embedder(home).name)
+    least = limits.link + _RELATED * (limits.alike - limits.link)
+    admitted = home.selection.admitted_memories(wanted, today=home.now().date())
+    best: dict[int, float] = {}
+    for vector in configured_embedder(home).embed(list(statements)) if statements else ():
+        for row, cosine in home.vectors.memory_cosines(vector).items():
+            if row in admitted and cosine >= max(least, best.get(row, -1.0)):
+                best[row] = cosine
+    rows = sorted(best, key=lambda row: -best[row])[:_CANDIDATES]
+    found = home.memories.by_rows(rows)
+    return tuple(found[row] for row in rows if row in found)[:MOST_RELATED]
+
+
+def _in_words(
+    home: Home, wanted: Filter, statements: Sequence[str], until: float
+) -> tuple[Memory, ...]:  # fmt: skip
+    found: dict[str, Memory] = {}
+    for statement in statements:
+        if time.monotonic() > until or len(found) >= _CANDIDATES:
+            break
+        query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
+        found |= {hit.memory.id: hit.memory for hit in recall(home, query).hits}
+    return tuple(found.values())[:MOST_RELATED]

@@ -1,0 +1,35 @@
+"""What is in reach of a home, in numbers: what is remembered, what waits, and what a writer would take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nacre.home.home import Home
+from nacre.setup.writer import Foreseen, FoundWriter, WriterStatus, foreseen, found_writers, status
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Memories that hold, candidates that wait for the owner, and what can be searched.
+
+    Where nobody writes, ``found`` is the best agent on this machine that could, and ``foreseen`` what it would take.
+    """
+
+    memories: int
+    candidates: int
+    sessions: int
+    turns: int
+    writer: WriterStatus
+    found: FoundWriter | None = None
+    foreseen: Foreseen | None = None
+
+
+def reach(home: Home) -> Reach:
+    """What is in reach of a home."""
+    counts, sessions, writer = home.memories.counts(), home.sessions.counts(), status(home)
+    found = next(iter(found_writers(home.settings)), None) if writer.state == "off" else None
+    return Reach(
+        sum(counts.values()) - counts["superseded"] - counts["retired"], home.candidates.count(),
+        sum(int(row[1]) for row in sessions), sum(int(row[2] or 0) for row in sessions), writer, found,
+        foreseen(home) if found else None,
+    )  # fmt: skip
