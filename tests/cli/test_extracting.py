@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from benchmarks.dataset import DATA
+from tests.app.conftest import World, says
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider
 
 SESSION = "d10-release-freeze"
 
@@ -59,3 +62,20 @@ def test_what_cannot_be_extracted_is_told(
 ) -> None:
     words = [str(transcript) if one == "{file}" else one for one in arguments]
     assert told in nacre("extract", *words, code=code).err
+
+
+def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, user_home: Path) -> None:
+    trouble, mended = "The ferry timetable fails on holidays.", "The ferry timetable knows the holidays now."
+    later = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    ask = says("user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later)
+    file = World(user_home).transcript("ferry", ask, says("assistant", mended, uuid="u-2", at=later))
+    over = {"memories": [], "over": [{"known": 1, "evidence": [2], "quote": mended}]}
+    replies = [over, {"verdicts": [{"number": 1, "finding": "holds"}]}] * 2
+    with FakeProvider(replies) as provider:
+        nacre("store", trouble, "--kind", "lesson")
+        (user_home / ".nacre" / "config.toml").write_text(provider.config(), encoding="utf-8")
+        shown = nacre("extract", str(file), "--model", "fake:m").out
+        (session,) = nacre("extract", str(file), "--model", "fake:m", "--json").json["sessions"]
+    assert f"over {trouble}" in shown
+    assert f"“{mended}”" in shown
+    assert [(one["content"], one["quote"]) for one in session["over"]] == [(trouble, mended)]

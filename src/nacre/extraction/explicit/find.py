@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from nacre.extraction.explicit.cues import cues
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.leaning import leans
 from nacre.extraction.reading.sentences import Statement, split
 from nacre.extraction.reading.speech import Utterance, before
 from nacre.extraction.rules.findings import Finding, subject_of
@@ -101,7 +100,7 @@ def said_plainly(text: str) -> _Said | None:
 def _leans(text: str) -> bool:
     """Whether a sentence is about something said before, or names what changes with each day."""
     language = language_of(text)
-    return leans(text, language) or bool(language.reject["identifier"].search(text))
+    return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
 
 
 def _remembered(text: str, order: re.Match[str]) -> _Said:
