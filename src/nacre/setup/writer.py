@@ -54,7 +54,8 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """Who writes (``none``), whether it is ``ready``, ``paused``, ``off`` or ``unavailable``, and what it took today.
+    """Who writes (``none``), whether it is ``ready``, ``paused``, ``off``, ``spent``, ``unavailable``, or ``failing``
+    since it was last asked, and what it took today.
 
     ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
     to be shown to it.
@@ -107,12 +108,15 @@ def status(home: Home) -> WriterStatus:
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     problem = _problem(settings, name)
+    told, hint = (problem.message, problem.hint) if problem else (None, None)
     state = "paused" if settings.flag("writer.paused") else "unavailable" if problem else "ready"
     if state == "ready" and limit is not None and tokens >= limit:
         state = "spent"
+    failing = home.spending.health(name)
+    if state == "ready" and failing:
+        state, told, hint = "failing", failing.told, f"it is asked again by itself; at once by nacre models test {name}"
     return WriterStatus(
-        name, state, tokens, calls, limit, settings.text("writer.since"), _waiting(home),
-        problem.message if problem else None, problem.hint if problem else None,
+        name, state, tokens, calls, limit, settings.text("writer.since"), _waiting(home), told, hint
     )  # fmt: skip
 
 

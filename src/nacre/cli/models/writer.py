@@ -24,6 +24,7 @@ _STATES = {
     "ready": Span("writes when a session is over", "green"),
     "paused": Span("paused", "yellow"),
     "spent": Span("has taken what it may today", "yellow"),
+    "failing": Span("does not answer", "red"),
     "unavailable": Span("cannot be reached", "red"),
     "off": Span("off", "dim"),
 }
