@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 import pytest
 
 from nacre.values.model_calls import OWN_CALL
+from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.hosts.conftest import staged
 from tests.hosts.programs import missing
-from tests.hosts.stage import Ran, Stage
+from tests.hosts.stage import Ran, Stage, eventually
+from tests.hosts.story import COMES_BACK
 from tests.hosts.writers import (
     BY_SIGN_IN,
     CLAUDE,
     CODEX,
     RULE,
     TRAP,
+    WORDS,
     Answers,
     Writer,
     check,
@@ -148,6 +151,30 @@ def test_a_marked_question_that_a_program_does_keep_is_no_session(
         assert kept, "the program kept no transcript of it"
         stage.nacre("ingest")
         assert stage.nacre("sessions", "list", "--json").record["sessions"] == []
+
+
+@pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
+def test_the_next_session_is_told_what_the_writer_made_of_the_first(
+    writer: Writer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    talk = conversation([Line(WORDS, say="Done."), Line(COMES_BACK, say="From the database.")])
+    with stage_of(writer, writing(otherwise=talk), tmp_path_factory) as stage:
+        stage.nacre("init", "--host", writer.driver.name, *writer.driver.options, "--yes")
+        stage.nacre("writer", "set", writer.model, "--tokens-per-day", "100000")
+        asked = len(stage.provider.requests)
+        sessions = [writer.driver.say(stage, WORDS).session]
+        assert eventually(lambda: RULE in contents(stage), 60), contents(stage)
+        by_itself = [request for request in stage.asked(asked) if OWN_CALL in json.dumps(request.body)]
+        assert len(by_itself) == 2
+        asked = len(stage.provider.requests)
+        said = writer.driver.say(stage, COMES_BACK)
+        first = json.dumps(stage.asked(asked)[0].body)
+        assert said.text == "From the database."
+        assert "nacre-context" in first
+        assert RULE in first
+        sessions.append(said.session)
+        listed = stage.nacre("sessions", "list", "--json").record["sessions"]
+        assert {one["session"] for one in listed} <= {f"{writer.driver.tool}:{session}" for session in sessions}
 
 
 def _ingested(stage: Stage) -> str:

@@ -55,7 +55,8 @@ class Writer:
     environ: Callable[[str], Mapping[str, str]]
     address: Callable[[str], Sequence[str]] = lambda _: ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the owner's home, by path; ``%HOOK%`` and ``%SERVER%`` are programs that leave a mark."""
+    """What stands in the owner's home, by path; ``%HOOK%`` and ``%SERVER%`` are programs that leave a
+    mark, ``%OWN%`` is what the driver wrote there."""
     own: frozenset[str] = frozenset()
     """The tools that its questions may offer its model."""
     beside: int = 0
@@ -95,7 +96,7 @@ CODEX = Writer(
     texts={
         ".codex/AGENTS.md": TRAP, "AGENTS.md": TRAP, "../tmp/AGENTS.md": TRAP, ".codex/skills/trap/SKILL.md": _SKILL,
         ".codex/hooks.json": _hooks("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-        ".codex/more.toml": f'developer_instructions = "{TRAP}"\n[mcp_servers.trap]\ncommand = "%SERVER%"\n',
+        ".codex/config.toml": f'developer_instructions = "{TRAP}"\n%OWN%\n[mcp_servers.trap]\ncommand = "%SERVER%"\n',
     },
     own=frozenset({"exec", "wait", "request_user_input", "request_user_input_async"}), beside=17_000,
 )  # fmt: skip
@@ -157,13 +158,10 @@ def set_up(writer: Writer, stage: Stage) -> None:
     for name, text in writer.texts.items():
         path = stage.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        text = text.replace("%OWN%", path.read_text(encoding="utf-8") if path.exists() else "")
         for mark, program in marks.items():
             text = text.replace(mark, program)
         path.write_text(text, encoding="utf-8")
-    more = stage.home / ".codex" / "more.toml"
-    if more.exists():
-        config = more.with_name("config.toml")
-        config.write_text(f"{more.read_text()}\n{config.read_text()}", encoding="utf-8")
 
 
 def _marking(stage: Stage, name: str) -> Path:

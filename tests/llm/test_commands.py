@@ -182,6 +182,8 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
          ModelUnavailable, "no more"),
         ("claude", "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
          ModelUnavailable, "no more"),
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
+         ModelUnavailable, "reaches nobody"),
         ("claude", "print('<html>hello')", ModelUnavailable, "web page"),
         ("claude", "print('{\"result\": \"ha')", ModelUnavailable, "broke off"),
         ("claude", "sys.exit(3)", ModelUnavailable, "failed for"),

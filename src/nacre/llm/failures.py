@@ -27,7 +27,8 @@ _LIMITED = (
     r"too many requests|overloaded|\b429\b|\b529\b"
 )
 _SIGNED_OUT = r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials"
-"""What agents' commands say in words where a limit is reached, and where nobody is signed in."""
+_OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
+"""What agents' commands say in words where a limit is reached, where nobody is signed in, and where nobody answers."""
 ANOTHER = "choose another model: nacre setup"
 
 
@@ -211,6 +212,9 @@ def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:
     if status >= 500:
         message = f"{label} fails for now ({asked.name}){_quoted(asked, said)}"
         return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", may_cost=status not in _UNREAD)
+    if re.search(_OFFLINE, said, re.I):
+        message = f"{label} reaches nobody for {asked.name}{_quoted(asked, said)}"
+        return ModelUnavailable(message, hint="check the network and its proxy", retry=False)
     if re.search(r"too long|context", said, re.I):
         return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     if re.search(r"model", said, re.I):

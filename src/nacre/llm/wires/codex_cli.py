@@ -28,7 +28,7 @@ _CONFIG = (
     "include_collaboration_mode_instructions=false", "analytics.enabled=false",
     *(f"features.{name}=false" for name in (
         "shell_tool", "view_image", "multi_agent", "goals", "sleep_tool", "image_generation", "tool_suggest", "apps",
-        "plugins", "hooks",
+        "plugins", "hooks", "unbounded_connection_retries",
     )),
 )  # fmt: skip
 """What it would tell its model of this machine, and the tools and servers that it would offer besides. A version that
