@@ -128,6 +128,28 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == [RULE]
 
 
+MEANWHILE = f"""#!{sys.executable}
+import os, pathlib, subprocess, sys
+calls = pathlib.Path(__file__).with_name("calls")
+calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
+if calls.read_text() == "x":
+    environ = {{name: value for name, value in os.environ.items() if name != "NACRE_OWN_CALL"}}
+    subprocess.run([sys.executable, "-m", "nacre", "ingest"], env=environ, check=True, capture_output=True)
+"""
+
+
+def test_two_processes_do_not_ask_it_about_the_same_session(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    claude.write_text(MEANWHILE + CLAUDE.partition("\n")[2], encoding="utf-8")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    assert claude.with_name("calls").read_text() == "xx"
+
+
 def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
     dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
 ) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -25,6 +25,7 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
+from nacre.platform.locks import FileLock
 from nacre.storage.memories import Known
 from nacre.storage.sessions import Unlearned
 from nacre.text.passages import words
@@ -93,9 +94,10 @@ def learn(
             def tell(note: str, done: int = done) -> None:
                 notify(Progress("learning", done, len(waiting), note))
 
-            was_asked = learner.session(one, tell)
-            if was_asked or len(learner.pending) >= BATCH_MEMORIES:
-                learner.flush()
+            with ExitStack() as claims:
+                was_asked = learner.session(one, tell, claims)
+                if was_asked or len(learner.pending) >= BATCH_MEMORIES:
+                    learner.flush()
             tell(learner.note(), done + 1)
         learner.flush()
     finally:
@@ -104,6 +106,18 @@ def learn(
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
         learner.extractor.report(), learner.waiting.count,
     )  # fmt: skip
+
+
+@contextmanager
+def _claimed(home: Home, one: Unlearned) -> Iterator[bool]:
+    """Keep other processes from showing a session to the writer meanwhile, which would take its tokens twice; yields
+    whether nobody else is at it, or was since it was listed.
+    """
+    lock = FileLock(home.settings.home / f"writer-{one.row}.lock")
+    with lock.if_free() as is_free:
+        yield is_free and one in home.sessions.to_extract()
+        if is_free:
+            lock.remove()
 
 
 def is_due(home: Home) -> bool:
@@ -115,7 +129,7 @@ def is_due(home: Home) -> bool:
         is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
         if one.begin >= one.end and not is_left:
             continue
-        with contextlib.suppress(KeyError):  # forgotten since it was listed
+        with suppress(KeyError):  # forgotten since it was listed
             ended = home.sessions.get(one.row).ended
             if ended is None or now - ended >= QUIET:
                 return True
@@ -142,8 +156,10 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
-    def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
-        """Find what is new in a session; returns whether a model was asked."""
+    def session(self, one: Unlearned, tell: Callable[[str], None], claims: ExitStack) -> bool:
+        """Find what is new in a session; returns whether a model was asked. One that a writer is to be shown is this
+        process's until its ``claims`` end; one that is another's is left alone.
+        """
         try:
             stored = self.home.sessions.get(one.row)
         except KeyError:
@@ -151,6 +167,8 @@ class _Learner:
         is_for_writer = self.extractor.serves(stored)
         is_asked = is_for_writer and self.is_over(stored) and not self.extractor.rests
         if one.begin >= one.end and is_for_writer and not is_asked:
+            return False
+        if is_asked and not claims.enter_context(_claimed(self.home, one)):
             return False
         turns = self.home.sessions.turns_of(one.row)
         said = [item.turn for item in turns]
