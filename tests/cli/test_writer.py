@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -95,6 +96,22 @@ def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
     assert (taken["calls_today"], taken["tokens_today"]) == (2, 2000)
 
 
+def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    codex = claude.with_name("codex")
+    codex.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    codex.chmod(0o755)
+    session("0123two0-0000", timedelta(minutes=31))
+    calls = {}
+    for name in ("codex-cli:default", "claude-cli:haiku"):
+        nacre("writer", "set", name, "--tokens-per-day", "6000")
+        nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+        nacre("ingest")
+        calls[name] = nacre("writer", "--json").json["calls_today"]
+    assert calls == {"codex-cli:default": 0, "claude-cli:haiku": 2}
+
+
 def test_it_takes_no_more_than_it_may_and_the_session_waits(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
@@ -109,6 +126,28 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
     assert contents(nacre) == [RULE]
+
+
+MEANWHILE = f"""#!{sys.executable}
+import os, pathlib, subprocess, sys
+calls = pathlib.Path(__file__).with_name("calls")
+calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
+if calls.read_text() == "x":
+    environ = {{name: value for name, value in os.environ.items() if name != "NACRE_OWN_CALL"}}
+    subprocess.run([sys.executable, "-m", "nacre", "ingest"], env=environ, check=True, capture_output=True)
+"""
+
+
+def test_two_processes_do_not_ask_it_about_the_same_session(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    claude.write_text(MEANWHILE + CLAUDE.partition("\n")[2], encoding="utf-8")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    assert claude.with_name("calls").read_text() == "xx"
 
 
 def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(
@@ -161,6 +200,24 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     assert "paused" in nacre("writer", "pause").out
     assert "writes when a session is over" in nacre("writer", "resume").out
     assert "Nobody writes" in nacre("writer", "off").out
+
+
+def test_what_keeps_it_from_answering_is_told_until_it_answers(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    limit = {"is_error": True, "api_error_status": 429, "result": "You have hit your session limit"}
+    claude.write_text(f"#!/bin/sh\ncat >/dev/null\necho '{json.dumps(limit)}'\n", encoding="utf-8")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    failing = nacre("writer", "--json").json
+    assert (failing["state"], failing["waiting"]) == ("failing", 1)
+    assert "hit your session limit" in " ".join(nacre("health", code=None).out.split())
+    claude.write_text(CLAUDE, encoding="utf-8")
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    assert nacre("writer", "--json").json["state"] == "ready"
 
 
 def checked(nacre: Nacre, command: str) -> dict[str, str]:
@@ -227,7 +284,7 @@ def test_a_writer_that_fails_is_told_with_what_it_said_until_it_answers(
     found = check()
     assert found["state"] == "warning"
     assert "Your limit is reached" in found["detail"]
-    assert found["hint"] == "nacre models test claude-cli:haiku"
+    assert "nacre models test claude-cli:haiku" in found["hint"]
     claude.write_text(works, encoding="utf-8")
     nacre("models", "test", "claude-cli:haiku", code=None)
     assert check()["state"] == "ok"

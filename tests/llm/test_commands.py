@@ -31,6 +31,8 @@ given = sys.stdin.read()
 Path(os.environ["NOTES"]).write_text(json.dumps({
     "arguments": sys.argv[1:], "given": given, "folder": os.getcwd(), "held": os.listdir(),
     "marked": os.environ.get("NACRE_OWN_CALL"), "inside": os.environ.get("CLAUDECODE"),
+    "thinking": os.environ.get("MAX_THINKING_TOKENS"), "tries": os.environ.get("CLAUDE_CODE_MAX_RETRIES"),
+    "keeps": os.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
 }))
 print(json.dumps({
     "type": "result", "subtype": "success", "is_error": False, "result": "", "session_id": "5e55-1",
@@ -43,7 +45,9 @@ given = sys.stdin.read()
 schema = sys.argv[sys.argv.index("--output-schema") + 1]
 Path(os.environ["NOTES"]).write_text(json.dumps({
     "arguments": sys.argv[1:], "given": given, "schema": json.loads(Path(schema).read_text()),
-    "folder": os.getcwd(), "marked": os.environ.get("NACRE_OWN_CALL"),
+    "folder": os.getcwd(), "held": os.listdir(), "marked": os.environ.get("NACRE_OWN_CALL"),
+    "home": os.environ.get("CODEX_HOME"), "thread": os.environ.get("CODEX_THREAD_ID"),
+    "kept": {one.name: str(one.resolve()) for one in Path(os.environ.get("CODEX_HOME", "none")).glob("*")},
 }))
 print("Reading prompt from stdin...", file=sys.stderr)
 for event in [
@@ -69,7 +73,8 @@ def installed(tmp_path: Path) -> Installed:
         script.write_text(f"#!{sys.executable}\n{NOTES}{body}", encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
         environ = {"PATH": f"{folder}:/usr/bin:/bin", "NOTES": str(tmp_path / "notes"), "HOME": str(tmp_path)}
-        return open_model(load_settings(tmp_path, {**environ, "CLAUDECODE": "1"}), f"{program}-cli:{model}")
+        inside = {"CLAUDECODE": "1", "CODEX_THREAD_ID": "01a1-0"}
+        return open_model(load_settings(tmp_path, {**environ, **inside}), f"{program}-cli:{model}")
 
     return install
 
@@ -98,6 +103,15 @@ def test_claude_answers_without_tools_settings_servers_or_a_session(installed: I
     assert told["inside"] is None
 
 
+def test_claude_is_told_to_be_no_coding_agent_to_think_nothing_and_to_give_up_at_once(
+    installed: Installed, tmp_path: Path
+) -> None:
+    installed("claude", CLAUDE).complete(PROMPT)
+    told = notes(tmp_path)
+    assert "--system-prompt" in told["arguments"]
+    assert (told["thinking"], told["tries"], told["keeps"]) == ("0", "0", "1")
+
+
 def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, tmp_path: Path) -> None:
     completion = installed("codex", CODEX, "gpt-5.2-codex").complete(PROMPT)
     assert json.loads(completion.text) == {"word": "hull"}
@@ -109,6 +123,30 @@ def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, 
     assert told["arguments"][-1] == "-"
     assert told["schema"]["properties"] == {"word": {"type": "string"}}
     assert PROMPT.text in told["given"]
+    assert (told["held"], told["thread"]) == ([], None)
+
+
+def test_codex_has_a_home_of_its_own_that_holds_nothing_but_the_sign_in(installed: Installed, tmp_path: Path) -> None:
+    theirs = tmp_path / ".codex"
+    theirs.mkdir()
+    (theirs / "auth.json").write_text("{}")
+    (theirs / "AGENTS.md").write_text("Talk like a pirate.")
+    installed("codex", CODEX).complete(PROMPT)
+    told = notes(tmp_path)
+    assert told["kept"] == {"auth.json": str(theirs / "auth.json")}
+    assert not Path(told["home"]).exists()
+    assert (theirs / "auth.json").exists()
+
+
+def test_codex_keeps_the_owners_home_where_its_sign_in_is_no_file(installed: Installed, tmp_path: Path) -> None:
+    installed("codex", CODEX).complete(PROMPT)
+    assert notes(tmp_path)["home"] is None
+
+
+def test_a_command_that_still_tries_when_its_time_is_over_says_why(installed: Installed) -> None:
+    told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
+    with pytest.raises(ModelUnavailable, match="answers no more for now"):
+        installed("codex", f"{told}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
 
 
 def test_half_a_character_ends_no_call(installed: Installed) -> None:
@@ -138,6 +176,14 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
         ("claude", "print(json.dumps({'is_error': True, 'result': 'run /login'}))", ModelRefused, "not signed in"),
         ("claude", "sys.exit('Invalid API key · Please run /login')", ModelRefused, "not signed in"),
         ("claude", "print(json.dumps({'is_error': True, 'result': 'usage limit'}))", ModelUnavailable, "no more"),
+        ("claude", "print(json.dumps({'is_error': True, 'api_error_status': 429, 'result': 'Number of requests'}))",
+         ModelUnavailable, "no more"),
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'You have hit your session limit · resets 3pm'}))",
+         ModelUnavailable, "no more"),
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
+         ModelUnavailable, "no more"),
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
+         ModelUnavailable, "reaches nobody"),
         ("claude", "print('<html>hello')", ModelUnavailable, "web page"),
         ("claude", "print('{\"result\": \"ha')", ModelUnavailable, "broke off"),
         ("claude", "sys.exit(3)", ModelUnavailable, "failed for"),

@@ -84,11 +84,18 @@ def learn(
     """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
 
     ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
-    work in the background. What it found in a session is
-    stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
+    work in the background; what is for it is left alone while another process has it read. What it found in a session
+    is stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
     """
+    if not is_set(home):
+        return _learn(home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over))
+    with home.writer_lock.if_free() as is_ours:
+        learner = _Learner(home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over)
+        return _learn(home, notify, only, learner)
+
+
+def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) -> Lessons:
     waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
-    learner = _Learner(home, ModelExtractor(home), run, all_over=is_over)
     if is_set(home):
         waiting.reverse()  # a writer that may take only so much is shown the newest first
     try:
@@ -178,6 +185,8 @@ class _Learner:
         if stored is None:
             return False
         is_for_writer, is_asked = self.extractor.serves(stored), self.is_asked_about(stored)
+        if is_for_writer and self.extractor.is_elsewhere and self.is_over(stored):
+            return False
         if one.begin >= one.end and is_for_writer and not is_asked:
             return False
         turns = self.home.sessions.turns_of(one.row)

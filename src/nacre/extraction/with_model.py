@@ -30,10 +30,12 @@ class ModelExtractor:
     """Asks the model that is set for extraction, in the background, about one session after another.
 
     After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
+    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
         self._home = home
+        self.is_elsewhere = is_elsewhere
         self._tally = _Tally()
         self._ahead: dict[str, Extraction] = {}
 
@@ -101,7 +103,7 @@ class ModelExtractor:
     @cached_property
     def rests(self) -> bool:
         """Whether the writer is shown nothing for now."""
-        return rests(self._home)
+        return self.is_elsewhere or rests(self._home)
 
     @property
     def is_spent(self) -> bool:

@@ -161,6 +161,11 @@ class Home(Stores):
         """Held by whoever changes the archive; may be entered again."""
         return FileLock(self.settings.home / "archive.lock", observe=self.observe)
 
+    @cached_property
+    def writer_lock(self) -> FileLock:
+        """Held while sessions are shown to the writer, so that no two processes pay for the same."""
+        return FileLock(self.settings.home / "writer.lock")
+
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
     ) -> AbstractContextManager[Change]:  # fmt: skip

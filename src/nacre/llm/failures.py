@@ -22,6 +22,13 @@ _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED = frozenset({408, 409, 425, 429})
 _UNREAD = _RETRIED | {503, 529}
 """A provider that says so has not begun to work."""
+_LIMITED = (
+    r"rate.?limit|usage limit|limit reached|(hit|reached) your .{0,60}limit|out of .{0,20}(usage|credits)|"
+    r"too many requests|overloaded|\b429\b|\b529\b"
+)
+_SIGNED_OUT = r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials"
+_OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
+"""What agents' commands say in words where a limit is reached, where nobody is signed in, and where nobody answers."""
 ANOTHER = "choose another model: nacre setup"
 
 
@@ -192,15 +199,22 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-def program_failed(asked: CallTarget, said: str) -> NacreError:
-    """The error for an agent's command that failed, by what it says."""
+def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:
+    """The error for an agent's command that failed, by the status that its provider gave, if it tells, and by what it
+    says."""
     label = asked.provider.label
-    if re.search(r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials", said, re.I):
-        message = f"{label} is not signed in, and does not answer for {asked.name}{_quoted(asked, said)}"
-        return ModelRefused(message, hint=f"sign in with {label} itself, then run the command again")
-    if re.search(r"rate.?limit|usage limit|limit reached|too many requests|\b429\b|overloaded|\b529\b", said, re.I):
+    if status == 429 or (not status and re.search(_LIMITED, said, re.I)):
         message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
         return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False)
+    if status == 401 or re.search(_SIGNED_OUT, said, re.I):
+        message = f"{label} is not signed in, and does not answer for {asked.name}{_quoted(asked, said)}"
+        return ModelRefused(message, hint=f"sign in with {label} itself, then run the command again")
+    if status >= 500:
+        message = f"{label} fails for now ({asked.name}){_quoted(asked, said)}"
+        return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", may_cost=status not in _UNREAD)
+    if re.search(_OFFLINE, said, re.I):
+        message = f"{label} reaches nobody for {asked.name}{_quoted(asked, said)}"
+        return ModelUnavailable(message, hint="check the network and its proxy", retry=False)
     if re.search(r"too long|context", said, re.I):
         return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     if re.search(r"model", said, re.I):

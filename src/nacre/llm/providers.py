@@ -29,6 +29,7 @@ class Provider:
 
     ``variables`` are the environment's names for its key; ``api_key`` is one that is written in the configuration.
     With a ``subscription`` calls have no price of their own: tokens are counted instead.
+    ``beside`` is about how many tokens a command of an agent adds to each question.
     ``answers`` is what each of its models can be held to at least (see Capabilities), empty where that is not known.
     """
 
@@ -41,6 +42,7 @@ class Provider:
     answers: str = ""
     free: bool = False
     subscription: bool = False
+    beside: int = 0
     api_key: str = field(default="", repr=False)
 
 

@@ -78,9 +78,10 @@ class Foreseen:
 class WriterStatus:
     """Who writes (``none``), how it fares, and what it took today.
 
-    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off`` or
-    ``unavailable``; ``problem`` and ``hint`` say why and what changes it. ``limit`` is tokens a day where a
-    subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are to be shown to it.
+    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off``,
+    ``failing`` (when it was asked last) or ``unavailable``; ``problem`` and ``hint`` say why and what changes it.
+    ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
+    to be shown to it.
     """
 
     writer: str
@@ -163,7 +164,7 @@ def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str,
         return "unavailable", problem.message, problem.hint
     failing = home.spending.health(name)
     if failing:
-        return "unavailable", f"it failed when it was asked last: {failing.told}", f"nacre models test {name}"
+        return "failing", failing.told, f"it is asked again by itself; at once by nacre models test {name}"
     if _is_spent(home, name, tokens, limit):
         key = DAILY if limit is None else TOKENS
         return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"

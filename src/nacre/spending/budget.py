@@ -169,7 +169,8 @@ class HomeBooks:
         """The tokens that a call is held for while it runs: only those of a subscription are counted so."""
         if not (self._background and self._is_by_subscription(model)):
             return Tokens()
-        return Tokens(input=tokens_of(prompt), output=min(prompt.output_tokens, _ANSWER_TOKENS))
+        beside = provider_of(self._home.settings, model.partition(":")[0]).beside
+        return Tokens(input=tokens_of(prompt) + beside, output=min(prompt.output_tokens, _ANSWER_TOKENS))
 
     def _is_by_subscription(self, model: str) -> bool:
         return is_by_subscription(self._home.settings, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,20 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import CommandModel, Output
+from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output
 from nacre.llm.wires.schemas import strict
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
 _FLAGS = (
     "-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config",
-    "--no-session-persistence",
+    "--no-session-persistence", "--system-prompt", INSTRUCTIONS,
 )  # fmt: skip
+_ENVIRON = {
+    "CLAUDE_CODE_MAX_RETRIES": "0",  # it would go on in silence for minutes where a limit is reached
+    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else bounds them
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would leave a folder in the owner's home for each call
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}
 
 
 class _Usage(msgspec.Struct):
@@ -32,6 +38,7 @@ class _Result(msgspec.Struct):
     """What the command prints. The answer of a schema lies in ``structured_output``, or as text in ``result``."""
 
     is_error: bool = False
+    api_error_status: int | None = None
     subtype: str = ""
     result: str | None = None
     structured_output: Any = None
@@ -44,11 +51,11 @@ class _Result(msgspec.Struct):
 def claude_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``claude``. Raises ModelRefused where that is not installed."""
 
-    def arguments(prompt: Prompt, folder: Path) -> Sequence[str]:  # noqa: ARG001 - it needs no files
+    def invoke(prompt: Prompt, folder: Path) -> Invocation:  # noqa: ARG001 - it needs no files
         model = ["--model", asked.model] if asked.model not in ("", "default") else []
-        return [*_FLAGS, "--json-schema", json.dumps(strict(prompt.answer)), *model]
+        return Invocation([*_FLAGS, "--json-schema", json.dumps(strict(prompt.answer)), *model], _ENVIRON)
 
-    return CommandModel(asked, capabilities, environ, program="claude", arguments=arguments, read=_read)
+    return CommandModel(asked, capabilities, environ, program="claude", invoke=invoke, read=_read)
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:
@@ -59,7 +66,8 @@ def _read(output: Output, asked: CallTarget) -> Completion:
             raise failures.program_failed(asked, output.failed) from error
         raise failures.strange(asked, "", output.text.encode()) from error
     if said.is_error or output.failed:
-        raise failures.program_failed(asked, said.result or said.subtype or output.failed)
+        told = said.result or said.subtype or output.failed
+        raise failures.program_failed(asked, told, said.api_error_status or 0)
     usage = said.usage
     tokens = Tokens(
         usage.input_tokens, usage.output_tokens,

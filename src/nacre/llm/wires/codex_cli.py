@@ -1,9 +1,11 @@
-"""Codex's own command, ``codex exec``: in a sandbox that only reads, and without a session that is kept."""
+"""Codex's own command, ``codex exec``: in a sandbox that only reads, in a home of its own, and without a session that
+is kept."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,29 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import CommandModel, Output
+from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output
 from nacre.llm.wires.schemas import strict
+from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
 _FLAGS = (
     "exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "--ephemeral", "--ignore-user-config",
-    "--config", "features.shell_tool=false", "--config", 'web_search="disabled"',
+    "--ignore-rules",
 )  # fmt: skip
-"""Without the user's configuration there are no servers with tools; the sign-in is kept elsewhere."""
+_CONFIG = (
+    'web_search="disabled"', "agents.enabled=false", "project_doc_max_bytes=0", "skills.include_instructions=false",
+    "include_permissions_instructions=false", "include_environment_context=false",
+    "include_collaboration_mode_instructions=false", "analytics.enabled=false",
+    *(f"features.{name}=false" for name in (
+        "shell_tool", "view_image", "multi_agent", "goals", "sleep_tool", "image_generation", "tool_suggest", "apps",
+        "plugins", "hooks", "unbounded_connection_retries",
+    )),
+)  # fmt: skip
+"""What it would tell its model of this machine, and the tools and servers that it would offer besides. A version that
+does not know one of these passes over it."""
+
+_SIGN_IN, _INSTALLATION = "auth.json", "installation_id"
+_KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
 class _Item(msgspec.Struct):
@@ -48,22 +64,49 @@ _EVENT = msgspec.json.Decoder(_Event)
 def codex_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``codex``. Raises ModelRefused where that is not installed."""
 
-    def arguments(prompt: Prompt, folder: Path) -> Sequence[str]:
-        schema = folder / "answer.json"
+    def invoke(prompt: Prompt, folder: Path) -> Invocation:
+        schema, told = folder / "answer.json", folder / "instructions.md"
         schema.write_text(json.dumps(strict(prompt.answer)), encoding="utf-8")
+        told.write_text(INSTRUCTIONS, encoding="utf-8")
+        config = (*_CONFIG, f"model_instructions_file={json.dumps(str(told))}")
+        options = [part for one in config for part in ("--config", one)]
         model = ["--model", asked.model] if asked.model not in ("", "default") else []
-        return [*_FLAGS, "--output-schema", str(schema), *model, "-"]
+        return Invocation(
+            [*_FLAGS, *options, "--output-schema", str(schema), *model, "-"], _home_of_its_own(folder, environ)
+        )
 
-    return CommandModel(asked, capabilities, environ, program="codex", arguments=arguments, read=_read)
+    return CommandModel(
+        asked, capabilities, environ, program="codex", invoke=invoke, read=_read,
+        complaint=lambda said: _problem(list(_events(said))),
+    )  # fmt: skip
+
+
+def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """A home for one call, in which nothing is the owner's but the sign-in: no option keeps the AGENTS.md of the
+    owner's home from being told, and each call would write there.
+
+    The sign-in is linked, so that one that is renewed meanwhile is renewed where it lies. Where it is no file (a
+    keyring may hold it, by the name of its home), and where nothing can be linked, the home is the owner's.
+    """
+    theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
+    if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
+        return {}
+    ours = folder / "home"
+    with suppress(OSError):
+        ours.mkdir()
+        for name in (_SIGN_IN, _INSTALLATION):
+            if (theirs / name).is_file():
+                (ours / name).symlink_to(theirs / name)
+        return {"CODEX_HOME": str(ours)}
+    return {}
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:
     events = list(_events(output.text))
-    problems = [event for event in events if event.type in ("turn.failed", "error")]
+    problem = _problem(events)
     said = [event.item.text for event in events if event.item and event.item.type == "agent_message"]
-    if output.failed or (problems and not said):
-        last = problems[-1] if problems else _Event()
-        raise failures.program_failed(asked, str((last.error or {}).get("message") or last.message or output.failed))
+    if output.failed or (problem and not said):
+        raise failures.program_failed(asked, problem or output.failed)
     if not said:
         raise failures.strange(asked, "", output.text.encode())
     usage = next((event.usage for event in reversed(events) if event.usage), _Usage())
@@ -72,6 +115,12 @@ def _read(output: Output, asked: CallTarget) -> Completion:
     )
     thread = next((event.thread_id for event in events if event.thread_id), "")
     return Completion(said[-1], tokens, asked.model, more={"id": thread})
+
+
+def _problem(events: Sequence[_Event]) -> str:
+    """The last that went wrong, in its words; empty where nothing did."""
+    told = [event for event in events if event.type in ("turn.failed", "error")]
+    return str((told[-1].error or {}).get("message") or told[-1].message) if told else ""
 
 
 def _events(text: str) -> Iterator[_Event]:

@@ -9,18 +9,21 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import IO
 
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
-from nacre.platform.environment import OWN_CALL_VARIABLE
+from nacre.platform.environment import OWN_CALL_VARIABLE, of_the_owner
 from nacre.values.model_calls import OWN_CALL, Capabilities, Completion, Prompt
 
-_DROPPED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID")
-"""What says that a session is going on: the command would take itself for a part of it."""
+INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
+"""Instead of the words by which a command makes its model a coding agent: those are thousands of tokens a call."""
+
+_ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +34,34 @@ class Output:
     failed: str = ""
 
 
-Arguments = Callable[[Prompt, Path], Sequence[str]]
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How a command is called for one question: its arguments, and the variables that it is given besides."""
+
+    arguments: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+Invokes = Callable[[Prompt, Path], Invocation]
 Reads = Callable[[Output, CallTarget], Completion]
 
 
 class CommandModel:
     """A model by the agent's command ``program``; implements LanguageModel.
 
-    ``arguments`` makes the command line for a prompt and the empty folder it runs in, ``read`` the answer. The question
-    begins with a mark and the environment has a variable: nacre reads no session with that mark, and does nothing
-    where the variable is set, so that it never learns from its own calls. Raises ModelRefused where there is no such
-    program on PATH.
+    ``invoke`` makes the command line for a prompt and a folder of its own, beside the empty one that the command runs
+    in; ``read`` makes the answer, or raises what went wrong. ``complaint`` finds what the command said went wrong, in
+    the output of one that was still trying when its time was over.
+
+    The question begins with a mark and the environment has a variable: nacre reads no session with that mark, and does
+    nothing where the variable is set, so that it never learns from its own calls. No variable says that an agent runs
+    this: the command would take itself for a part of that session. Raises ModelRefused where there is no such program
+    on PATH.
     """
 
     def __init__(
         self, asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str], *, program: str,
-        arguments: Arguments, read: Reads,
+        invoke: Invokes, read: Reads, complaint: Callable[[str], str] = lambda _: "",
     ) -> None:  # fmt: skip
         self.name = asked.name
         self.capabilities = capabilities
@@ -55,10 +70,11 @@ class CommandModel:
             raise failures.no_program(asked, program)
         self._asked = asked
         self._program = found
-        self._environ = {name: value for name, value in environ.items() if name not in _DROPPED}
+        self._environ = {name: value for name, value in of_the_owner(environ).items() if name != _ENTRYPOINT}
         self._environ[OWN_CALL_VARIABLE] = "1"
-        self._arguments = arguments
+        self._invoke = invoke
         self._read = read
+        self._complaint = complaint
         self._calls = Calls()
         self._lock = Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -66,9 +82,10 @@ class CommandModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
         text = "\n\n".join(part for part in (OWN_CALL, prompt.system, prompt.shared, prompt.text) if part)
-        with tempfile.TemporaryDirectory(prefix="nacre-call-", ignore_cleanup_errors=True) as folder:
-            command = [self._program, *self._arguments(prompt, Path(folder))]
-            output = self._run(command, text, folder, prompt.timeout_seconds)
+        with tempfile.TemporaryDirectory(prefix="nacre-call-", ignore_cleanup_errors=True) as made:
+            folder = Path(made)
+            (folder / "empty").mkdir()
+            output = self._run(self._invoke(prompt, folder), text, folder / "empty", prompt.timeout_seconds)
         return self._read(output, self._asked)
 
     def close(self) -> None:
@@ -78,27 +95,37 @@ class CommandModel:
             for process in self._running:
                 _kill(process)
 
-    def _run(self, command: Sequence[str], text: str, folder: str, seconds: float) -> Output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
-            env=self._environ, start_new_session=True,
-        )  # fmt: skip
-        with self._lock:
-            self._running.add(process)
-        try:
-            out, err = self._calls.run(lambda: process.communicate(text.encode(errors="replace")), seconds)
-        except TimeoutError:
-            raise failures.late(self._asked, seconds) from None
-        except CutOff:
-            raise failures.cut_off(self._asked) from None
-        except OSError as error:
-            raise failures.broken(self._asked) from error
-        finally:
-            _kill(process)  # also what it started, and left
+    def _run(self, call: Invocation, text: str, folder: Path, seconds: float) -> Output:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(
+                [self._program, *call.arguments], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=folder,
+                env={**self._environ, **call.environ}, start_new_session=True,
+            )  # fmt: skip
             with self._lock:
-                self._running.discard(process)
-        said = (err.strip() or out.strip())[-2_000:].decode("utf-8", errors="replace")
-        return Output(out.decode("utf-8", errors="replace"), (said or "no word") if process.returncode else "")
+                self._running.add(process)
+            try:
+                self._calls.run(lambda: process.communicate(text.encode(errors="replace")), seconds)
+            except TimeoutError:
+                said = self._complaint(_written(out))
+                if said:
+                    raise failures.program_failed(self._asked, said) from None
+                raise failures.late(self._asked, seconds) from None
+            except CutOff:
+                raise failures.cut_off(self._asked) from None
+            except OSError as error:
+                raise failures.broken(self._asked) from error
+            finally:
+                _kill(process)  # also what it started, and left
+                with self._lock:
+                    self._running.discard(process)
+            said = _written(out)
+            failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
+            return Output(said, failed if process.returncode else "")
+
+
+def _written(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
