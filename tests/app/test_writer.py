@@ -132,6 +132,27 @@ def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(wor
     assert len(model.prompts) == 2
 
 
+@pytest.mark.parametrize(
+    ("local", "writer", "is_shown"),
+    [
+        ("qwen3:8b", "anthropic:claude-haiku-4-5", False),
+        ("ollama_chat/llama3", "claude-cli:haiku", False),
+        ("qwen3:8b", "ollama:qwen3:8b", True),
+        ("claude-sonnet-4-5", "anthropic:claude-haiku-4-5", True),
+        ("anthropic.claude-sonnet-4-5-v1:0", "anthropic:claude-haiku-4-5", True),
+    ],
+)
+def test_what_was_said_to_a_model_on_this_machine_goes_to_no_other_one(
+    world: World, local: str, writer: str, is_shown: bool
+) -> None:
+    answer = says("assistant", "Done.", uuid="l-2", session="5e55-local")
+    answer["message"]["model"] = local
+    world.transcript("local", says("user", OWNER, uuid="l-1", session="5e55-local"), answer)
+    model = writes()
+    read(world, model, NACRE_MODELS_EXTRACTION=writer)
+    assert bool(model.prompts) is is_shown
+
+
 def test_the_newest_sessions_are_shown_first(world: World) -> None:
     for day in (15, 17, 16):
         talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day)

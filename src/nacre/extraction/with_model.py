@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from fnmatch import fnmatch
 from functools import cached_property
 
 from nacre.errors import NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
+from nacre.extraction.coverage import is_covered
 from nacre.extraction.known import related
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
-from nacre.settings import Settings
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
 from nacre.values.model_calls import Task
@@ -89,13 +88,13 @@ class ModelExtractor:
         return found
 
     def serves(self, stored: StoredSession) -> bool:
-        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, and is of no
-        project that is left out.
+        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, and is covered
+        by what they agreed to.
         """
         settings = self._home.settings
         if not is_set(self._home):
             return False
-        if is_left_out(settings, stored.project):
+        if not is_covered(settings, stored, name_for(self._home, Task.EXTRACTION)):
             return False
         since = settings.text("writer.since")
         return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
@@ -133,11 +132,6 @@ class ModelExtractor:
 def is_set(home: Home) -> bool:
     """Whether a model is to write in the background."""
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
-
-
-def is_left_out(settings: Settings, project: str | None) -> bool:
-    """Whether a project's sessions are shown to no writer."""
-    return any(fnmatch(project or "", pattern) for pattern in settings.texts("writer.exclude_projects"))
 
 
 def rests(home: Home) -> bool:

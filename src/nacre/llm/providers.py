@@ -102,6 +102,11 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     return changed
 
 
+def is_on_this_machine(provider: Provider) -> bool:
+    """Whether a provider answers on this machine itself."""
+    return is_loopback(_host(provider))
+
+
 def _host(provider: Provider) -> str:
     with suppress(ValueError):  # an address that is none is refused further on
         return urlsplit(provider.base_url).hostname or ""

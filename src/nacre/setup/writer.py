@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
+from nacre.extraction.coverage import is_covered
 from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
-from nacre.extraction.with_model import is_left_out, rests
+from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
@@ -129,7 +130,7 @@ def foreseen(home: Home) -> Foreseen:
 def _week(home: Home, until: datetime) -> list[StoredSession]:
     """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
     wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
-    return [one for one in home.sessions.newest(wanted, limit=1000) if not is_left_out(home.settings, one.project)]
+    return [one for one in home.sessions.newest(wanted, limit=1000) if is_covered(home.settings, one, "")]
 
 
 def _tokens(home: Home, one: StoredSession) -> int:
