@@ -99,7 +99,7 @@ SETTINGS: tuple[Setting, ...] = (
         list[str],
         [],
         "who you are in chats with agents: ids (telegram:4711, +4915…) rather than names, which anybody takes",
-    ),
+    ),  # fmt: skip
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
     Setting("ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"),
