@@ -95,11 +95,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
     Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
-        "owner.identities",
-        list[str],
-        [],
-        "who you are in chats with agents: ids (telegram:4711, +4915…) rather than names, which anybody takes",
-    ),  # fmt: skip
+        "owner.identities", list[str], [], "who you are in chats with agents: ids (telegram:4711, +4915…), not names"
+    ),
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
     Setting("ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"),
