@@ -85,6 +85,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
     Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
     Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
+    Setting("context.proposals_after", int, 0, "prompts until Claude Code is asked once for five memories; 0: never"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
     Setting("context.most_memories", int, 12, "memories that a session starts with, at most; 0 sets no bound"),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
@@ -94,10 +95,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
     Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
-        "owner.identities",
-        list[str],
-        [],
-        "who you are in chats with agents: ids (telegram:4711, +4915…) rather than names, which anybody takes",
+        "owner.identities", list[str], [], "who you are in chats with agents: ids (telegram:4711, +4915…), not names"
     ),
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),

@@ -229,6 +229,14 @@ def test_quickstart_shows_what_was_learned_and_answers_questions(nacre: Nacre, t
     assert "By itself nacre keeps only what you say plainly" in reached
 
 
+def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
+    told = " ".join(nacre("quickstart").out.partition("In reach")[2].split())
+    reached = nacre("quickstart", "--json").json["reach"]
+    assert reached["candidates"] > 1
+    assert f"{reached['memories']} memories; every word of" in told
+    assert f"{reached['candidates']} candidates wait, statements that may matter" in told
+
+
 def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
     result = nacre("quickstart", "--json").json
     assert result["source"] == "examples"

@@ -280,6 +280,14 @@ def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
     assert "/home/harbour" in text
 
 
+def test_one_remote_that_two_machines_spell_otherwise_is_one_project() -> None:
+    path = "projects/harbour/project.md"
+    page = "---\nid: {}\nname: harbour\nremotes: ['{}']\n---\n# harbour\n"
+    result = merged({}, {path: page.format(BRIDGE, "host.example/ida/harbour").encode()},
+                    {path: page.format(HOUSE, "ssh://git@host.example:2222/ida/harbour.git").encode()})  # fmt: skip
+    assert sorted(result.files) == [path]
+
+
 def test_two_projects_of_one_name_with_other_remotes_stay_two() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: [{}]\n---\n# harbour\n"

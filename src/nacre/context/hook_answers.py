@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nacre.context import nudges
 from nacre.context.build import build
+from nacre.context.frame import framed
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
-from nacre.values.context import ContextRequest, Moment, Occasion, SessionState
+from nacre.text.passages import count_tokens
+from nacre.values.context import ContextRequest, Moment, Occasion, Part, SessionState
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
 
 STARTED = "session-start"
@@ -21,7 +24,8 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in.
+    """The context of a session's start or a prompt, or what the agent is asked as a turn ends; nothing for the rest,
+    and for sessions nobody talks in.
 
     A start that is owed is told with the prompt: that of a host which takes it there alone, and that of a hook which
     had no answer in time.
@@ -31,6 +35,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         now = int(home.clock().timestamp() * 1000)
         known = read_state(home.settings.home, call.session)
         return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
+    if call.event is HookEvent.TURN_END:
+        return _asked(home, call)
     if moment is None or call.is_apart:
         return HookAnswer()
     occasion = call.occasion
@@ -47,3 +53,14 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     block = build(home, asked)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
     return HookAnswer(block.text, block.tokens, chores, block.state)
+
+
+def _asked(home: Home, call: HookCall) -> HookAnswer:
+    """Ask the agent for proposals, once a session, where the owner wants that."""
+    if call.is_apart or call.goes_on or not call.session or not nudges.is_asked_for_proposals(home, call.host):
+        return HookAnswer()
+    state = read_state(home.settings.home, call.session)
+    if not nudges.is_to_propose(home, state):
+        return HookAnswer()
+    text = framed([(Part.NUDGE, [nudges.PROPOSE])])
+    return HookAnswer(text, count_tokens(text), state=nudges.asked_to_propose(state))

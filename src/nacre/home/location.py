@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.lazy import Module
+from nacre.text.remotes import normalise_remote
 
 if TYPE_CHECKING:
     import configparser
@@ -70,21 +71,6 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
                 if os.path.exists(candidate / ".git"):
                     return _repository(candidate, remote)
     return Place(main, remote)
-
-
-def normalise_remote(url: str) -> str:
-    """``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` become ``host/owner/name``.
-
-    Ports are left out: a server's differ by the way in. So is ``ssh.``, the name that some have for ssh over HTTPS.
-    """
-    text = url.strip().replace("\\", "/")
-    rest = re.sub(r"^[A-Za-z+]+://", "", text)
-    has_scheme, text = rest != text, re.sub(r"^[^@/]+@", "", rest)
-    if has_scheme or text == rest:  # "host:2222/owner/name" without a user is what was stored of a URL with a port
-        text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
-    text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
-    text = re.sub(r"^(?:alt)?ssh\.(?=[^/]+\.)", "", re.sub(r"/{2,}", "/", text))
-    return text.rstrip("/").removesuffix(".git").lower()
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:

@@ -11,10 +11,11 @@ from typing import Any
 from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
-from nacre.home.location import Place, known_project, locate, normalise_remote
+from nacre.home.location import Place, known_project, locate
 from nacre.home.redaction import clean_values
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import one_line
+from nacre.text.remotes import normalise_remote
 from nacre.values.operation import Intent, Project
 from nacre.values.session import Session
 from nacre.vault.front_matter import dump, load, merge, split

@@ -49,6 +49,7 @@ _PATIENT_SHARE = 0.06
 _START_PATIENT_SHARE = 0.2
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
+_ASKS_PATIENT_SHARE = 0.5
 _DAEMON_SHARE = 0.9
 """Of what is left, at most, for the daemon's whole answer."""
 
@@ -71,6 +72,9 @@ _MOST_CHARACTERS = 9_900
 
 _TELLING = frozenset({"session-start", "prompt"})
 """The events with which a host can be told something."""
+
+_ASKS = ("claude-code", "turn-end")
+"""The host and event with which the daemon, and nobody else, may have something to ask the agent."""
 
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
 """Those after which something is to be done soon; where no daemon may be started, a process is for that."""
@@ -122,7 +126,9 @@ class _Run:
         allowed = START_ALLOWED_MS if is_start else ALLOWED_MS
         within = (arguments.within_ms or max(allowed, int(environ.get(WITHIN_VARIABLE) or 0))) / 1000
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
-        self.patience = (_START_PATIENT_SHARE if is_start else _PATIENT_SHARE) * within
+        self.may_ask = (self.host, self.name) == _ASKS
+        share = _START_PATIENT_SHARE if is_start else _ASKS_PATIENT_SHARE if self.may_ask else _PATIENT_SHARE
+        self.patience = share * within
         self.call: dict[str, Any] = {}
         self.is_heard = threading.Event()
         """The host has handed over what it had to say, and ``call`` is that."""
@@ -234,7 +240,7 @@ class _Run:
 
     def _deliver(self, outcome: HookAnswer) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
-        context = outcome.answer.get("context", "") if self.name in _TELLING else ""
+        context = outcome.answer.get("context", "") if self.name in _TELLING or self.may_ask else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
         if self._tell(told, outcome.how):
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))

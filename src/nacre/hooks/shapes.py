@@ -49,6 +49,7 @@ def _like_claude(given: Given) -> Asked:
         "reason": _text(given, "reason", "trigger"),
         "is_apart": _is_apart(given),
         "tool": _text(given, "tool_name"),
+        "goes_on": given.get("stop_hook_active") is True,
         "budget_tokens": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
     }
 

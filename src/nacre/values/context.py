@@ -119,7 +119,8 @@ class SessionState:
     the session itself, ``folder`` where it works, ``seen`` when it was heard of last, ``ended`` when it ended (0: it
     did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
     of tools, goes on after a reset, and still has their names. ``owed`` is the :class:`Occasion` of a start that it was
-    not told of yet: the next prompt is told what it missed.
+    not told of yet: the next prompt is told what it missed. ``prompts`` counts those sent until the agent is asked for
+    proposals; -1: it was asked.
     """
 
     given: tuple[str, ...] = ()
@@ -139,6 +140,7 @@ class SessionState:
     ended: int = 0
     after: tuple[str, ...] = ()
     owed: str = ""
+    prompts: int = 0
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""

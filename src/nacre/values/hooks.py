@@ -43,6 +43,8 @@ class HookCall:
     """The daemon is not there: only what needs no model, no vectors and no lock."""
 
     budget_tokens: int | None = None
+    goes_on: bool = False
+    """The turn goes on because a hook had something to say as it ended before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from nacre.errors import MemoryInvalid
+from nacre.text.remotes import normalise_remote
 from nacre.vault.identity import Tree, id_in
 from nacre.vault.layout import is_memory_file
 from nacre.vault.merging_document import read_document, with_values
@@ -38,7 +39,7 @@ def _remotes(data: bytes) -> set[str]:
         found = read_document(data.decode("utf-8", "replace")).values.get("remotes")
     except MemoryInvalid:
         return set()
-    return {str(one) for one in found} if isinstance(found, list) else set()
+    return {normalise_remote(str(one)) for one in found} if isinstance(found, list) else set()
 
 
 def _known(page_id: str, side: Tree) -> str | None:

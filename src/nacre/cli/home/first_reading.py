@@ -89,6 +89,7 @@ def show_reach(run: Run) -> None:
     """Where anything was read, tell what is in reach, by the settings as they are now."""
     found = reach.reach(replace(run.home, settings=settings.load_settings()))
     if found.sessions:
+        click.echo(err=True)
         run.answer({}, lambda paper: render_reach(paper, found))
 
 

@@ -98,10 +98,9 @@ def render_reach(paper: Paper, found: Reach) -> None:
     searchable = f"{count(found.turns, 'turn')} of {count(found.sessions, 'session')}"
     paper.line(f"{count(found.memories, 'memory', 'memories')}; every word of {searchable}", indent=2, hang=2)
     if found.candidates:
-        waits = "statement that may matter waits" if found.candidates == 1 else "statements that may matter wait"
-        paper.line(
-            f"{found.candidates:,} {waits} for a look of yours: ", bold("nacre review candidates"), indent=2, hang=2
-        )
+        waiting = "candidate waits" if found.candidates == 1 else "candidates wait"
+        told = f"{found.candidates:,} {waiting}, statements that may matter, for your yes or no: "
+        paper.line(told, bold("nacre review candidates"), indent=2, hang=2)
     paper.line(*_who_writes(found), indent=2, hang=2)
 
 
