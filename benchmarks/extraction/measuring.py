@@ -135,9 +135,7 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
     yield from ([item] for item in there if item not in together)
 
 
-def _ingest(
-    context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True
-) -> dict[str, str]:
+def _ingest(context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(
         paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns
