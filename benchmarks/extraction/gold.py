@@ -56,7 +56,8 @@ class GoldModel:
             return self._compared(prompt)
         shown = _shown(prompt.text)
         memories = [told for labels in self.evidence.values() for told in _told(labels, shown)]
-        text = json.dumps({"memories": memories}, ensure_ascii=False)
+        over: dict[str, list[Any]] = {"over": []} if "over" in prompt.answer["properties"] else {}
+        text = json.dumps({"memories": memories, **over}, ensure_ascii=False)
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def _compared(self, prompt: Prompt) -> Completion:
@@ -103,7 +104,7 @@ def _shown(text: str) -> list[_Shown]:
     heads = list(_HEAD.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     return [
-        _Shown(int(head[1]), head[2], text[head.end() : end], not head[3])
+        _Shown(int(head[1]), head[2], text[head.end() : end].partition("\n</transcript>")[0], not head[3])
         for head, end in zip(heads, ends, strict=False)
     ]
 

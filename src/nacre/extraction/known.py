@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.reading.sentences import Statement
@@ -19,13 +18,13 @@ from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Trust, Turn
 
 MOST_RELATED = 12
+"""Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
+
 MOST_OF_SESSION = 40
 _CANDIDATES = 15
 _SECONDS = 5.0
 _STATEMENTS = 24
 _ASKED_IN_WORDS = 6
-_RELATED = (0.72 - 0.70) / (0.88 - 0.70)
-"""Where .72, the seed's cosine, lies between its cosines for a link and for likeness."""
 
 
 def related(home: Home, sessions: Sequence[Shown], project: str | None) -> tuple[Memory, ...]:
@@ -56,7 +55,7 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 
 
 def _nearby(home: Home, project: str | None, said: Sequence[str]) -> tuple[Memory, ...]:
-    """The few trusted memories that are nearest to what the owner says in a session, the nearest first.
+    """The trusted memories that are nearest to what the owner says in a session, the nearest first, however near.
 
     By vectors where there are any, else in words. It takes five seconds at most.
     """
@@ -64,22 +63,23 @@ def _nearby(home: Home, project: str | None, said: Sequence[str]) -> tuple[Memor
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        if home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model():
-            return _nearest(home, wanted, longest)
+        found = _nearest(home, wanted, longest) if _has_vectors(home) else ()
     except EmbedderUnavailable:
-        pass  # the words have to do
-    return _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
+        found = ()
+    return found or _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
+
+
+def _has_vectors(home: Home) -> bool:
+    return home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model()
 
 
 def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
-    limits = calibration_of(configured_embedder(home).name)
-    least = limits.link + _RELATED * (limits.alike - limits.link)
     admitted = home.selection.admitted_memories(wanted, today=home.now().date())
     best: dict[int, float] = {}
     for vector in configured_embedder(home).embed(list(statements)) if statements else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
-            if row in admitted and cosine >= max(least, best.get(row, -1.0)):
-                best[row] = cosine
+            if row in admitted:
+                best[row] = max(cosine, best.get(row, -1.0))
     rows = sorted(best, key=lambda row: -best[row])[:_CANDIDATES]
     found = home.memories.by_rows(rows)
     return tuple(found[row] for row in rows if row in found)[:MOST_RELATED]

@@ -38,9 +38,6 @@ _PASTE_CHARACTERS = 1_200
 _PLAN_CHARACTERS = 6_000
 _BLOCK_LINES = 12
 _AGAIN_CHARACTERS = 500
-_REMARK_CHARACTERS = 160
-"""Fewer beside calls say what the agent is about to look at."""
-
 _LEAST_OF_A_PART = 0.5
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|owner|memories)\b)", re.IGNORECASE)
@@ -181,14 +178,17 @@ def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
     who = f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
     told = "".join(f"\n  {one}" for one in calls.worth_telling(turn.tool_calls))
     text = as_read(turn)
-    if not is_owner and turn.tool_calls and not told and len(text) < _REMARK_CHARACTERS:
-        return []
     said = pieces(text, _PIECE)
     if not said:
         return [(who, told, "")] if told else []
     own = shorten(without_pasted(as_data(bounded(turn).text)), _AGAIN_CHARACTERS) if is_owner else ""
     found = [(f"{who}, continued" if at else who, _indented(piece), "" if at else own) for at, piece in enumerate(said)]
     return [*found[:-1], (found[-1][0], found[-1][1] + told, found[-1][2])]
+
+
+def calls_of(turn: Turn) -> str:
+    """The lines of a turn's calls that tell something by themselves."""
+    return "".join(f"\n  {one}" for one in _Calls().worth_telling(turn.tool_calls))
 
 
 def as_read(turn: Turn) -> str:

@@ -15,7 +15,7 @@ from importlib.resources import files
 import msgspec
 
 from nacre.extraction.by_model.calls import Caller
-from nacre.extraction.by_model.layout import as_data, as_read, framed, without_middle
+from nacre.extraction.by_model.layout import as_data, as_read, calls_of, framed, without_middle
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
@@ -163,7 +163,7 @@ def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
         who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
         who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
         text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())
-        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}"
+        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}{calls_of(turn)}"
         day = date
 
 
