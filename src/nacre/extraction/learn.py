@@ -21,6 +21,7 @@ from nacre.extraction.with_model import ModelExtractor, is_set, rests
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
+from nacre.indexing.vectors import embed_memories
 from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.requests import Asking
@@ -108,6 +109,8 @@ def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) 
             was_asked = learner.session(one, tell)
             if was_asked or len(learner.pending) >= BATCH_MEMORIES:
                 learner.flush()
+            if was_asked:
+                embed_memories(home, begins=True)  # the next session is shown them as known
             tell(learner.note(), done + 1)
         learner.flush()
     finally:
