@@ -182,6 +182,20 @@ def test_init_tells_at_its_end_what_is_in_reach(
     assert "claude-cli:haiku writes the rest once a session is over" in end
 
 
+def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(
+    dialog: Callable[..., Outcome], claude: Path, user_home: Path, nacre: Nacre
+) -> None:
+    for name in ("gemini", "opencode"):
+        program = claude.with_name(name)
+        program.write_text("#!/bin/sh\n", encoding="utf-8")
+        program.chmod(0o755)
+    signed_in = user_home / ".gemini" / "oauth_creds.json"
+    signed_in.parent.mkdir()
+    signed_in.write_text("{}", encoding="utf-8")
+    assert "Gemini CLI, flash" in dialog("writer", "set", answers=[("tokens a day?", "y")]).out
+    assert nacre("writer", "--json").json["writer"] == "gemini-cli:flash"
+
+
 def test_who_says_no_has_no_writer(dialog: Callable[..., Outcome], claude: Path, nacre: Nacre) -> None:
     assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"

@@ -14,12 +14,15 @@ from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.hosts.conftest import staged
 from tests.hosts.programs import missing
+from tests.hosts.slack import hook_ms
 from tests.hosts.stage import Ran, Stage, eventually
 from tests.hosts.story import COMES_BACK
 from tests.hosts.writers import (
     BY_SIGN_IN,
     CLAUDE,
     CODEX,
+    GEMINI,
+    OPENCODE,
     RULE,
     TRAP,
     WORDS,
@@ -37,6 +40,8 @@ from tests.hosts.writers import (
 )
 
 pytestmark = pytest.mark.hosts
+
+WRITERS = (CLAUDE, CODEX, GEMINI, OPENCODE)
 
 LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usage_limit_reached")
 
@@ -60,7 +65,7 @@ def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) 
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
     with FakeProvider(answers, models=("fake-model",)) as provider:
-        stage = Stage(folders.mktemp("writer"), provider)
+        stage = Stage(folders.mktemp("writer"), provider, hook_ms())
         set_up(writer, stage)
         try:
             yield stage
@@ -68,7 +73,7 @@ def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) 
             stage.close()
 
 
-@pytest.fixture(scope="module", params=[CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
+@pytest.fixture(scope="module", params=WRITERS, ids=lambda writer: writer.driver.program)
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
     """One session, written down by the real program in a home where nacre is wired and the owner keeps much."""
     writer: Writer = request.param
@@ -153,7 +158,7 @@ def test_a_marked_question_that_a_program_does_keep_is_no_session(
         assert stage.nacre("sessions", "list", "--json").record["sessions"] == []
 
 
-@pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
+@pytest.mark.parametrize("writer", [CLAUDE, CODEX, GEMINI], ids=lambda writer: writer.driver.program)
 def test_the_next_session_is_told_what_the_writer_made_of_the_first(
     writer: Writer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -185,15 +190,15 @@ def _ingested(stage: Stage) -> str:
 
 
 TROUBLES = {
-    "limit": (LIMITED, 60, "answers no more for now", "try again later"),
+    "limit": (LIMITED, 25, "answers no more for now", "try again later"),
     "sign-in": (Reply(status=401, message="no such key"), 60, "is not signed in", "sign in with"),
-    "hang": (Reply(fault="hang"), 4, "did not answer within 4 seconds", "check the network"),
+    "hang": (Reply(fault="hang"), 8, "did not answer within 8 seconds", "check the network"),
     "garbage": ("Once upon a time {", 60, "is no JSON", "choose another model"),
 }
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.driver.program)
 def test_what_goes_wrong_is_told_and_the_session_waits(
     writer: Writer, trouble: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

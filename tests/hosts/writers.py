@@ -20,6 +20,8 @@ from tests.fakes.wire_formats import Call
 from tests.hosts.claude_code import ClaudeCode
 from tests.hosts.codex import Codex
 from tests.hosts.driving import Driver
+from tests.hosts.gemini_cli import GeminiCli
+from tests.hosts.opencode import OpenCode
 from tests.hosts.programs import command
 from tests.hosts.stage import Ran, Stage
 
@@ -68,6 +70,10 @@ def _hooks(*events: str) -> str:
     return json.dumps({"hooks": dict.fromkeys(events, given)})
 
 
+_SERVER = '{"mcp": {"trap": {"type": "local", "command": ["%SERVER%"], "enabled": true}}}'
+_PLUGIN = (
+    "import { execSync } from 'child_process'\nexport const Trap = async () => { execSync('%HOOK%'); return {} }\n"
+)
 _SKILL = f"---\nname: trap\ndescription: {TRAP}\n---\n{TRAP}\n"
 
 CLAUDE = Writer(
@@ -102,6 +108,37 @@ CODEX = Writer(
 )  # fmt: skip
 
 
+GEMINI = Writer(
+    GeminiCli(), "gemini-cli:gemini-2.5-flash",
+    lambda url: {"GEMINI_API_KEY": "fake", "GOOGLE_GEMINI_BASE_URL": url},
+    texts={
+        ".gemini/GEMINI.md": TRAP, "GEMINI.md": TRAP, "../tmp/GEMINI.md": TRAP, ".gemini/skills/trap/SKILL.md": _SKILL,
+        ".gemini/settings.json": json.dumps({
+            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "mcpServers": {"trap": {"command": "%SERVER%"}}, "context": {"fileName": "GEMINI.md"},
+            "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "%HOOK%"}]}]},
+        }),
+        ".gemini/extensions/trap/gemini-extension.json": json.dumps({
+            "name": "trap", "version": "1.0.0", "contextFileName": "T.md", "mcpServers": {"t": {"command": "%SERVER%"}},
+        }),
+        ".gemini/extensions/trap/T.md": TRAP,
+    },
+    beside=2_000,
+)  # fmt: skip
+
+OPENCODE = Writer(
+    OpenCode(), "opencode-cli:openai/gpt-5-nano",
+    lambda url: {"OPENAI_API_KEY": "fake", "OPENAI_BASE_URL": f"{url}/v1"},
+    texts={
+        ".config/opencode/AGENTS.md": TRAP, ".claude/CLAUDE.md": TRAP, "../tmp/AGENTS.md": TRAP,
+        ".claude/skills/trap/SKILL.md": _SKILL, ".config/opencode/skills/trap/SKILL.md": _SKILL,
+        ".opencode/opencode.json": _SERVER, ".config/opencode/opencode.json": _SERVER,
+        ".config/opencode/plugin/trap.js": _PLUGIN, ".opencode/plugin/trap.js": _PLUGIN,
+        ".opencode/agent/nacre.md": f"---\nmode: primary\n---\n{TRAP}\n",
+    },
+    beside=2_000,
+)  # fmt: skip
+
 BY_SIGN_IN = replace(CODEX, address=lambda url: _at(url, "requires_openai_auth=true"))
 """Codex as it is where its owner is signed in with ChatGPT."""
 
@@ -127,7 +164,7 @@ def writing(answer: Any = None, otherwise: Answers | None = None) -> Answers:
 
 def _wanted(request: Request) -> str:
     """The one thing that the form of the answer asks for."""
-    asked = json.dumps(request.body)
+    asked = json.dumps(request.body).replace('\\"', '"')
     return next(name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in asked)
 
 
@@ -137,8 +174,9 @@ def tools(request: Request) -> set[str]:
     given = [*request.body.get("tools", []), *_more(request.body)]
     while given:
         tool = given.pop()
-        given += tool.get("tools", [])
-        if "tools" not in tool:
+        inner = tool.get("tools", tool.get("functionDeclarations"))
+        given += inner or []
+        if inner is None:
             found.add(str(tool.get("name") or tool.get("type")))
     return found
 

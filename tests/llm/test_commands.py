@@ -59,6 +59,30 @@ for event in [
     print(json.dumps(event))
 """
 
+GEMINI = """
+given = sys.stdin.read()
+home = Path(os.environ["GEMINI_CLI_HOME"]) / ".gemini"
+Path(os.environ["NOTES"]).write_text(json.dumps({
+    "arguments": sys.argv[1:], "given": given, "held": os.listdir(),
+    "kept": {one.name: str(one.resolve()) for one in home.glob("*") if one.is_symlink()},
+    "settings": json.loads((home / "settings.json").read_text()),
+}))
+used = {"input": 9, "candidates": 3, "cached": 4, "thoughts": 1}
+print(json.dumps({"session_id": "s", "response": '{"word": "hull"}', "stats": {"models": {"g-2": {"tokens": used}}}}))
+"""
+OPENCODE = """
+given = sys.stdin.read()
+data = Path(os.environ["XDG_DATA_HOME"]) / "opencode"
+Path(os.environ["NOTES"]).write_text(json.dumps({
+    "arguments": sys.argv[1:], "given": given, "held": os.listdir(), "home": os.environ["HOME"],
+    "kept": {one.name: str(one.resolve()) for one in data.glob("*")},
+    "config": json.loads(os.environ["OPENCODE_CONFIG_CONTENT"]),
+}))
+print(json.dumps({"type": "text", "sessionID": "s", "part": {"text": '{"word": "hull"}'}}))
+used = {"input": 9, "output": 3, "reasoning": 1, "cache": {"read": 4, "write": 2}}
+print(json.dumps({"type": "step_finish", "sessionID": "s", "part": {"tokens": used}}))
+"""
+
 Installed = Callable[[str, str], LanguageModel]
 
 
@@ -143,6 +167,46 @@ def test_codex_keeps_the_owners_home_where_its_sign_in_is_no_file(installed: Ins
     assert notes(tmp_path)["home"] is None
 
 
+def test_gemini_answers_without_tools_in_a_home_of_its_own(installed: Installed, tmp_path: Path) -> None:
+    theirs = tmp_path / ".gemini"
+    theirs.mkdir()
+    (theirs / "GEMINI.md").write_text("Talk like a pirate.")
+    (theirs / "oauth_creds.json").write_text("{}")
+    own = {"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"trap": {"command": "false"}}}
+    (theirs / "settings.json").write_text(json.dumps(own))
+    completion = installed("gemini", GEMINI, "flash").complete(PROMPT)
+    assert json.loads(completion.text) == {"word": "hull"}
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (9, 4, 4)
+    told = notes(tmp_path)
+    assert told["kept"] == {"oauth_creds.json": str(theirs / "oauth_creds.json")}
+    assert told["settings"]["security"]["auth"] == {"selectedType": "oauth-personal"}
+    assert "mcpServers" not in told["settings"]
+    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    assert (pairs["--extensions"], pairs["--allowed-mcp-server-names"], pairs["--model"]) == ("none", "none", "flash")
+    assert PROMPT.text in told["given"]
+    assert '"required": ["word"]' in told["given"]
+    assert told["held"] == []
+
+
+def test_opencode_answers_as_an_agent_without_tools_in_a_home_of_its_own(installed: Installed, tmp_path: Path) -> None:
+    theirs = tmp_path / ".local" / "share" / "opencode"
+    theirs.mkdir(parents=True)
+    (theirs / "auth.json").write_text("{}")
+    (theirs / "opencode.db").write_text("")
+    completion = installed("opencode", OPENCODE, "openai/gpt-5-nano").complete(PROMPT)
+    assert json.loads(completion.text) == {"word": "hull"}
+    used = completion.tokens
+    assert (used.input, used.output, used.cached, used.written) == (9, 4, 4, 2)
+    told = notes(tmp_path)
+    assert told["kept"] == {"auth.json": str(theirs / "auth.json")}
+    assert told["home"] != str(tmp_path)
+    assert told["config"]["agent"]["nacre"]["tools"] == {"*": False}
+    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    assert (pairs["--agent"], pairs["--model"]) == ("nacre", "openai/gpt-5-nano")
+    assert '"required": ["word"]' in told["given"]
+    assert told["held"] == []
+
+
 def test_a_command_that_still_tries_when_its_time_is_over_says_why(installed: Installed) -> None:
     told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
     with pytest.raises(ModelUnavailable, match="answers no more for now"):
@@ -191,6 +255,12 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
          ModelRefused, "no answer of"),
         ("codex", "sys.exit('Not logged in: 401 Unauthorized')", ModelRefused, "not signed in"),
         ("codex", "pass", ModelUnavailable, "broke off"),
+        ("gemini", "sys.exit(json.dumps({'session_id': 's', 'error': {'message': 'quota', 'code': 429}}))",
+         ModelUnavailable, "no more"),
+        ("gemini", "sys.exit(41)", ModelUnavailable, "failed for"),
+        ("opencode", "print(json.dumps({'type': 'error', 'error': {'data': {'message': 'no', 'statusCode': 401}}}))",
+         ModelRefused, "not signed in"),
+        ("opencode", "pass", ModelUnavailable, "broke off"),
     ],
 )  # fmt: skip
 def test_a_command_that_fails_is_one_line_with_a_remedy(

@@ -12,6 +12,7 @@ from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.dedup.supersession import released
+from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
@@ -27,9 +28,7 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
-from nacre.storage.memories import Known
 from nacre.storage.sessions import Unlearned
-from nacre.text.passages import words
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
@@ -40,7 +39,6 @@ from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn
 
 BATCH_MEMORIES = 500
 _ALIKE = 12
-_COMPARED = 2_000
 _IN_BULK = f"{BULK_FROM} new memories and more at once are compared in bulk: no model was asked about them"
 _MOSTLY = 0.5
 _NEARLY_ALL = 0.9
@@ -199,7 +197,7 @@ class _Learner:
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
-            plain = _passed_over(extract(stored.session, said), found.memories)
+            plain = passed_over(extract(stored.session, said), found.memories)
             self.note_new([*plain, *found.candidates], stored, turns, one.first, until)
             self.withdrawn |= {ended.memory.id: f"over, as a session shows: {ended.quote}" for ended in found.over}
         elif one.begin < until:
@@ -291,7 +289,7 @@ class _Learner:
         """Whether this statement of its turns was learned already, also when the memory was edited or retired since."""
         session = memory.source.session or ""
         stated = [one for one in self.stated[session] if not self.gate.bars(one)]
-        return memory.id in _accounted_for(stated, self.home.memories.known_of(session))
+        return memory.id in accounted_for(stated, self.home.memories.known_of(session))
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
         """Whether an agent's words are mostly those of a memory, or the owner's nearly all, wherever that belongs."""
@@ -407,45 +405,12 @@ class _Learner:
             self.duplicates += 1
 
 
-def _accounted_for(stated: Sequence[Memory], known: Sequence[Known]) -> set[str]:
-    """The ids of those statements of a session that its memories account for.
-
-    A memory accounts for one statement of its kind in its turns: the likest, so that the text of the memory need not
-    be what was said. What is left over was not learned yet.
-    """
-    pairs = sorted(
-        (-_likeness(one.content, other.content), at, by)
-        for at, one in enumerate(stated)
-        for by, other in enumerate(known)
-        if one.kind is other.kind and other.turns & set(one.source.turns)
-    )
-    found: dict[int, int] = {}
-    for _, at, by in pairs:
-        if at not in found and by not in found.values():
-            found[at] = by
-    return {stated[at].id for at in found}
-
-
-def _likeness(text: str, other: str) -> float:
-    """The share of the words of two texts that both have, 0 to 1."""
-    some, others = set(words(text[:_COMPARED])), set(words(other[:_COMPARED]))
-    return len(some & others) / max(1, len(some | others))
-
-
 def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
     """Whether a candidate may come from nacre: an agent's words, or the owner's after nacre gave context."""
     last = max((at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1)
     said = [item.turn for item in turns[: last + 1]]
     by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
     return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
-
-
-def _passed_over(found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """What the owner said plainly in turns from which a writer wrote less than was said plainly there."""
-    plain = [one for one in found if not one.held]
-    said = Counter(turn for one in plain for turn in one.turns)
-    told = Counter(turn for one in written for turn in one.turns)
-    return [one for one in plain if any(told[turn] < said[turn] for turn in one.turns)]
 
 
 def _last_of_owner(turns: Sequence[Turn]) -> int:

@@ -15,15 +15,14 @@ from typing import Any, Literal
 import msgspec
 
 from nacre.errors import ModelRefused
-from nacre.llm.providers import Provider
+from nacre.llm.providers import COMMANDS, Provider
 from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities, Price
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
-_FIXED = ("claude-cli", "codex-cli", "mcp-sampling")
+_FIXED = (*COMMANDS, "mcp-sampling")
 """Formats that hold every model to a schema in the same way."""
-_COMMANDS = ("claude-cli", "codex-cli")
 _THINKING_TOKENS = 8_192
 """Models that think spend the allowance of their answer on it; without room for that it would be cut off."""
 
@@ -65,7 +64,7 @@ def _as_told(settings: Settings, provider: Provider, model: str, able: Capabilit
 
 
 def _thinking(provider: Provider, able: Capabilities) -> int:
-    if provider.api in _COMMANDS:
+    if provider.api in COMMANDS:
         return able.output  # no option of theirs bounds what they write
     return _THINKING_TOKENS if provider.api == "openai" else 0
 

@@ -16,7 +16,10 @@ from urllib.parse import urlsplit
 from nacre.errors import ModelRefused
 from nacre.settings import Settings
 
-APIS = ("anthropic", "openai", "chat", "claude-cli", "codex-cli", "mcp-sampling", "embeddings")
+COMMANDS = {"claude-cli": "claude", "codex-cli": "codex", "gemini-cli": "gemini", "opencode-cli": "opencode"}
+"""Formats that are an agent tool's own command, and what it is called."""
+
+APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
 _ANSWERS = ("schema", "tool", "json", "text")
 _OWN_KEYS = ("api", "base_url", "key", "api_key", "label", "answers", "free", "plain_http")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -119,7 +122,7 @@ def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[s
 
 
 def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
-    if provider.api in ("claude-cli", "codex-cli", "mcp-sampling"):
+    if provider.api in (*COMMANDS, "mcp-sampling"):
         return
     try:
         address = urlsplit(provider.base_url)

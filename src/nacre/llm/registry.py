@@ -11,7 +11,7 @@ from nacre.llm import failures
 from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
-from nacre.llm.providers import provider_of
+from nacre.llm.providers import COMMANDS, provider_of
 from nacre.llm.retry import RetryingModel
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
@@ -49,7 +49,7 @@ def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:
         return failures.no_key(asked)
     if library := _LIBRARIES.get(asked.provider.api):
         return None if find_spec(library) else failures.no_library(asked, library)
-    if program := _PROGRAMS.get(asked.provider.api):
+    if program := COMMANDS.get(asked.provider.api):
         return None if shutil.which(program, path=settings.environ.get("PATH")) else failures.no_program(asked, program)
     return None
 
@@ -60,14 +60,13 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
         raise ModelRefused(f"{provider.label} has no language models", hint="for vectors: nacre embed switch " + name)
-    if not model and (not colon or provider.api not in ("claude-cli", "codex-cli", "mcp-sampling")):
+    if not model and (not colon or provider.api not in (*COMMANDS, "mcp-sampling")):
         raise ModelRefused(f"{name!r} names no model of {provider.label}", hint=f"{provider_name}:<model>")
     able = capabilities_of(settings, provider, model)
     return CallTarget(provider, model, credential_for(settings, provider_name), able.window), able
 
 
 _LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}
-_PROGRAMS = {"claude-cli": "claude", "codex-cli": "codex"}
 _WIRES = {
     "anthropic": "nacre.llm.wires.anthropic_api:AnthropicModel",
     "openai": "nacre.llm.wires.openai_api:OpenAIModel",
@@ -76,4 +75,6 @@ _WIRES = {
 _COMMANDS = {
     "claude-cli": "nacre.llm.wires.claude_cli:claude_model",
     "codex-cli": "nacre.llm.wires.codex_cli:codex_model",
+    "gemini-cli": "nacre.llm.wires.gemini_cli:gemini_model",
+    "opencode-cli": "nacre.llm.wires.opencode_cli:opencode_model",
 }

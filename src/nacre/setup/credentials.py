@@ -10,13 +10,10 @@ from nacre.errors import CredentialsUnusable, ModelRefused, NotFound, Unavailabl
 from nacre.llm.credentials import key_file, keyrings, logins
 from nacre.llm.credentials.keys import Place, fits, look, variables_for
 from nacre.llm.credentials.methods import BEARER, method_of, methods
-from nacre.llm.providers import provider_of, providers
+from nacre.llm.providers import COMMANDS, provider_of, providers
 from nacre.platform.ids import Clock, utc_now
 from nacre.settings import Settings, load_settings, write_setting
 from nacre.values.model_calls import Task
-
-PROGRAMS = {"claude-cli": "claude", "codex-cli": "codex"}
-"""Providers that are an agent tool's own command, and what it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ def programs(settings: Settings) -> tuple[Program, ...]:
     path = settings.environ.get("PATH")
     return tuple(
         Program(provider, name, (shutil.which(name, path=path) or "") if path else "")
-        for provider, name in PROGRAMS.items()
+        for provider, name in COMMANDS.items()
     )
 
 

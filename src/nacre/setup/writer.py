@@ -31,7 +31,13 @@ TOKENS_A_DAY = 100_000
 """What is proposed for a writer that a subscription pays."""
 
 MODEL = f"models.{Task.EXTRACTION}"
-_COMMANDS = {"claude-cli:haiku": ("claude", "Claude Code, haiku"), "codex-cli:": ("codex", "Codex")}
+_COMMANDS = {
+    "claude-cli:haiku": ("claude", "Claude Code, haiku"), "codex-cli:": ("codex", "Codex"),
+    "gemini-cli:flash": ("gemini", "Gemini CLI, flash"), "opencode-cli:": ("opencode", "OpenCode"),
+}  # fmt: skip
+_SIGN_INS = {"gemini": ".gemini/oauth_creds.json", "opencode": ".local/share/opencode/auth.json"}
+"""Files in the owner's home by which somebody is signed in. They are not read."""
+
 _WEEK = timedelta(days=7)
 _MOST_TOKENS = 12_000
 _FRAME = 1.3
@@ -106,6 +112,8 @@ def found_writers(settings: Settings) -> list[FoundWriter]:
 
 
 def _is_signed_in(settings: Settings, program: str) -> bool:
+    if program in _SIGN_INS:
+        return (settings.user_home / _SIGN_INS[program]).is_file()
     try:
         return bool(logins.read(settings, program)) or settings.platform == "darwin"
     except NacreError:

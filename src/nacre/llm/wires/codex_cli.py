@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output
+from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, link
 from nacre.llm.wires.schemas import strict
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
@@ -92,13 +91,9 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
         return {}
     ours = folder / "home"
-    with suppress(OSError):
-        ours.mkdir()
-        for name in (_SIGN_IN, _INSTALLATION):
-            if (theirs / name).is_file():
-                (ours / name).symlink_to(theirs / name)
-        return {"CODEX_HOME": str(ours)}
-    return {}
+    link(theirs, (_SIGN_IN, _INSTALLATION), ours)
+    is_whole = (ours / _SIGN_IN).exists() or not (theirs / _SIGN_IN).is_file()
+    return {"CODEX_HOME": str(ours)} if is_whole else {}
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:

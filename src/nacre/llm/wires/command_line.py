@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import IO
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
+from nacre.llm.wires.schemas import told
 from nacre.platform.environment import OWN_CALL_VARIABLE, of_the_owner
 from nacre.values.model_calls import OWN_CALL, Capabilities, Completion, Prompt
 
@@ -81,7 +82,8 @@ class CommandModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
-        text = "\n\n".join(part for part in (OWN_CALL, prompt.system, prompt.shared, prompt.text) if part)
+        form = told(prompt) if self.capabilities.answers == "text" else ""
+        text = "\n\n".join(part for part in (OWN_CALL, prompt.system, form, prompt.shared, prompt.text) if part)
         with tempfile.TemporaryDirectory(prefix="nacre-call-", ignore_cleanup_errors=True) as made:
             folder = Path(made)
             (folder / "empty").mkdir()
@@ -106,7 +108,7 @@ class CommandModel:
             try:
                 self._calls.run(lambda: process.communicate(text.encode(errors="replace")), seconds)
             except TimeoutError:
-                said = self._complaint(_written(out))
+                said = self._complaint(f"{_written(out)}\n{_written(err)}")
                 if said:
                     raise failures.program_failed(self._asked, said) from None
                 raise failures.late(self._asked, seconds) from None
@@ -121,6 +123,17 @@ class CommandModel:
             said = _written(out)
             failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
             return Output(said, failed if process.returncode else "")
+
+
+def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
+    """Make a folder for one call in which nothing is the owner's but these files, as far as they are there. They are
+    links: a sign-in that is renewed meanwhile is renewed where it lies.
+    """
+    ours.mkdir(parents=True)
+    for name in names:
+        if (theirs / name).is_file():
+            with suppress(OSError):  # Windows may not let us: then nobody is signed in there
+                (ours / name).symlink_to(theirs / name)
 
 
 def _written(file: IO[bytes]) -> str:
