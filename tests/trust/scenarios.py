@@ -29,8 +29,9 @@ from nacre.chores.kinds import do_waiting
 from nacre.chores.queue import Chore
 from nacre.chores.queue import put as put_chore
 from nacre.context.build import build
+from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import drop_former, hand_over, improve, retire_given
-from nacre.context.session_state import read_state, write_state
+from nacre.context.session_state import write_state
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
@@ -286,15 +287,21 @@ def hand_over_by_model(context: Home) -> None:
 def give_handoff(context: Home) -> None:
     """The next session is given it, and it is retired.
 
-    Raises Unavailable where it cannot be kept what the session was given: nobody promises then that no other is given
-    it, too.
+    Raises Unavailable where it cannot be kept that the session was given it: nobody promises then that it is the only
+    one. Given the command again minutes later, it is given it once more, or the session after it is.
     """
-    asked = ContextRequest(folder="/code/harbour", session="claude-code:5e55-0009")
-    block = build(_at_noon(context), asked)
-    write_state(context.settings.home, asked.session, block.state)
-    if block.state and read_state(context.settings.home, asked.session) != block.state:
+    home = _at_noon(context)
+    earlier = home.clock().timestamp() - 2 * delivery.CLAIM_SECONDS
+    for claim in (home.settings.home / "run/handoffs").glob("*"):
+        os.utime(claim, (earlier, earlier))
+    for session in ("claude-code:5e55-0009", "claude-code:5e55-0010"):
+        block = build(home, ContextRequest(folder="/code/harbour", session=session))
+        write_state(home.settings.home, session, block.state)
+        if block.state:  # it had not begun before
+            break
+    if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
         raise Unavailable("what the session was given cannot be kept", hint="the next one is given it, too")
-    retire_given(_at_noon(context))
+    retire_given(home)
 
 
 def forget_handoff(context: Home) -> None:
