@@ -587,6 +587,17 @@ def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
     assert [one.kind for one in waiting(world.home)] == ["session-end"]
 
 
+def test_what_a_killed_hook_left_of_a_sessions_state_goes_when_another_session_begins(world: World) -> None:
+    started(world)
+    (state,) = (world.home / "run/sessions").iterdir()
+    half = state.with_name(f".{state.name}.999999999.tmp")
+    half.write_bytes(b"half")
+    left(world, "session-start", THIRD)
+    do_waiting(world.context())
+    assert not half.exists()
+    assert state.exists()
+
+
 def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:
     def end(_: Home, __: Chore) -> list[Chore]:
         raise KeyboardInterrupt

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -46,7 +48,30 @@ def test_a_repair_that_ended_before_it_archived_again_is_finished_by_the_next(
 
 def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(nacre: Nacre, pack: Path, user_home: Path) -> None:
     forget_pack(user_home, "DELETE FROM archived")
-    assert nacre("archive", "verify", "--json").json == {"files": 0, "problems": [], "repaired": 0}
+    assert nacre("archive", "verify", "--json").json == {"files": 0, "problems": [], "repaired": 0, "not_archived": []}
     nacre("ingest")
-    assert nacre("archive", "verify", "--json").json == {"files": 1, "problems": [], "repaired": 0}
+    assert nacre("archive", "verify", "--json").json == {"files": 1, "problems": [], "repaired": 0, "not_archived": []}
     assert pack.exists()
+
+
+def test_a_transcript_that_was_copied_to_another_disk_is_archived_by_a_repair(
+    nacre: Nacre, pack: Path, user_home: Path
+) -> None:
+    sound = pack.read_bytes()
+    (transcript,) = (user_home / ".claude/projects").rglob("*.jsonl")
+    copy = shutil.copy2(transcript, transcript.with_name("copy"))
+    os.replace(copy, transcript)
+    nacre("ingest")
+    pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
+    nacre("archive", "verify", "--repair")
+    assert pack.read_bytes() == sound
+
+
+def test_what_a_killed_process_left_of_a_pack_goes_with_the_next_ingest(nacre: Nacre, pack: Path) -> None:
+    left = pack.with_name(f".{pack.name}.999999999.tmp")
+    going_on = pack.with_name(f".{pack.name}.{os.getppid()}.tmp")
+    for path in (left, going_on):
+        path.write_bytes(b"half")
+    nacre("ingest")
+    assert not left.exists()
+    assert going_on.exists()

@@ -29,9 +29,10 @@ from nacre.chores.kinds import do_waiting
 from nacre.chores.queue import Chore
 from nacre.chores.queue import put as put_chore
 from nacre.context.build import build
+from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import drop_former, hand_over, improve, retire_given
 from nacre.context.session_state import write_state
-from nacre.errors import NacreError
+from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
 from nacre.history.undo import undo
@@ -109,7 +110,7 @@ class Scenario:
 
     ``may_tell`` is part of a warning that nacre gives rightly. ``outside`` tells what there is beside memories that the
     steps change, in values that compare: as before them or as after them, never half. ``may_leave`` is the beginning of
-    the name of a temporary file in the home that stays until the command is given again.
+    the name of a temporary file in the home, or of its path there, that stays until the command is given again.
     """
 
     name: str
@@ -239,9 +240,16 @@ def settle_conflicts(context: Home) -> None:
 
 
 def judge(context: Home) -> None:
-    """A model tells what each memory claims, and that they are at odds."""
-    model = ScriptedModel(_answer)
-    judge_waiting(replace(context, load_model=lambda *_: model))
+    """A model tells what each memory claims, and that they are at odds; what had to wait is tried again hours later.
+
+    Raises Unavailable where memories wait still: nothing was said of them.
+    """
+    model, now = ScriptedModel(_answer), datetime.now(UTC)
+    for hours in range(0, 4, 2):
+        later = replace(context, clock=lambda hours=hours: now + timedelta(hours=hours))  # type: ignore[misc]
+        report = judge_waiting(replace(later, load_model=lambda *_: model))
+    if report.waiting:
+        raise Unavailable(report.note or "memories wait to be judged", hint="they are judged another time")
 
 
 def _answer(prompt: Prompt) -> Any:
@@ -277,11 +285,23 @@ def hand_over_by_model(context: Home) -> None:
 
 
 def give_handoff(context: Home) -> None:
-    """The next session is given it, and it is retired."""
-    asked = ContextRequest(folder="/code/harbour", session="claude-code:5e55-0009")
-    block = build(_at_noon(context), asked)
-    write_state(context.settings.home, asked.session, block.state)
-    retire_given(_at_noon(context))
+    """The next session is given it, and it is retired.
+
+    Raises Unavailable where it cannot be kept that the session was given it: nobody promises then that it is the only
+    one. Given the command again minutes later, it is given it once more, or the session after it is.
+    """
+    home = _at_noon(context)
+    earlier = home.clock().timestamp() - 2 * delivery.CLAIM_SECONDS
+    for claim in (home.settings.home / "run/handoffs").glob("*"):
+        os.utime(claim, (earlier, earlier))
+    for session in ("claude-code:5e55-0009", "claude-code:5e55-0010"):
+        block = build(home, ContextRequest(folder="/code/harbour", session=session))
+        write_state(home.settings.home, session, block.state)
+        if block.state:  # it had not begun before
+            break
+    if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
+        raise Unavailable("what the session was given cannot be kept", hint="the next one is given it, too")
+    retire_given(home)
 
 
 def forget_handoff(context: Home) -> None:
@@ -651,14 +671,11 @@ def fill_shards(context: Home) -> None:
         home.database.close()
 
 
-def go_on_with_restored(context: Home) -> None:
+@Hand
+def go_on_with_restored(place: Place) -> None:
     """The tool resumes a session that was restored."""
-    path = context.settings.user_home / TALK_FILES / "5e55-0001.jsonl"
-    line = json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n"
-    if line not in path.read_text():
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line)
-    ingest(context)
+    with (place.user / TALK_FILES / "5e55-0001.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n")
 
 
 def _git(folder: Path, *arguments: str) -> None:
@@ -720,7 +737,7 @@ SCENARIOS = {
         Scenario("forget", _steps(("forget", "--match", "heron", "--yes"), is_whole=False), before=(
             GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
             ("ingest",), ("commit",),
-        )),
+        ), may_leave="archive/"),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),
@@ -737,10 +754,10 @@ SCENARIOS = {
         ), before=(
             ("config", "set", "models.handoff", "scripted:1"), ("config", "set", "models.background", "true"),
             talk("5e55-0001"), ("ingest",),
-        ), may_leave="."),
+        ), may_leave="run/sessions/."),
         Scenario("chores", _steps(do_chores, is_whole=False), before=(
             GATE, talk("5e55-0001", "5e55-0002"),
-        ), by_hand=Hand(leave_chores), may_leave="."),
+        ), by_hand=Hand(leave_chores), may_leave="run/chores/."),
         Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
             GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),
         )),
@@ -787,12 +804,12 @@ SCENARIOS = {
             ("forget", "--match", "heron", "--yes"), ("ingest",), is_whole=False,  # which erases what is left
         ), before=(
             talk("5e55-0001", "5e55-0002"), ("ingest",), fill_shards, talk("5e55-0003"), ("ingest",), fill_shards,
-        ), outside=searchable, may_leave=("index", ".")),
+        ), outside=searchable, may_leave=("index", "archive/")),
         Scenario("prune the archive", _steps(
             ("archive", "prune", "--keep-days", "30", "--yes"), is_whole=False,
         ), before=(
             talk("5e55-0001", "5e55-0002", "5e55-0003"), age_all, ("ingest",),
-        ), outside=kept, may_leave="."),
+        ), outside=kept, may_leave="archive/"),
         Scenario("mend the archive", _steps(
             ("ingest",), damage_packs, ("archive", "verify", "--repair"), is_whole=False,
         ), before=(
@@ -802,9 +819,9 @@ SCENARIOS = {
             ("sessions", "restore", "5e55-0001", "--to", "~/old"), ("sessions", "restore", "5e55-0001"),
             is_whole=False,
         ), before=(talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript), outside=kept),
-        Scenario("go on with what was restored", _steps(go_on_with_restored, is_whole=False), before=(
+        Scenario("go on with what was restored", _steps(("ingest",), is_whole=False), before=(
             talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript, ("sessions", "restore", "5e55-0001"),
-        ), outside=kept),
+        ), by_hand=go_on_with_restored, outside=kept),
         Scenario("fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), note_calls,

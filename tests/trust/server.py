@@ -116,6 +116,7 @@ class Server:
         for line in ended.lines:
             if "error" in line:
                 failed = line["error"]
+                acknowledged = min(acknowledged, line["step"])
                 wrong += _badly_told(line)
             elif "answer" in line:
                 acknowledged = line["step"] + 1
@@ -248,7 +249,7 @@ def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | Non
     _tell(ready=True)
     for number, step in enumerate(scenario.steps[:last]):
         code, said = _run(step.run, lambda said, number=number: _tell(step=number, answer=said))
-        if code:
+        if code or _left_undone(said, code):
             _tell(step=number, error=said, code=code)
             break
     _tell(seconds=time.perf_counter() - began)
@@ -286,11 +287,12 @@ def _play_as_program(scenario: Scenario, place: Place, delay: float | None = Non
             program.kill()
             out, err = program.communicate()
             _tell(killed=True)
-        if out.endswith(b"}\n"):
-            said = json.loads(out)
-            _tell(step=number, **({"error": said, "code": program.returncode} if "error" in said else {"answer": said}))
+        said = json.loads(out) if out.endswith(b"}\n") else {}
+        undone = "error" in said or _left_undone(said, program.returncode)
+        if said:
+            _tell(step=number, **({"error": said, "code": program.returncode} if undone else {"answer": said}))
         _tell(stderr=err.decode("utf-8", "replace"))
-        if program.returncode:
+        if program.returncode or undone:
             break
     _tell(seconds=time.monotonic() - began)
 
@@ -358,11 +360,23 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
     return 0, {"done": True}
 
 
+def _left_undone(said: Any, code: int) -> list[dict[str, Any]]:
+    """What an answer names as not done: it acknowledges the rest only, and the same command does that later."""
+    beside = [*said.get("not_archived", ()), *(said.get("archived") or {}).get("problems", ())]
+    return beside + (list(said.get("problems", ())) if code else [])
+
+
 def _badly_told(line: dict[str, Any]) -> list[str]:
-    said = (line["error"] or {}).get("error") or {}
-    wrong = [] if line["code"] in _ALLOWED_CODES else [f"exit code {line['code']}: {said}"]
-    if said.get("code") == "unexpected" or not said.get("hint"):
-        wrong.append(f"not told well: {said}")
+    """What is wrong with how a failure was told: an error with a hint, or an answer that names each part not done.
+
+    What ingest could not archive is a warning, and makes no exit code: the next ingest tries again.
+    """
+    answer, code = line["error"] or {}, line["code"]
+    told = [answer["error"]] if answer.get("error") else _left_undone(answer, code)
+    is_warning = code == 0 and "archived" in answer
+    wrong = [] if code in _ALLOWED_CODES or is_warning else [f"exit code {code}: {told}"]
+    if not told or any(one.get("code") == "unexpected" or not one.get("hint") for one in told):
+        wrong.append(f"not told well: {answer}")
     return wrong
 
 

@@ -29,7 +29,8 @@ def look(
 ) -> tuple[State, list[str]]:  # fmt: skip
     """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
 
-    ``may_tell`` is part of a warning that is in order, ``may_leave`` the beginning of a file's name that is.
+    ``may_tell`` is part of a warning that is in order, ``may_leave`` the beginning of a file's name, or of its path in
+    the home, that is.
     """
     catch_up(context)
     told = [problem for problem in context.problems if not (may_tell and may_tell in problem)]
@@ -147,12 +148,13 @@ def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[s
             continue
         if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
             continue
-        if may_leave and path.name.startswith(may_leave):
+        place = path.relative_to(context.settings.home).as_posix()
+        if may_leave and (path.name.startswith(may_leave) or place.startswith(may_leave)):
             continue
         if path.name.startswith("..git"):  # written anew when git is next used
             continue
         if path.name.endswith(".tmp") or path.name.startswith("."):
-            wrong.append(f"left behind: {path.relative_to(context.settings.home)}")
+            wrong.append(f"left behind: {place}")
     return wrong
 
 

@@ -87,6 +87,7 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
         return ArchiveReport()
     work = _working(home)
     try:
+        pack_store.sweep(home)
         settle(home)
         due = home.archive.due()
         total = sum(one.size for one in due)
@@ -189,8 +190,9 @@ def _archive_one(work: _Work, due: Due, state: Archived) -> None:
         if state.pack is None:
             _keep_turns(work, now)  # what the index has is all that is left
         return
-    if path.stat().st_ino != due.inode:
-        return  # another file took its place, which is to be read first
+    found = path.stat()
+    if found.st_ino != due.inode and (found.st_size, found.st_mtime_ns) != (due.size, due.changed):
+        return  # another file took its place, which is to be read first; a copy on another disk is the same one
     adapter = adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:

@@ -15,6 +15,7 @@ from nacre.packs.lines import clean_lines, clean_whole
 from nacre.packs.pack import Pack, Segment, Title
 from nacre.packs.payload import Payload
 from nacre.packs.texts import CleanAll
+from nacre.platform import private_files
 from nacre.storage.archive import Archived, Part
 
 FOLDER = "archive"
@@ -170,6 +171,13 @@ def put_aside(place: Path) -> None:
     """Give a pack the name of a damaged one; one that is gone is fine."""
     with contextlib.suppress(FileNotFoundError):
         place.replace(place.with_name(place.name + DAMAGED))
+
+
+def sweep(home: Home) -> None:
+    """Remove what processes that were killed left of packs. Call it with the lock of the archive."""
+    with contextlib.suppress(OSError):
+        for tool in folder_of(home).iterdir():
+            private_files.sweep(tool)
 
 
 def read_index(home: Home) -> list[str]:

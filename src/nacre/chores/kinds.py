@@ -14,7 +14,7 @@ from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist,
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, retire_given
 from nacre.context.session_state import prune_states
-from nacre.errors import BudgetSpent, ModelRefused
+from nacre.errors import BudgetSpent, ModelRefused, StoreUnusable
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_beside, read_session
@@ -121,6 +121,12 @@ def do_waiting(
     until = time.monotonic() + seconds
     private_files.sweep(folder_of(home.settings.home))
     work = Worklist(home, kinds)
-    while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
-        pass
+    try:
+        while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
+            pass
+    except OSError as error:
+        raise StoreUnusable(
+            f"what is to be done cannot be noted: {error.strerror}",
+            hint="is the disk full? it waits till there is room",
+        ) from error
     return replace(work.report, left=len(waiting(home.settings.home)))

@@ -158,7 +158,10 @@ class Worklist:
         return kind is not None and kind.is_slow
 
     def do(self, waits: _Waiting) -> None:
-        """Do a chore. That it was begun is noted before: one that ends its process is given up, too."""
+        """Do a chore. That it was begun is noted before: one that ends its process is given up, too.
+
+        Raises OSError where that cannot be noted, as on a full disk: it would be due again at once, and for ever.
+        """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
         if kind is None:
@@ -171,16 +174,16 @@ class Worklist:
             begun = msgspec.structs.replace(
                 chore, tries=chore.tries + 1, after=now + _PAUSE_SECONDS * 3**chore.tries, note=""
             )
-            _write(waits.paths[-1], begun)
+            private_files.write_file(waits.paths[-1], msgspec.json.encode(begun))
             _remove(waits.paths[:-1])
             self.run(kind, _Waiting(begun, waits.paths[-1:]))
 
     def take(self, waits: _Waiting) -> _Waiting | None:
-        """A chore under names of its own: hooks write to theirs again while it is done."""
+        """A chore under names of its own: hooks write to theirs again while it is done. Raises OSError."""
         paths = []
         for path in waits.paths:
             own = _own_name(self.home_path)
-            with suppress(OSError):
+            with suppress(FileNotFoundError):  # another process was faster
                 path.rename(own)
                 paths.append(own)
         found = [(chore, path) for path in paths if (chore := _read(path))]
@@ -217,10 +220,11 @@ class Worklist:
         self.report = replace(self.report, done=self.report.done + 1)
 
     def give_up(self, waits: _Waiting, chore: Chore) -> None:
+        """Put a chore where it is told of. Raises OSError: then it waits still."""
         folder = folder_of(self.home_path) / _GIVEN_UP
         private_files.make_folder(folder)
         _remove(_files(folder)[: -_MOST_GIVEN_UP + 1])
-        _write(folder / waits.paths[-1].name, chore)
+        private_files.write_file(folder / waits.paths[-1].name, msgspec.json.encode(chore))
         _remove(waits.paths)
         self.report = replace(self.report, given_up=self.report.given_up + 1)
 
@@ -282,7 +286,7 @@ def _read(path: Path) -> Chore | None:
 
 
 def _write(path: Path, chore: Chore) -> None:
-    with suppress(OSError):  # on a full disk it is begun uncounted
+    with suppress(OSError):  # that it was begun is noted
         private_files.write_file(path, msgspec.json.encode(chore))
 
 

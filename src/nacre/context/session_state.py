@@ -43,17 +43,25 @@ def _read(path: Path) -> SessionState:
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Keep it, once what it speaks of was delivered, as far as the disk lets: nothing fails for it."""
+    """Keep it, once what it speaks of was delivered, as far as the disk lets: nothing fails for it.
+
+    Where it cannot be kept, nobody knows what was delivered: a handoff is given to the next session, too.
+    """
     if not session or state is None:
         return
     path = _path(home, session)
     temporary = private_files.temporary_name(path)
     with contextlib.suppress(OSError):
         private_files.make_folder(path.parent)
-        descriptor = private_files.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(asdict(state)).encode())
-        temporary.replace(path)
+        private_files.sweep(path.parent, path.name)
+        try:
+            descriptor = private_files.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(json.dumps(asdict(state)).encode())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
@@ -79,10 +87,14 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
 
 
 def prune_states(home: Path, now: float) -> int:
-    """Remove those of sessions that were not heard of for a week (``now``: epoch seconds); returns how many."""
-    removed = 0
+    """Remove those of sessions that were not heard of for a week (``now``: epoch seconds); returns how many.
+
+    What processes that were killed left half written goes as well.
+    """
+    removed, folder = 0, _path(home, "any").parent
     with contextlib.suppress(OSError):
-        for path in _path(home, "any").parent.iterdir():
+        private_files.sweep(folder)
+        for path in folder.iterdir():
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
                     path.unlink()

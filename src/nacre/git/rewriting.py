@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from nacre.errors import RepositoryUnusable
@@ -53,7 +55,7 @@ def rewrite_history(repository: Repository, clean: Clean, rename: Rename, *, dry
     if dry_run:
         return commits
     for left in repository.root.parent.glob(f"{_BESIDE}*"):
-        shutil.rmtree(left, ignore_errors=True)  # of a rewriting that was cut short
+        _remove(left)  # of a rewriting that was cut short
     if filtered != stream:
         _take_over(repository, filtered, commits)
     repository.git.run("read-tree", "HEAD")  # also where a crash came before it: what git's index names is never pruned
@@ -92,8 +94,9 @@ def _named(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
 
 
 def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
-    with tempfile.TemporaryDirectory(prefix=_BESIDE, dir=repository.root.parent) as name:
-        beside = Repository(Path(name), repository.git.environ)
+    folder = Path(tempfile.mkdtemp(prefix=_BESIDE, dir=repository.root.parent))
+    try:
+        beside = Repository(folder, repository.git.environ)
         beside.create()
         beside.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
         _verify(repository, beside, commits)
@@ -101,6 +104,22 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
             "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-head-ok", "--force",
             str(beside.git.git_dir), "+refs/*:refs/*", timeout=SECONDS,
         )  # fmt: skip
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a repository of ours, as far as that can be done: what stays goes with the next rewriting.
+
+    It is tried twice, as another program may have had a file open.
+    """
+    if os.name == "nt":  # which removes nothing that is marked as read-only, as git marks its objects
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    os.chmod(os.path.join(parent, name), stat.S_IWRITE)
+    for _ in range(2):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _verify(repository: Repository, beside: Repository, commits: int) -> None:

@@ -192,10 +192,12 @@ class Turn:
 
 
 def is_held(path: Path) -> bool:
-    """Whether anybody holds the lock at a path; nothing is made where none was."""
-    try:
-        descriptor = private_files.open_file(path, os.O_RDWR)
-    except OSError:
+    """Whether anybody holds the lock at a path, also one that can only be read; nothing is made where none was."""
+    for flags in (os.O_RDWR, os.O_RDONLY):
+        with suppress(OSError):
+            descriptor = private_files.open_file(path, flags)
+            break
+    else:
         return False
     try:
         return not _try(descriptor)

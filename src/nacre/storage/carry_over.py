@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
+
 from nacre.errors import NacreError
 from nacre.storage.sqlite.database import UNREADABLE, Database, damaged
 from nacre.storage.traces import Traces
@@ -17,11 +19,15 @@ _CARRIED = {
 }
 
 
+_OF_READING = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
+_OF_WRITING = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError)
+
+
 def carry_over(earlier: Path, database: Database) -> list[str]:
     """Carry what models cost, and traces; returns what the earlier database could not tell any more.
 
     Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left
-    behind.
+    behind. Raises StoreUnusable, StoreBusy, Unavailable where ``database`` cannot be written to.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -34,8 +40,18 @@ def carry_over(earlier: Path, database: Database) -> list[str]:
                         raise damaged(earlier)
                     if name == "carry_traces":
                         Traces(database).latest(limit=-1)
-            except (NacreError, *UNREADABLE):
+            except (NacreError, *UNREADABLE) as error:
+                if not _is_of_reading(error):
+                    raise
                 lost.append(told)
     finally:
         database.run("detach_earlier")
     return lost
+
+
+def _is_of_reading(error: Exception) -> bool:
+    """Whether an error says that rows cannot be read, and not that they cannot be written."""
+    cause = error.__cause__
+    if isinstance(cause, apsw.IOError):
+        return getattr(cause, "extendedresult", 0) in _OF_READING
+    return not isinstance(cause, _OF_WRITING)

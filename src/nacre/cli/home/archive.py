@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nacre.archive import prune as pruning
     from nacre.archive.operations import ArchivedTool, ArchiveStatus
     from nacre.storage.archive import Archived
+    from nacre.values.reports import Problem
 else:
     keep = Module("nacre.archive.keep")
     operations = Module("nacre.archive.operations")
@@ -54,25 +55,28 @@ def status(run: Run) -> None:
 def verify(run: Run, repair: bool) -> None:
     """Read everything in the archive and compare every checksum.
 
-    Exits with 1 when something is damaged.
+    Exits with 1 when something is damaged, or with --repair could not be archived again: the next ingest tries that.
     """
     mended = 0
+    left: Sequence[Problem] = ()
     with progress.shown(run) as notify:
         files, problems = operations.verify(run.home, notify)
         if repair:
             mended = operations.mend(run.home) if problems else 0
-            keep.archive(run.home, notify)  # also what was set aside before, if that was interrupted
-    run.exit_code = 1 if len(problems) > mended else 0
+            left = keep.archive(run.home, notify).problems  # also of what was set aside by a repair that was cut short
+    run.exit_code = 1 if len(problems) > mended or left else 0
 
     def render(paper: Paper) -> None:
         if not problems:
             paper.line(bold("Sound"), f": {files:,} transcripts, every checksum is right.")
-            return
         render_problems(paper, problems, rest=f"{files - len(problems):,} of {files:,} transcripts are sound")
         if mended:
-            paper.line(f"{mended:,} were set aside; what the tools still have is archived again.")
+            rest = "" if left else "; what the tools still have is archived again"
+            paper.line(f"{mended:,} were set aside{rest}.")
+        render_problems(paper, left, rest="everything else that the tools still have is archived again")
 
-    run.answer({"files": files, "problems": problem_records(problems), "repaired": mended}, render)
+    record = {"files": files, "problems": problem_records(problems), "repaired": mended}
+    run.answer({**record, "not_archived": problem_records(left)}, render)
 
 
 @archive.command(

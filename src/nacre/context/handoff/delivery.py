@@ -64,10 +64,14 @@ def claim(home: Home, memory: Memory, session: str | None) -> bool:
         return _holder(path) == session
     except OSError:
         return True
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(session.encode("utf-8", "surrogatepass"))
-    now = home.clock().timestamp()
-    os.utime(path, (now, now))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(session.encode("utf-8", "surrogatepass"))
+        now = home.clock().timestamp()
+        os.utime(path, (now, now))
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
     return True
 
 

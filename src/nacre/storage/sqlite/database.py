@@ -73,6 +73,8 @@ class Database:
         with _translated(path):
             self._connection = apsw.Connection(str(path))
             try:
+                if self._connection.readonly("main"):  # what cannot be opened to be written, SQLite opens to be read
+                    raise apsw.ReadOnlyError("it can only be read")
                 self._connection.set_busy_handler(_wait_for_lock)
                 _keep_a_log(self._connection)
                 self._connection.execute(
