@@ -535,6 +535,17 @@ def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world:
     assert shared.count("\n[k") <= 12
 
 
+def test_a_session_whose_later_file_was_read_first_is_shown_in_the_order_of_time(world: World) -> None:
+    for name, day, text in (("a", 18, "The second thing said is about the pier."), ("b", 17, OWNER)):
+        said = says("user", text, uuid=name, session="5e55-one", at=f"2026-11-{day}T09:00:00.000Z")
+        world.transcript(f"part-{name}", said)
+    model = ScriptedModel([found(told())])
+    memories, _ = learned(world, model)
+    shown = model.prompts[0].text
+    assert shown.index(OWNER) < shown.index("about the pier")
+    assert memories[0].source.turns == ("b",)
+
+
 def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([found(told())])

@@ -16,6 +16,7 @@ from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
+from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
 from nacre.extraction.with_model import ModelExtractor, is_set, rests
@@ -166,7 +167,7 @@ class _Learner:
             elif not at or stored.project == project:
                 project = stored.project
                 turns = [item.turn for item in self.home.sessions.turns_of(one.row)]
-                sessions.append(Shown(stored.session, turns[: one.end], one.first))
+                sessions.append(Shown(stored.session, _to_be_shown(turns[: one.end], one.first), one.first))
         self.extractor.read_ahead(project, sessions, tell)
 
     def stored_session(self, one: Unlearned) -> StoredSession | None:
@@ -230,7 +231,8 @@ class _Learner:
         self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
     ) -> Extraction | None:  # fmt: skip
         """Have the writer read a session that is over; ``None`` where it is not asked."""
-        return self.extractor.extract(stored.session, stored.project, turns, begin=begin, notify=tell)
+        shown = _to_be_shown(turns, begin)
+        return self.extractor.extract(stored.session, stored.project, shown, begin=begin, notify=tell)
 
     def is_unanswered(self, found: Extraction | None) -> bool:
         """Whether a session is left for another day: its writer is out of reach, or has used up what it may."""
@@ -411,6 +413,11 @@ def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
     said = [item.turn for item in turns[: last + 1]]
     by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
     return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
+
+
+def _to_be_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
+    """The turns of a session as a writer reads them: by their times, unless some were shown before."""
+    return turns if begin else in_time(turns)
 
 
 def _last_of_owner(turns: Sequence[Turn]) -> int:

@@ -11,6 +11,7 @@ from nacre.extraction.by_model.pipeline import Extraction, Wanted
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
 from nacre.extraction.known import related
+from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.requests import ProposalRequest
 from nacre.extraction.with_model import ask_about
 from nacre.home.home import Home
@@ -115,4 +116,5 @@ def _is_meant(session: Session, reference: str | None) -> bool:
 
 def _of_home(home: Home, reference: str) -> list[_Talk]:
     stored = find_session(home, reference)
-    return [(stored.session, stored.project, [item.turn for item in home.sessions.turns_of(stored.row)])]
+    turns = in_time([item.turn for item in home.sessions.turns_of(stored.row)])
+    return [(stored.session, stored.project, turns)]
