@@ -18,7 +18,7 @@ from nacre.values.session import Session
 
 VERSION = "3"
 _REPEATS_VERSION = "2"
-WHOLE, CHUNK = "whole", "chunk"
+WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
 
 _EVIDENCE = (
     "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
@@ -34,7 +34,7 @@ _LEAST_CHUNK = 3_000
 _CHARACTERS_A_TOKEN = 3
 """Of code, which has more tokens than prose."""
 
-_OUTPUT = {WHOLE: 8_192, CHUNK: 4_096}
+_OUTPUT = {WHOLE: 8_192, CHUNK: 4_096, SEVERAL: 8_192}
 
 
 def for_transcript(
@@ -43,12 +43,7 @@ def for_transcript(
     """What asks for the memories of a session (``whole``), or of a part of one (``chunk``), and where memories are
     ``known`` for those that are over.
     """
-    return Prompt(
-        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}",
-        text=f"{_head(session)}{chunk.text}\n\n{_CLOSING}",
-        answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
-        output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
-    )  # fmt: skip
+    return _asking(way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", known, able, seconds)
 
 
 def for_sessions(
@@ -56,11 +51,14 @@ def for_sessions(
 ) -> Prompt:
     """What asks for the memories of several sessions at once, each with its numbers."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
+    return _asking(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", known, able, seconds)
+
+
+def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:
     return Prompt(
-        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words('several')}{_known_already(known)}",
-        text=f"{text}\n\n{_CLOSING_SEVERAL}",
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}", text=text,
         answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
-        output_tokens=_room_for_answer(WHOLE, able), timeout_seconds=seconds,
+        output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
 
 
