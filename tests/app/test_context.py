@@ -210,7 +210,7 @@ def test_a_context_keeps_within_its_budget_and_says_what_it_left_out(home: World
 def test_what_lasts_is_told_however_old_and_of_older_facts_a_little(home: World) -> None:
     facts = [f"The weather mast {number} of the harbour stands on pier {number}." for number in range(60)]
     stored = [store(home.context(), StoreRequest(content=fact, project="acme-billing", force=True)) for fact in facts]
-    learned = {Part.CORE, Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT, Part.KNOWN}
+    learned = {Part.RELEVANT, Part.CORE, Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT, Part.KNOWN}
     assert sum(item.part in learned for item in start(home).items) == 12
     assert any(one.why == "a session starts with 12 memories at most" for one in start(home).left_out)
     home.environ["NACRE_CONTEXT_MOST_MEMORIES"] = "0"

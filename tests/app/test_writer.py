@@ -118,6 +118,15 @@ def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
     assert not due(world)
 
 
+def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world: World) -> None:
+    talk(world, ("user", OWNER))
+    read(world, ScriptedModel(["I would rather not."], repeats=True))
+    world.clock.pass_days(2 / 24)
+    assert not due(world)
+    world.clock.pass_days(23 / 24)
+    assert due(world)
+
+
 def due(world: World) -> bool:
     with closing(world.context()) as context:
         return is_due(context)

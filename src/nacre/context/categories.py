@@ -118,9 +118,9 @@ def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
     return Chosen(tuple(together), (*beyond, *left))
 
 
-def worthiest(items: Sequence[Candidate], most: int) -> list[Candidate]:
-    """At most so many of them, core first, then by score, in the order in which they were; all where ``most`` is 0."""
-    ranked = sorted(items, key=lambda item: (item.part is not Part.CORE, -item.score, item.memory.id))[: most or None]
+def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
+    """At most so many of them, core first, then by score, in the order in which they were; all without a bound."""
+    ranked = sorted(items, key=lambda item: (item.part is not Part.CORE, -item.score, item.memory.id))[:most]
     return [item for item in items if item in ranked]
 
 

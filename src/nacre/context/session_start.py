@@ -93,7 +93,8 @@ def tell_learned(draft: Draft) -> None:
     titles = sum(map(title_tokens, {item.part for item in candidates}))
     chosen = choose(candidates, max(0, draft.left_tokens - titles))
     most = draft.home.settings.whole("context.most_memories")
-    told = worthiest(chosen.kept, most)
+    before = sum(item.part is Part.RELEVANT for item in draft.items)
+    told = worthiest(chosen.kept, max(0, most - before) if most else None)
     for one in chosen.kept:
         if one in told:
             draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))

@@ -57,6 +57,9 @@ WAITS = timedelta(days=30)
 ASKED_AGAIN = timedelta(hours=1)
 """So long after it could not be asked a writer is asked again, by itself."""
 
+ASKED_A_DAY_LATER = timedelta(hours=23)
+"""So much later still it is asked where it answered what nobody can use: that costs several calls each time."""
+
 LOOKED_AHEAD = 24
 """So many sessions that wait are looked at for those that may be read together."""
 
@@ -205,7 +208,8 @@ class _Learner:
             self.note_new(extract(stored.session, said), stored, turns, one.begin, until)
         self.seen.append((one.row, until))
         waits = is_left and (stored.ended is None or self.home.now() - stored.ended < WAITS)
-        self.unwritten[one.row] = (one.first if waits else None, self.home.now() if is_asked else None)
+        again = self.home.now() + (ASKED_A_DAY_LATER if found and found.is_useless else timedelta())
+        self.unwritten[one.row] = (one.first if waits else None, again if is_asked else None)
         return found is not None
 
     def note_new(

@@ -122,6 +122,11 @@ class Caller:
         """Whether asking about anything else would be in vain, too."""
         return self.stopped is not None and not (self.answered and _may_pass(self.stopped))
 
+    @property
+    def is_useless(self) -> bool:
+        """Whether nothing more is asked since the model never answered in the shape asked for."""
+        return isinstance(self.stopped, AnswerUnusable)
+
     def _failed(self, error: NacreError) -> None:
         if not (self.problem and isinstance(error, ModelLeftAlone)):  # which follows from what came before
             self.problem = error

@@ -7,6 +7,7 @@ marks of the frame around the transcript are taken apart where a text holds them
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -187,8 +188,9 @@ def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
 
 
 def calls_of(turn: Turn) -> str:
-    """The lines of a turn's calls that tell something by themselves."""
-    return "".join(f"\n  {one}" for one in _Calls().worth_telling(turn.tool_calls))
+    """The lines of a turn's calls that tell something by themselves, and of one without words of all of them."""
+    told = _Calls().worth_telling(turn.tool_calls) or ([] if turn.text.strip() else map(_told, turn.tool_calls))
+    return "".join(f"\n  {one}" for one in itertools.islice(told, _MOST_CALLS))
 
 
 def as_read(turn: Turn) -> str:

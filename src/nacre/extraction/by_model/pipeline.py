@@ -89,6 +89,9 @@ class Extraction:
     is_over: bool = False
     """Whether asking this model again would be in vain for now."""
 
+    is_useless: bool = False
+    """Whether it is, since the model never answered in the shape asked for."""
+
     @property
     def memories(self) -> tuple[Candidate, ...]:
         """Those that are memories at once; the others wait."""
@@ -171,7 +174,7 @@ class Asking:
             proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
             parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
-            is_over=self.caller.is_over,
+            is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
 
     def _over(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Ended]:

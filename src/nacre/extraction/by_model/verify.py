@@ -28,7 +28,7 @@ VERSION = "2"
 AT_ONCE = 40
 """So many statements stand in one call at most."""
 
-_TURN_CHARACTERS = 4_000
+_TURN_CHARACTERS = 8_000
 _TOKENS_EACH = 40
 _LEAST_TOKENS = 400
 _CLOSING = "Answer with a verdict for each."
