@@ -24,10 +24,10 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("Let's go with Redis streams instead of Kafka for the job queue.", Kind.DECISION),
         ("We're moving the ledger from SQLite to PostgreSQL.", Kind.DECISION),
         ("ok, we take plain cron for the nightly jobs, not Celery", Kind.DECISION),
+        ("Every public function needs a docstring.", Kind.PREFERENCE),
         ("I prefer small pull requests over one big branch.", Kind.PREFERENCE),
         ("Never push directly to the main branch.", Kind.PREFERENCE),
         ("From now on run the linter before each commit.", Kind.PREFERENCE),
-        ("Every public function needs a docstring.", Kind.PREFERENCE),
         ("Use tabs for everything in this repo.", Kind.PREFERENCE),
         ("fyi our staging server is at Hetzner in Falkenstein", Kind.FACT),
         ("TODO: rotate the signing keys of the webhook.", Kind.TODO),
@@ -221,7 +221,7 @@ def test_what_is_only_pasted_yields_nothing(pasted: str) -> None:
 
 PAGE = (
     "Retention of backups\n\nTo keep a backup for ever, set the field in your account. Your old backups will not be "
-    "changed, and you must always use the console to delete them."
+    "changed. From now on always use the console to delete them."
 )
 
 

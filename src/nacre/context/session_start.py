@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.context.categories import Candidate, choose, part_of, weight_of, worthiest
+from nacre.context.categories import Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
 from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
@@ -85,6 +85,8 @@ def tell_learned(draft: Draft) -> None:
         if part is None or not draft.wants(part):
             continue
         reason = draft.reason_against(item.memory) or ("likely to be outdated" if item.memory.id in outdated else "")
+        if not (reason or part is Part.CORE or is_for_every_session(item.memory)):
+            reason = "it concerns a part of the work alone"
         if reason:
             draft.leave(part, item.memory.id, reason)
             continue

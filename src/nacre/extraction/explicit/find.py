@@ -103,9 +103,11 @@ def _leans(text: str) -> bool:
     return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
 
 
-def _remembered(text: str, order: re.Match[str]) -> _Said:
+def _remembered(text: str, order: re.Match[str]) -> _Said | None:
     rest = _THAT.sub("", text[order.end() :].lstrip(_BETWEEN), count=1)
-    points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not _is_sized(rest)
+    points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not any(map(str.isalnum, rest))
+    if not (points or _is_sized(rest)):
+        return None
     kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(rest) or Kind.FACT
     return _Said(kind, rest, remembered=True, points=bool(points))
 
@@ -125,7 +127,7 @@ def _kind(text: str) -> Kind | None:
         return Kind.PREFERENCE
     if known.choice.search(text) and known.contrast.search(text):
         return Kind.DECISION
-    if (is_everywhere and is_duty) or (is_of_ours and (is_everywhere or is_duty)):
+    if (is_duty and known.universal.match(text)) or (is_of_ours and (is_everywhere or is_duty)):
         return Kind.PREFERENCE
     return Kind.FACT if known.fact.search(text) else None
 
