@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m00012]")]
+Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m12]")]
 
 
 class Told(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
