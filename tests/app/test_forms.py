@@ -11,18 +11,19 @@ from tests.fakes.model import ScriptedModel
 
 PLAN = "Deploys of the tern project go out without a review on Fridays."
 QUESTION = f"{PLAN} Shall I keep to that?"
+ANSWERED = "2026-11-18T09:02:00.000Z"
 
 
 def form(world: World, question: str, answer: str) -> None:
     """A session in which an agent asks by a form, and the owner answers."""
-    call, result = says("assistant", "", uuid="f-1"), says("user", "", uuid="f-2", at="2026-11-18T09:02:00.000Z")
+    call, result = says("assistant", "", uuid="f-1"), says("user", "", uuid="f-2", at=ANSWERED)
     call["message"]["content"] = [
         {"type": "tool_use", "id": "q1", "name": "AskUserQuestion", "input": {"questions": [{"question": question}]}}
     ]
     told = f'User has answered your questions: "{question}"="{answer}". You can now continue with them in mind.'
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "q1", "content": told}]
     ask = says("user", "Please look over the deploy scripts of the tern project for me.", uuid="f-0")
-    world.transcript("form", ask, call, result, says("assistant", "Understood.", uuid="f-3"))
+    world.transcript("form", ask, call, result, says("assistant", "Understood.", uuid="f-3", at=ANSWERED))
 
 
 @pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
