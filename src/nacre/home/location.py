@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.lazy import Module
-from nacre.text.remotes import normalise_remote
+from nacre.vault.layout import normalise_remote
 
 if TYPE_CHECKING:
     import configparser

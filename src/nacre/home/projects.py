@@ -15,11 +15,10 @@ from nacre.home.location import Place, known_project, locate
 from nacre.home.redaction import clean_values
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import one_line
-from nacre.text.remotes import normalise_remote
 from nacre.values.operation import Intent, Project
 from nacre.values.session import Session
 from nacre.vault.front_matter import dump, load, merge, split
-from nacre.vault.layout import slugify
+from nacre.vault.layout import normalise_remote, slugify
 
 _KEYS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
 _NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})

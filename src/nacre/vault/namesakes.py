@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 
 from nacre.errors import MemoryInvalid
-from nacre.text.remotes import normalise_remote
 from nacre.vault.identity import Tree, id_in
-from nacre.vault.layout import is_memory_file
+from nacre.vault.layout import is_memory_file, normalise_remote
 from nacre.vault.merging_document import read_document, with_values
 
 _PAGE = re.compile(r"projects/([^/]+)/project\.md")
