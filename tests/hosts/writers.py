@@ -32,7 +32,7 @@ TRAP = "NOT-FOR-THE-WRITER"
 
 _TOLD = {
     "kind": "decision", "subject": "Numbers of invoices", "content": RULE, "importance": 7, "expiry": "permanent",
-    "tags": [], "canonical_key": None, "evidence": [0], "quote": WORDS[:60],
+    "tags": [], "canonical_key": None, "evidence": [1], "quote": WORDS[:60],
 }  # fmt: skip
 
 _FOUND: Mapping[str, Mapping[str, Any]] = {
