@@ -17,13 +17,13 @@ class _Call(Generic[R]):
     def __init__(self, work: Callable[[], R]) -> None:
         self.done = Event()
         self.answer: R
-        self.error: BaseException | None = CutOff()
+        self.error: BaseException | None = None
+        self.is_cut = False
         self._work = work
 
     def run(self) -> None:
         try:
             self.answer = self._work()
-            self.error = None
         except BaseException as error:  # noqa: BLE001 - carried over to whoever waits, and raised there
             self.error = error
         self.done.set()
@@ -54,6 +54,8 @@ class Calls:
         finally:
             with self._lock:
                 self._running.discard(call)
+        if call.is_cut:  # whatever the work came to: what it ran on was taken from it
+            raise CutOff
         if call.error is not None:
             raise call.error
         return call.answer
@@ -63,4 +65,5 @@ class Calls:
         with self._lock:
             self.closed.set()
             for call in self._running:
+                call.is_cut = True
                 call.done.set()

@@ -4,7 +4,7 @@ is kept."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, link
+from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, events_in, link
 from nacre.llm.wires.schemas import strict
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
@@ -76,7 +76,7 @@ def codex_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[
 
     return CommandModel(
         asked, capabilities, environ, program="codex", invoke=invoke, read=_read,
-        complaint=lambda said: _problem(list(_events(said))),
+        complaint=lambda said: _problem(list(events_in(said, _EVENT))),
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:
-    events = list(_events(output.text))
+    events = list(events_in(output.text, _EVENT))
     problem = _problem(events)
     said = [event.item.text for event in events if event.item and event.item.type == "agent_message"]
     if output.failed or (problem and not said):
@@ -116,12 +116,3 @@ def _problem(events: Sequence[_Event]) -> str:
     """The last that went wrong, in its words; empty where nothing did."""
     told = [event for event in events if event.type in ("turn.failed", "error")]
     return str((told[-1].error or {}).get("message") or told[-1].message) if told else ""
-
-
-def _events(text: str) -> Iterator[_Event]:
-    """Lines that are none (what a program of its own prints in between) are left out."""
-    for line in text.splitlines():
-        try:
-            yield _EVENT.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            continue

@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import IO
+from typing import IO, TypeVar
+
+import msgspec
 
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
@@ -20,6 +22,8 @@ from nacre.llm.failures import CallTarget
 from nacre.llm.wires.schemas import told
 from nacre.platform.environment import OWN_CALL_VARIABLE, of_the_owner
 from nacre.values.model_calls import OWN_CALL, Capabilities, Completion, Prompt
+
+E = TypeVar("E")
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
 """Instead of the words by which a command makes its model a coding agent: those are thousands of tokens a call."""
@@ -123,6 +127,15 @@ class CommandModel:
             said = _written(out)
             failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
             return Output(said, failed if process.returncode else "")
+
+
+def events_in(text: str, decoder: msgspec.json.Decoder[E]) -> Iterator[E]:
+    """What a program puts out as JSON, a line each; lines that are none, which it prints in between, are left out."""
+    for line in text.splitlines():
+        try:
+            yield decoder.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            continue
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:

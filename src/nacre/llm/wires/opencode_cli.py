@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, link
+from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, events_in, link
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
@@ -88,7 +88,7 @@ def opencode_model(asked: CallTarget, capabilities: Capabilities, environ: Mappi
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:
-    events = list(_events(output.text))
+    events = list(events_in(output.text, _EVENT))
     problem = next((event.error for event in reversed(events) if event.error), None)
     if problem or output.failed:
         told = (problem or {}).get("data") or {}
@@ -106,11 +106,3 @@ def _read(output: Output, asked: CallTarget) -> Completion:
         sum(one.cache.read for one in used), sum(one.cache.write for one in used),
     )  # fmt: skip
     return Completion(said, tokens, asked.model, more={"id": events[0].sessionID})
-
-
-def _events(text: str) -> Iterator[_Event]:
-    for line in text.splitlines():
-        try:
-            yield _EVENT.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            continue

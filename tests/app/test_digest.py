@@ -1,0 +1,104 @@
+"""What a writer is shown of a session: a digest, in which what settles something is there to be cited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.app.conftest import World, says
+from tests.app.test_extraction_by_model import found, learned, told
+from tests.fakes.model import ScriptedModel
+
+ASK = "Please look at why the export of the harbour's ledger fails on Mondays."
+PLAN = (
+    "# Number the berths anew\n\nBerths are numbered from the lighthouse, not from the gate, because pilots come from "
+    "the sea and count that way."
+)
+QUOTE = "numbered from the lighthouse, not from the gate"
+CHOSEN = "Berths are numbered from the lighthouse, not from the gate, because pilots count that way."
+
+
+def called(uuid: str, command: str, output: str, *, fails: bool = False) -> list[dict[str, Any]]:
+    """A command that the agent ran, and what it put out."""
+    call, result = says("assistant", "", uuid=uuid), says("user", "", uuid=f"{uuid}r")
+    call["message"]["content"] = [{"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}]
+    said = f"Exit code 1\n{output}" if fails else output
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": uuid, "content": said, "is_error": fails}]
+    return [call, result]
+
+
+def shown(world: World, *records: dict[str, Any]) -> str:
+    """What a writer is shown of a session."""
+    world.transcript("one", *records)
+    model = ScriptedModel([{"memories": []}])
+    learned(world, model)
+    return model.prompts[0].text
+
+
+def test_calls_that_fail_and_those_that_mend_it_are_shown_and_others_are_not(world: World) -> None:
+    text = shown(
+        world, says("user", ASK, uuid="u"), *called("a", "ls harbour/ledger", "all.csv"),
+        *called("b", "make export", "no space left", fails=True), *called("c", "make export", "done"),
+        *called("d", "make export", "done"), says("assistant", "The disk was full.", uuid="z"),
+    )  # fmt: skip
+    assert "ls harbour/ledger" not in text
+    assert text.count("· Bash: make export") == 2
+    assert "no space left" in text
+    assert "all.csv" not in text
+
+
+def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -> None:
+    world.transcript(
+        "one", says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"), says("assistant", "Done.", uuid="a")
+    )
+    model = ScriptedModel([found(told(CHOSEN, evidence=[1, 2], quote=QUOTE))])
+    memories, _ = learned(world, model)
+    assert "[m1][agent, plan] # Number the berths anew" in model.prompts[0].text
+    assert "[m1][agent, plan] # Number the berths anew" in model.compared[0].text
+    assert [one.content for one in memories] == [CHOSEN]
+
+
+def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> None:
+    recap = says("user", f"This session is being continued. Summary: {CHOSEN}", uuid="r", isCompactSummary=True)
+    agreed = says("assistant", f"So I take it: {CHOSEN}", uuid="a")
+    world.transcript("one", says("user", ASK, uuid="u"), agreed, recap, says("user", "yes, do it that way", uuid="y"))
+    model = ScriptedModel([found(told(CHOSEN, evidence=[2, 3], quote=QUOTE))])
+    memories, _ = learned(world, model)
+    assert "Summary:" not in model.prompts[0].text
+    assert [one.content for one in memories] == [CHOSEN]
+
+
+def test_what_the_owner_pasted_is_marked_and_a_long_paste_loses_its_middle(world: World) -> None:
+    paste = "\n".join(
+        f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour" for minute in range(60)
+    )
+    text = shown(world, says("user", f"what do you make of this log?\n\n{paste}", uuid="u"))
+    assert "> [10:00] tug 0:" in text
+    assert "> what do you make" not in text
+    assert "tug 30:" not in text
+
+
+def test_a_long_session_is_cut_before_the_owner_speaks(world: World) -> None:
+    records = []
+    for number in range(12):
+        records.append(says("user", f"Tell me all about the quay number {number} of the harbour.", uuid=f"u{number}"))
+        records += [
+            says("assistant", f"Quay {number}, part {part}: {'it is long and old. ' * 60}", uuid=f"a{number}{part}")
+            for part in range(4)
+        ]
+    world.transcript("one", *records)
+    model = ScriptedModel([{"memories": []}], repeats=True)
+    learned(world, model)
+    assert len(model.prompts) > 1
+    ends = [prompt.text.partition("\n</transcript>")[0].rpartition("\n[m")[2] for prompt in model.prompts]
+    assert all("part 3:" in end for end in ends)
+
+
+def test_a_call_without_words_is_shown_where_it_is_evidence(world: World) -> None:
+    world.transcript(
+        "one", says("user", ASK, uuid="u"), *called("b", "make export", "no space left", fails=True),
+        *called("c", "make export", "done"), says("assistant", "The disk was full, so I emptied it.", uuid="z"),
+    )  # fmt: skip
+    statement = "The export of the harbour's ledger failed since the disk was full; emptying it helped."
+    model = ScriptedModel([found(told(statement, kind="lesson", evidence=[2, 3, 4], quote="The disk was full"))])
+    learned(world, model)
+    assert model.compared[0].text.count("· Bash: make export") == 2
