@@ -232,6 +232,19 @@ def test_a_page_that_was_copied_as_it_stands_is_not_the_owners_word() -> None:
         assert memories(owner(own)) != [], own
 
 
+FINDING = (
+    "The retry loop in sync_worker.py swallows every exception that the client raises, so a revoked token looks like a "
+    "slow network. Always check the status code before the next attempt, and never retry on 401."
+)
+
+
+def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
+    assert memories(owner(FINDING)) == []
+    assert memories(owner(f"fix this one as well\n\n{FINDING}")) == []
+    for own in (f"I looked at it. {FINDING}", FINDING.replace("Always check", "We always check")):
+        assert memories(owner(own)) != [], own
+
+
 def test_what_the_owner_pastes_back_from_the_agent_is_not_the_owners_word() -> None:
     kept = memories(
         agent("Findings:\n1. We always use two spaces in the templates, which breaks the parser."),

@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nacre.extraction.reading.pasted_cues import pointing_words, polite_words, self_words
+from nacre.extraction.reading.pasted_cues import pointing_words, polite_words, self_words, shared_words
+from nacre.text.passages import identifiers
 
 _WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"\s*(?:[-*•+–]|\d{1,2}[.)]|[a-z][.)])\s+\S")
@@ -71,6 +72,9 @@ _NEAR = 2
 _PAGE_WORDS = 25
 """Polished words, beside others that are not, that are taken for a page of somebody's."""
 
+_FINDING_WORDS = 25
+_GAP = re.compile(r"\n[ \t]*\n")
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -96,6 +100,31 @@ def without_pasted(text: str) -> str:
 
 def apart(text: str) -> list[tuple[bool, str]]:
     """The parts of a message in order, each with whether it is pasted; the whole where nothing is."""
+    return [
+        part for is_pasted, piece in _by_lines(text) for part in ([(True, piece)] if is_pasted else _findings(piece))
+    ]
+
+
+def _findings(text: str) -> list[tuple[bool, str]]:
+    """What is typed by its lines, with the paragraphs apart that read like somebody's finding."""
+    paragraphs = _GAP.split(text)
+    found = [(_is_finding(one), one) for one in paragraphs]
+    return found if any(is_pasted for is_pasted, _ in found) else [(False, text)]
+
+
+def _is_finding(paragraph: str) -> bool:
+    """Whether a paragraph is long, begins like a printed one, names something out of code, and has no voice: nobody in
+    it speaks of themselves or to the agent, asks or says please (figures: ``docs/extraction.md``)."""
+    text = paragraph.strip()
+    if len(_WORD.findall(text)) < _FINDING_WORDS:
+        return False
+    if _ASKS.search(text) or any(words.search(text) for words in (self_words(), polite_words(), shared_words())):
+        return False
+    names = identifiers(text)
+    return bool(names) and (text[0].isupper() or text.startswith(names[0], text[0] == "`"))
+
+
+def _by_lines(text: str) -> list[tuple[bool, str]]:
     lines = _read(text)
     begin = _begin(lines) if len(lines) > 1 else None
     if begin is None:

@@ -17,6 +17,12 @@ def self_words() -> re.Pattern[str]:
 
 
 @cache
+def shared_words() -> re.Pattern[str]:
+    """Who types speaks of a "we", and to a "you"."""
+    return _either(_data()["shared"])
+
+
+@cache
 def polite_words() -> re.Pattern[str]:
     """Who types asks for something."""
     return _either(_data()["polite"])
