@@ -267,6 +267,34 @@ def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(world: World,
     assert RULE in compared.text
 
 
+THREE = f"{RULE} It was chosen in spring (by vote); the old table is gone."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rest"),
+    [
+        (["It was chosen in spring (by vote); the old table is gone."], None),
+        (["the old table is gone"], f"{RULE} It was chosen in spring (by vote)."),
+        (["by vote", "the old table is gone."], f"{RULE} It was chosen in spring."),
+        ([RULE], None),
+        (["in spring"], None),
+        (["the old table is gone", "and much else"], None),
+        ([], None),
+    ],
+)
+def test_whole_parts_that_are_not_borne_out_are_left_out(world: World, wrong: list[str], rest: str | None) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    memories, _ = learned(world, ScriptedModel([found(told(THREE))], finding="not_said", wrong=wrong))
+    assert [one.content for one in memories] == ([rest] if rest else [])
+
+
+@pytest.mark.parametrize("finding", ["once", "instructed"])
+def test_no_part_of_an_instruction_or_an_errand_is_kept(world: World, finding: str) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    memories, _ = learned(world, ScriptedModel([found(told(THREE))], finding=finding, wrong=["the old table is gone"]))
+    assert memories == []
+
+
 def test_only_the_evidence_what_led_to_it_and_what_was_made_of_it_are_compared(world: World) -> None:
     talk(
         world, ("user", "something else altogether about the lighthouse"), ("assistant", "I see."), ("user", OWNER),

@@ -26,7 +26,7 @@ told = {{
     "tags": [], "canonical_key": None, "evidence": [1], "quote": {WORDS[:60]!r},
 }}
 compared = "verdicts" in about + asked
-answer = {{"verdicts": [{{"number": 1, "finding": "holds"}}]}} if compared else {{"memories": [told]}}
+answer = {{"verdicts": [{{"number": 1, "finding": "holds", "wrong": []}}]}} if compared else {{"memories": [told]}}
 print(json.dumps({{
     "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": answer,
     "modelUsage": {{"claude-haiku-4-5": {{}}}}, "usage": {{"input_tokens": 900, "output_tokens": 100}},

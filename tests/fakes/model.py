@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -24,14 +24,15 @@ class ScriptedModel:
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
-    ``compared``, and answered with ``finding`` for each. Of what is known nothing is over, unless an answer says so.
+    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. Of what is known nothing is over,
+    unless an answer says so.
     Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
     def __init__(
         self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
         capabilities: Capabilities = _ABLE,
-        repeats: bool = False, finding: str = "holds",
+        repeats: bool = False, finding: str = "holds", wrong: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.name = name
         self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
@@ -40,7 +41,7 @@ class ScriptedModel:
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
-        self._finding = finding
+        self._verdict = {"finding": finding, "wrong": list(wrong)}
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -67,7 +68,7 @@ class ScriptedModel:
         """The same finding of every statement."""
         self.compared.append(prompt)
         numbers = re.findall(r"^(\d+)\. \[", prompt.text, re.MULTILINE)
-        text = _as_json({"verdicts": [{"number": int(one), "finding": self._finding} for one in numbers]})
+        text = _as_json({"verdicts": [{"number": int(one), **self._verdict} for one in numbers]})
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:

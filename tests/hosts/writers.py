@@ -37,7 +37,7 @@ _TOLD = {
 
 _FOUND: Mapping[str, Mapping[str, Any]] = {
     "memories": {"memories": [_TOLD]},
-    "verdicts": {"verdicts": [{"number": 1, "finding": "holds"}]},
+    "verdicts": {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]},
     "metal": {"metal": "Mercury"},
 }
 

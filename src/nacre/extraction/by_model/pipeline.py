@@ -111,14 +111,14 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
 
 def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[tuple[list[Candidate], list[Ended]]]:
     """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is over
-    that it does not show to be.
+    that it does not show to be, wholly.
     """
     groups = [([*kept, *(one.statement for one in over)], turns) for kept, over, turns in found]
     judged = verified(caller, groups, seconds)
     return [
-        (tempered(told[: len(kept)]), [one for one, it in zip(over, told[len(kept) :], strict=True) if not it.held])
+        (tempered(told[: len(kept)]), [one for one in over if one.statement in told[len(kept) :]])
         for told, (kept, over, _) in zip(judged, found, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 class Asking:

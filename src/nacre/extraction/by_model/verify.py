@@ -16,6 +16,7 @@ import msgspec
 
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import as_data, as_read, calls_of, framed, without_middle
+from nacre.extraction.by_model.parts import without
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
@@ -24,12 +25,12 @@ from nacre.values.memory import Confidence
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Speaker, Trust, Turn
 
-VERSION = "2"
+VERSION = "3"
 AT_ONCE = 40
 """So many statements stand in one call at most."""
 
 _TURN_CHARACTERS = 8_000
-_TOKENS_EACH = 40
+_TOKENS_EACH = 60
 _LEAST_TOKENS = 400
 _CLOSING = "Answer with a verdict for each."
 
@@ -46,6 +47,9 @@ class Finding(StrEnum):
     INSTRUCTED = "instructed"
 
 
+_OF_PARTS = frozenset({Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID})
+"""Where the rest of a statement stands without its wrong parts: an instruction or an errand is told of as a whole."""
+
 _DETAILS: Mapping[Finding, str] = {
     Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
     Finding.TAKEN_BACK: "it was taken back or turned down",
@@ -57,10 +61,11 @@ _DETAILS: Mapping[Finding, str] = {
 
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is found of one statement."""
+    """What is found of one statement, or of those of its parts that are ``wrong``."""
 
     number: int
     finding: Finding
+    wrong: list[str]
 
 
 class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -82,7 +87,7 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
     for start in range(0, len(asked), AT_ONCE):
         batch = asked[start : start + AT_ONCE]
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
-        told = {one.number: one.finding for one in answer.verdicts} if answer else {}
+        told = {one.number: one for one in answer.verdicts} if answer else {}
         found |= {id(one): _judged(one, told.get(number)) for number, (one, _) in enumerate(batch, 1)}
     return [[found.get(id(one), one) for one in candidates] for candidates, _ in groups]
 
@@ -91,13 +96,16 @@ def _is_to_be_judged(candidate: Candidate) -> bool:
     return not candidate.held and candidate.confidence is Confidence.EXTRACTED
 
 
-def _judged(candidate: Candidate, finding: Finding | None) -> Candidate:
-    if finding is Finding.HOLDS:
-        return candidate
-    if finding is None:
+def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
+    if verdict is None:
         return replace(candidate, held=Why.UNPROVEN, detail="nobody has compared it with its evidence")
-    why = Why.UNTRUSTED if finding is Finding.INSTRUCTED else Why.UNPROVEN
-    return replace(candidate, held=why, detail=_DETAILS[finding])
+    if verdict.finding is Finding.HOLDS:
+        return candidate
+    rest = without(candidate.content, verdict.wrong) if verdict.finding in _OF_PARTS else None
+    if rest:
+        return replace(candidate, content=rest)
+    why = Why.UNTRUSTED if verdict.finding is Finding.INSTRUCTED else Why.UNPROVEN
+    return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
 
 
 def prompt_for(asked: Sequence[tuple[Candidate, Sequence[Turn]]], able: Capabilities, seconds: float) -> Prompt:
