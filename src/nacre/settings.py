@@ -120,6 +120,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("writer.tokens_per_day", int, 0, "tokens that a writer paid by subscription may take a day; 0 sets none"),
     Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
     Setting("writer.on_battery", bool, False, "a writer works on battery, too"),
+    Setting("writer.exclude_tools", list[str], [], "tools whose sessions no writer is shown, as codex"),
     Setting("writer.exclude_projects", list[str], [], "projects whose sessions no writer is shown; * is any text"),
     Setting("models.background", bool, False, "models also do what nobody asked for in so many words, as in ingest"),
     Setting("models.daily_budget_usd", float, 1.0, "what models may cost a day in the background; 0 stops it all"),

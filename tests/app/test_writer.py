@@ -78,10 +78,11 @@ def test_sessions_that_ended_before_a_writer_was_set_are_not_shown(world: World)
     assert len(model.prompts) == 1
 
 
-def test_projects_that_are_left_out_are_not_shown(world: World) -> None:
+@pytest.mark.parametrize(("setting", "left_out"), [("PROJECTS", '["acme-*"]'), ("TOOLS", '["codex", "claude-code"]')])
+def test_projects_and_tools_that_are_left_out_are_not_shown(world: World, setting: str, left_out: str) -> None:
     talk(world, ("user", OWNER))
     model = ScriptedModel([])
-    assert read(world, model, NACRE_WRITER_EXCLUDE_PROJECTS='["acme-*"]').calls == 0
+    assert read(world, model, **{f"NACRE_WRITER_EXCLUDE_{setting}": left_out}).calls == 0
     assert not model.prompts
 
 

@@ -177,6 +177,7 @@ def test_init_tells_at_its_end_what_is_in_reach(
     session("0123new0-0000", timedelta(hours=5))
     answers = [("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all"), ("tokens a day?", "y")]
     shown = dialog("init", answers=answers, environ={"NO_COLOR": "1"})
+    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in " ".join(shown.out.split())
     end = " ".join(shown.out.partition("tokens a day? [y/N]: y")[2].split())
     assert "every word of 2 turns of 1 session" in end
     assert "claude-cli:haiku writes the rest once a session is over" in end

@@ -14,9 +14,11 @@ LOCAL_MODELS = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.c
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Whether a session may be shown to a writer, by its name: it is of no project that is left out, and one that the
-    owner had with a model on this machine goes to no other one.
+    """Whether a session may be shown to a writer, by its name: it is of no tool and no project that is left out, and
+    one that the owner had with a model on this machine goes to no other one.
     """
+    if stored.session.tool in settings.texts("writer.exclude_tools"):
+        return False
     if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
         return False
     return not is_of_local_model(stored) or _runs_here(settings, writer)

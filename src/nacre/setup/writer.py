@@ -64,12 +64,15 @@ class FoundWriter:
 class Foreseen:
     """What a writer would take: sessions a day, and tokens a day, by the owner's own last week.
 
-    ``until`` is the end of the week that tells it, where the last seven days had no session.
+    ``until`` is the end of the week that tells it, where the last seven days had no session. ``tools`` and ``projects``
+    are those of that week's sessions.
     """
 
     sessions: float
     tokens: int
     until: datetime | None = None
+    tools: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
 
     @property
     def in_words(self) -> str:
@@ -132,7 +135,9 @@ def foreseen(home: Home) -> Foreseen:
     sample = [_tokens(home, one) for one in sessions[:_SAMPLE]]
     shown = [tokens for tokens in sample if tokens]
     a_day = len(sessions) / _WEEK.days * len(shown) / max(1, len(sample))
-    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until)
+    tools = dict.fromkeys(one.session.tool for one in sessions)
+    projects = dict.fromkeys(one.project for one in sessions if one.project)
+    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
 
 
 def _week(home: Home, until: datetime) -> list[StoredSession]:

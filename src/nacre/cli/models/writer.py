@@ -16,9 +16,12 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.setup import writer as writers
-    from nacre.setup.writer import WriterStatus
+    from nacre.setup.writer import Foreseen, WriterStatus
 else:
     writers = Module("nacre.setup.writer")
+
+_NAMED = 4
+"""Projects that are named where a writer is proposed."""
 
 _STATES = {
     "ready": Span("writes when a session is over", "green"),
@@ -125,8 +128,8 @@ def offer(run: Run) -> bool:
     paper.line(bold("Who writes your memories"))
     paper.body(
         f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} never "
-        f"takes more than {most:,} tokens a day. It is shown the sessions of all tools and projects that nacre reads, "
-        f"without secrets (writer.exclude_projects leaves some out).",
+        f"takes more than {most:,} tokens a day. It is shown, without secrets, the sessions of all tools and projects "
+        f"that nacre reads{_covered(told)}; writer.exclude_tools and writer.exclude_projects leave some out.",
         indent=0,
     )
     if not best.is_signed_in:
@@ -136,6 +139,15 @@ def offer(run: Run) -> bool:
         return False
     _answer(run, perform(run, "writer-set", writer=best.name, tokens_per_day=most))
     return True
+
+
+def _covered(told: Foreseen) -> str:
+    """Which these are, going by a week's sessions."""
+    projects = [
+        *told.projects[:_NAMED],
+        *([f"{len(told.projects) - _NAMED} more"] if len(told.projects) > _NAMED else []),
+    ]
+    return f" ({', '.join(told.tools)}; {', '.join(projects) or 'no project'})" if told.tools else ""
 
 
 def _answer(run: Run, found: WriterStatus) -> None:

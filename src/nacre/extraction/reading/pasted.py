@@ -73,6 +73,8 @@ _PAGE_WORDS = 25
 """Polished words, beside others that are not, that are taken for a page of somebody's."""
 
 _FINDING_WORDS = 25
+_INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
+"""Who types begins with a word or two: "Good.", "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
@@ -114,11 +116,15 @@ def _findings(text: str) -> list[tuple[bool, str]]:
 
 def _is_finding(paragraph: str) -> bool:
     """Whether a paragraph is long, begins like a printed one, names something out of code, and has no voice: nobody in
-    it speaks of themselves or to the agent, asks or says please (figures: ``docs/extraction.md``)."""
+    it answers, speaks of themselves or to the agent, asks or says please (figures: ``docs/extraction.md``)."""
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
         return False
-    if _ASKS.search(text) or any(words.search(text) for words in (self_words(), polite_words(), shared_words())):
+    if (
+        _INTERJECTION.match(text)
+        or _ASKS.search(text)
+        or any(words.search(text) for words in (self_words(), polite_words(), shared_words()))
+    ):
         return False
     names = identifiers(text)
     return bool(names) and (text[0].isupper() or text.startswith(names[0], text[0] == "`"))
