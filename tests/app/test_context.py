@@ -245,6 +245,15 @@ def test_of_a_session_last_week_only_the_end_is_told_and_nothing_of_one_last_mon
     assert any(one.part is Part.PREVIOUS and one.why.startswith("ended 3") for one in block.left_out)
 
 
+def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
+    told = (("user", "Move the mast to pier 9."), ("assistant", "Let me look at the pier."),
+            ("assistant", "Now the tests."), ("assistant", "The mast stands on pier 9."))  # fmt: skip
+    home.transcript("s5", *(says(who, text, uuid=f"m{at}", session="5e55-0005") for at, (who, text) in enumerate(told)))
+    ingest(home.context())
+    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    assert said == ["Move the mast to pier 9.", "The mast stands on pier 9."]
+
+
 def test_a_session_in_which_nothing_was_said_is_not_the_one_before(home: World) -> None:
     hello = says("assistant", "How can I help?", uuid="h1", session="5e55-0004")
     home.transcript("s4", hello)

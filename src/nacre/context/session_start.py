@@ -39,7 +39,7 @@ one of another month is past."""
 _STOPPED_TURNS = 2
 
 _SESSIONS_LOOKED_AT = 5
-_TURNS_LOOKED_AT = 40
+_TURNS_LOOKED_AT = 80
 _BROWSED = 100
 _LATEST = 200
 _ALONE_SHARE = 4
@@ -129,10 +129,21 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):
         if stored.session.id == draft.request.session:
             continue
-        turns = [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
+        turns = _conclusions(
+            [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
+        )
         if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
             return stored, turns[-PREVIOUS_TURNS:]
     return None
+
+
+def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
+    """What the owner said, and what the agent said last each time: on the way there it only says what it does next."""
+    following = [*turns[1:], None]
+    return [
+        turn for turn, after in zip(turns, following, strict=True)
+        if turn.speaker is Speaker.OWNER or after is None or after.speaker is Speaker.OWNER
+    ]  # fmt: skip
 
 
 def _is_said(turn: Turn) -> bool:
