@@ -138,15 +138,14 @@ def test_what_a_handoff_tells_is_not_told_again_as_the_end_of_the_session_before
     if words:
         handoff(world.context(), HandoffRequest(folder=FOLDER, store=True, session=FIRST, words=words))
     at = "2026-11-20T11:55:00.000Z"
-    later = says("user", "Thanks, wait with it until noon.", uuid="l1", session="5e55-0001", at=at, cwd=FOLDER)
+    later = says("assistant", "It is drained since noon.", uuid="l1", session="5e55-0001", at=at, cwd=FOLDER)
     with transcript.open("a") as file:
         file.write(json.dumps(later) + "\n")
     ingest(world.context())
     block = started(world)
     previous = " ".join(item.text for item in block.items if item.part is Part.PREVIOUS)
     assert NEXT not in previous
-    assert ("takes an hour" in previous) is (words is None)
-    assert "until noon" in previous
+    assert "since noon" in previous
     assert NEXT in " ".join(item.text for item in started(world, THIRD).items if item.part is Part.PREVIOUS)
 
 

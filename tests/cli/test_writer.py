@@ -134,7 +134,8 @@ calls = pathlib.Path(__file__).with_name("calls")
 calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
 if calls.read_text() == "x":
     environ = {{name: value for name, value in os.environ.items() if name != "NACRE_OWN_CALL"}}
-    subprocess.run([sys.executable, "-m", "nacre", "ingest"], env=environ, check=True, capture_output=True)
+    told = subprocess.run([sys.executable, "-m", "nacre", "ingest"], env=environ, check=True, capture_output=True)
+    pathlib.Path(__file__).with_name("meanwhile").write_bytes(told.stdout)
 """
 
 
@@ -148,6 +149,7 @@ def test_two_processes_do_not_ask_it_about_the_same_session(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     assert claude.with_name("calls").read_text() == "xx"
+    assert "1 session being read by it at the moment" in claude.with_name("meanwhile").read_text()
 
 
 def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_take(

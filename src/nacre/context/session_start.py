@@ -30,14 +30,11 @@ else:
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")
 
-PREVIOUS_TURNS = 7
-TURN_CHARACTERS = 300
-FRESH_DAYS, STALE_DAYS = 4, 30
-"""A session that ended before a long weekend is gone on with. Of an older one its last exchange tells where it stopped;
-one of another month is past."""
+TURN_CHARACTERS = 400
+STALE_DAYS = 30
+"""A session of another month is past."""
 
-_STOPPED_TURNS = 2
-
+_SEED_TURNS = 7
 _SESSIONS_LOOKED_AT = 5
 _TURNS_LOOKED_AT = 80
 _BROWSED = 100
@@ -59,7 +56,7 @@ def tell_pages(draft: Draft) -> None:
 
 
 def tell_previous(draft: Draft) -> str:
-    """Tell the last turns of the session before, in this project; returns what they say."""
+    """Tell where the session before stopped, in this project: its last exchange. Returns what its last turns say."""
     found = _session_before(draft)
     if found is None:
         return ""
@@ -69,8 +66,7 @@ def tell_previous(draft: Draft) -> str:
         if age > timedelta(days=STALE_DAYS):
             draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
         else:
-            last = turns if age <= timedelta(days=FRESH_DAYS) else turns[-_STOPPED_TURNS:]
-            _tell_turns(draft, session, _not_handed_over(draft, session, last))
+            _tell_turns(draft, session, _not_handed_over(draft, session, _last_exchange(turns)))
     return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
 
 
@@ -133,7 +129,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
             [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
         )
         if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
-            return stored, turns[-PREVIOUS_TURNS:]
+            return stored, turns[-_SEED_TURNS:]
     return None
 
 
@@ -144,6 +140,15 @@ def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
         turn for turn, after in zip(turns, following, strict=True)
         if turn.speaker is Speaker.OWNER or after is None or after.speaker is Speaker.OWNER
     ]  # fmt: skip
+
+
+def _last_exchange(turns: Sequence[Turn]) -> list[Turn]:
+    """The owner's last turn that says something, and what the agent said last after it."""
+    asked = [at for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER and not is_trivial(turn.text)]
+    if not asked:
+        return list(turns[-1:])
+    answers = [turn for turn in turns[asked[-1] + 1 :] if turn.speaker is Speaker.AGENT]
+    return [turns[asked[-1]], *answers[-1:]]
 
 
 def _is_said(turn: Turn) -> bool:

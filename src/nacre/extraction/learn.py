@@ -191,6 +191,7 @@ class _Learner:
             return False
         is_for_writer, is_asked = self.extractor.serves(stored), self.is_asked_about(stored)
         if is_for_writer and self.extractor.is_elsewhere and self.is_over(stored):
+            self.extractor.leave()
             return False
         if one.begin >= one.end and is_for_writer and not is_asked:
             return False

@@ -109,10 +109,15 @@ class ModelExtractor:
         """Whether the model is out of reach, or what it may cost is used up: what is left is asked another time."""
         return self._tally.is_over or self._model is None
 
+    def leave(self) -> None:
+        """Count a session that another process has read."""
+        self._tally.report = replace(self._tally.report, elsewhere=self._tally.report.elsewhere + 1)
+
     def report(self) -> ModelExtraction | None:
         """What the model was asked and found, ``None`` where none is to be asked."""
         model, found = self.__dict__.get("_model"), self._tally.report
-        return replace(found, model=model.name if model else "") if model or found.problem else None
+        is_told = model or found.problem or found.elsewhere
+        return replace(found, model=model.name if model else "") if is_told else None
 
     def close(self) -> None:
         """Let go of the model."""

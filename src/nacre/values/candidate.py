@@ -14,13 +14,15 @@ class Why(StrEnum):
     """Why a candidate waits.
 
     ``found``: rules found it, nobody wrote it. ``unproven``: its evidence does not bear it out. ``untrusted``: it may
-    come from outside. ``unused``: rules wrote it as a memory once, and it was never used.
+    come from outside. ``unused``: rules wrote it as a memory once, and it was never used. ``minor``: a writer wrote it,
+    and others of its session matter more.
     """
 
     FOUND = "found"
     UNPROVEN = "unproven"
     UNTRUSTED = "untrusted"
     UNUSED = "unused"
+    MINOR = "minor"
 
 
 @dataclass(frozen=True, slots=True)

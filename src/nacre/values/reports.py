@@ -58,7 +58,7 @@ class ModelExtraction:
 
     It ``found`` memories that their sessions bear out; ``held`` ones wait, as that is doubtful; ``repeated`` ones it
     said twice, ``dropped`` ones, by reason, were of no use. ``by_rules`` parts were left to the deterministic
-    extractor, and ``problem`` says why.
+    extractor, and ``problem`` says why. ``elsewhere`` sessions were left to another process, which has them read.
     """
 
     model: str = ""
@@ -74,6 +74,7 @@ class ModelExtraction:
     dropped: dict[str, int] = field(default_factory=dict)
     problem: str | None = None
     hint: str | None = None
+    elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)

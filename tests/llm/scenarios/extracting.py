@@ -243,16 +243,22 @@ def a_long_session_is_read_in_parts_and_each_memory_is_kept_once(stage: Stage) -
     assert len(found) <= 4
 
 
-RIVERS = (
-    "Aller Bode Chiem Donau Eder Fulda Glan Havel Inn Jagst Kocher Lahn Main Nahe Oder Prims Queis Ruhr Saar Tauber"
+MATTER = (
+    "Gauge readings are rounded down, never up: in 2024 a rounded-up reading sent the ferry crew out for nothing.",
+    "Every alarm goes to the duty phone as well as by mail, since mail was down for a night in the flood of March.",
+    "The gauges keep UTC and only the pages show local time, because the change to summer time doubled an hour.",
 )
-PLACES = "weir lock bridge ford ferry"
-REPEATED = {
-    "The weir at the Bode is opened by hand, because its motor drowned in the flood of 2021.":
-        "Since the flood of 2021 ruined its drive, somebody turns the sluice on the Bode manually.",
-    "Readings from the Aller ferry arrive an hour late, since its modem only dials in on the hour.":
-        "Expect data of the Aller boat sixty minutes behind: it connects once every hour.",
-}  # fmt: skip
+DETAILS = (
+    "The button that reloads the gauge page is blue.", "The gauge list has twelve rows a page.",
+    "gauge_colour() takes the level as its first argument.", "The footer of the gauge page is 40 pixels high.",
+    "The icon of the gauge page is a small drop.", "The tab of the map is the second from the left.",
+    "The title of the gauge page says Gauges.", "The legend of the map stands below it.",
+    "The gauge table has a thin grey border.", "The search field of the gauge list says Find a gauge.",
+)  # fmt: skip
+UNDONE, INSTEAD = (
+    "The gauges are asked once an hour, because the mobile contract is small.",
+    "The gauges are asked every ten minutes now instead of once an hour: the new mobile contract is large enough.",
+)
 
 
 def _stated(prompt: Prompt) -> dict[str, Any]:
@@ -271,25 +277,18 @@ def _stated(prompt: Prompt) -> dict[str, Any]:
 
 
 @scenario(SMALL)
-def of_very_many_memories_those_that_repeat_others_are_left_out(stage: Stage) -> None:
-    """A model that finds a hundred is a script; which of them say the same, the model is asked."""
-    rivers = RIVERS.split()
-    stated = [
-        f"Gauge {at * 5 + number + 1} at the {place} of the {river} reports every {at + 4 * number + 3} minutes."
-        for at, river in enumerate(rivers)
-        for number, place in enumerate(PLACES.split())
-    ]
-    for at, (first, again) in enumerate(REPEATED.items()):
-        stated[3 + 50 * at : 3 + 50 * at] = [first, again]
-    note = "I added it to gauges.toml and checked that the file still loads and that no number is in it twice. " * 3
+def of_more_than_a_session_is_worth_what_matters_is_kept(stage: Stage) -> None:
+    """A model that writes down every message is a script; what of it is worth telling, the model is asked."""
+    stated = [UNDONE, *DETAILS[:4], *MATTER[:2], *DETAILS[4:], MATTER[2], INSTEAD]
+    note = "I did so, and checked that the page still loads and that no gauge is missing from it. " * 3
     steps = [step for statement in stated for step in (Owner(statement), Agent(note))]
     with stage.open(
         Task.EXTRACTION,
         model=Partly(stage.model, lambda prompt: _stated(prompt) if prompt.name == "memories" else None),
     ) as context:
         [proposal] = propose(context, ProposalRequest(path=stage.transcript(*steps), way=Way.CHUNKS))
-    found = {one.content for one in proposal.candidates}
+    kept = {one.content for one in proposal.candidates if not one.held}
     assert stage.model.asked
-    for first, again in REPEATED.items():
-        assert len({first, again} & found) == 1
-    assert found >= {one for one in stated if one.startswith("Gauge")}
+    assert kept >= {*MATTER, INSTEAD}
+    assert UNDONE not in kept
+    assert len(kept) <= 7

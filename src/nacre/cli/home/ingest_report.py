@@ -59,6 +59,7 @@ def _by_model_record(report: ModelExtraction) -> Record:
         "dropped": report.dropped,
         "problem": report.problem,
         "hint": report.hint,
+        "elsewhere": report.elsewhere,
     }
 
 
@@ -89,6 +90,8 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
     if not report.files and not report.problems:
         _render_nothing_new(paper, report, searched=searched)
         _render_oddities(paper, report)
+        if report.extraction:
+            _render_model_problem(paper, report.extraction)
         return
     if report.files:
         rate = report.bytes_read / max(report.read_seconds, 0.001)
@@ -134,10 +137,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
         (
             ("sessions", f"{report.sessions:,}"),
             ("turns", f"{report.turns:,}"),
-            ("memories", _learned(report)),
-            ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
-            ("set aside", _set_aside(report)),
-            ("model", _by_model(report.extraction)),
+            *_of_what_was_read_before(report),
             ("by a model", ", ".join(f"{number:,} {action.lower()}" for action, number in report.decided.items())),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
             ("skipped", _skipped(report)),
@@ -149,8 +149,21 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
     )
 
 
+def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
+    """What may be learned without a new file, too: from sessions that are over by now."""
+    is_told = bool(report.files or report.memories)
+    return [
+        ("memories", _learned(report) if is_told else ""),
+        ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
+        ("set aside", _set_aside(report)),
+        ("model", _by_model(report.extraction)),
+    ]
+
+
 def _by_model(report: ModelExtraction | None) -> str:
     """What a language model was asked and what came of it."""
+    if report and report.elsewhere:
+        return f"{count(report.elsewhere, 'session')} being read by it at the moment, for another process"
     if report is None or not report.calls:
         return ""
     read = report.tokens.input + report.tokens.cached + report.tokens.written
@@ -183,7 +196,7 @@ def _left_out(report: IngestReport) -> str:
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
     if report.skipped > report.unrecognised:
         paper.line(f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read before.")
-        paper.facts([("set aside", _set_aside(report)), ("vectors", _vectors(report))], indent=2)
+        paper.facts([*_of_what_was_read_before(report), ("vectors", _vectors(report))], indent=2)
     elif report.vectors_made or report.vectors_left:
         paper.line("No new transcripts.")
         paper.facts([("vectors", _vectors(report))], indent=2)

@@ -29,6 +29,7 @@ _WHY = {
     "unproven": "not borne out",
     "untrusted": "may come from outside",
     "unused": "never used",
+    "minor": "others matter more",
 }
 
 

@@ -45,10 +45,10 @@ class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
     over: list[Over]
 
 
-class Repeats(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The numbers of memories that others of the list say as well."""
+class Chosen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The numbers of the memories that are worth telling."""
 
-    leave_out: list[int]
+    keep: list[int]
 
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)

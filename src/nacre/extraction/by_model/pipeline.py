@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Repeats, Told
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Told
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.checks import Checks, Dropped
+from nacre.extraction.by_model.choice import chosen, most_of
 from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.over import Ended, ended
-from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript
+from nacre.extraction.by_model.prompts import chunk_size, for_transcript
 from nacre.extraction.by_model.verify import verified
 from nacre.extraction.extractor import extract
 from nacre.extraction.requests import Way
@@ -40,8 +41,6 @@ ROUNDS = 8
 
 MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
-_MANY = 100
-_BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +146,9 @@ class Asking:
         if all(one is None for one in answers):
             return self.left_to_rules(parts)
         found, over = self.taken(parts, answers)
-        fewer = self._without_repeats(found)
-        self.repeated += len(found) - len(fewer)
-        ((kept, borne_out),) = compared(self.caller, [(fewer, over, self.turns)], self.wanted.timeout_seconds)
+        most = most_of(self.turns, self.wanted.begin)
+        worth = chosen(self.caller, found, most, self.wanted.timeout_seconds)
+        ((kept, borne_out),) = compared(self.caller, [(worth, over, self.turns)], self.wanted.timeout_seconds)
         return self.extraction(parts, answers, kept, borne_out)
 
     def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
@@ -269,16 +268,3 @@ class Asking:
         place = {turn.id: at for at, turn in enumerate(self.turns)}
         last = [(max(place[turn] for turn in one.turns), one) for one in found]
         return [one for at, one in last if any(chunk.first <= at <= chunk.last for chunk in left)]
-
-    def _without_repeats(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Of very many memories, those that the model says others repeat are left out."""
-        if len(candidates) <= _MANY:
-            return candidates
-        kept: list[Candidate] = []
-        for start in range(0, len(candidates), _BATCH):
-            batch = candidates[start : start + _BATCH]
-            prompt = for_repeats(batch, self.caller.capabilities, self.wanted.timeout_seconds)
-            answer = self.caller.ask(prompt, Repeats)
-            gone = set(answer.leave_out) if answer else set[int]()
-            kept += batch if len(gone) >= len(batch) else [one for at, one in enumerate(batch, 1) if at not in gone]
-        return kept

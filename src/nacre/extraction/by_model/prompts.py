@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from nacre.extraction.by_model import layout
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Repeats
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Chosen
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
@@ -17,7 +17,7 @@ from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
 VERSION = "3"
-_REPEATS_VERSION = "2"
+_CHOICE_VERSION = "1"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
 
 _EVIDENCE = (
@@ -75,16 +75,17 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
     return min(_OUTPUT[way], able.output, able.window // 4)
 
 
-def for_repeats(candidates: Sequence[Candidate], able: Capabilities, seconds: float) -> Prompt:
-    """What asks which of many memories say the same."""
+def for_choice(candidates: Sequence[Candidate], most: int, able: Capabilities, seconds: float) -> Prompt:
+    """What asks which memories of one session are worth telling, ``most`` of them at most."""
     listed = "\n".join(
-        f"{number}. [{one.kind.value}] {as_data(one_line(one.subject))}: {as_data(one_line(one.content))}"
+        f"{number}. [{one.kind.value}, {one.importance}] {as_data(one_line(f'{one.subject}: {one.content}'))}"
         for number, one in enumerate(candidates, 1)
     )
     return Prompt(
-        task=Task.EXTRACTION, system=_words("repeats", _REPEATS_VERSION), text=framed("memories", listed),
-        answer=schema_of(Repeats), name="repeats", version=f"repeats/{_REPEATS_VERSION}",
-        output_tokens=min(2_048, able.output), timeout_seconds=seconds,
+        task=Task.EXTRACTION, system=_words("choose", _CHOICE_VERSION),
+        text=f"{framed('memories', listed)}\n\nKeep at most {most}.",
+        answer=schema_of(Chosen), name="choice", version=f"choose/{_CHOICE_VERSION}",
+        output_tokens=min(1_024, able.output), timeout_seconds=seconds,
     )  # fmt: skip
 
 
