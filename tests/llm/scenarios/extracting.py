@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from nacre.api import MemoryHome
 from nacre.examples import example_files
-from nacre.extraction.propose import propose
-from nacre.extraction.requests import ProposalRequest, Way
 from nacre.home.home import Home
 from nacre.testing.steps import Agent, Owner, Step, Tool
 from nacre.values.memory import Confidence, Kind, Memory
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.model_calls import Task
 from nacre.values.session import Speaker, Trust
-from tests.llm.stage import ABLE, Partly, Stage, scenario
+from tests.llm.stage import ABLE, Stage, scenario
 
 SMALL = replace(ABLE, window=4_800, output=2_000, known=False)
 """It is shown 3,300 characters at a time."""
@@ -241,54 +238,3 @@ def a_long_session_is_read_in_parts_and_each_memory_is_kept_once(stage: Stage) -
     assert len(those(found, "legacy")) == 1
     assert those(found, "Ruben Castel")
     assert len(found) <= 4
-
-
-MATTER = (
-    "Gauge readings are rounded down, never up: in 2024 a rounded-up reading sent the ferry crew out for nothing.",
-    "Every alarm goes to the duty phone as well as by mail, since mail was down for a night in the flood of March.",
-    "The gauges keep UTC and only the pages show local time, because the change to summer time doubled an hour.",
-)
-DETAILS = (
-    "The button that reloads the gauge page is blue.", "The gauge list has twelve rows a page.",
-    "gauge_colour() takes the level as its first argument.", "The footer of the gauge page is 40 pixels high.",
-    "The icon of the gauge page is a small drop.", "The tab of the map is the second from the left.",
-    "The title of the gauge page says Gauges.", "The legend of the map stands below it.",
-    "The gauge table has a thin grey border.", "The search field of the gauge list says Find a gauge.",
-)  # fmt: skip
-UNDONE, INSTEAD = (
-    "The gauges are asked once an hour, because the mobile contract is small.",
-    "The gauges are asked every ten minutes now instead of once an hour: the new mobile contract is large enough.",
-)
-
-
-def _stated(prompt: Prompt) -> dict[str, Any]:
-    shown = prompt.text.rpartition("New is what follows.)")[2]
-    said = re.findall(r"^\[m(\d+)\]\[owner\] (.+)$", shown, re.MULTILINE)
-    return {
-        "memories": [
-            {
-                "kind": "fact", "subject": " ".join(text.split()[:5]), "content": text, "importance": 6,
-                "expiry": "permanent", "tags": ["river"], "canonical_key": None, "evidence": [int(number)],
-                "quote": " ".join(text.split()[:12]),
-            }
-            for number, text in said
-        ]
-    }  # fmt: skip
-
-
-@scenario(SMALL)
-def of_more_than_a_session_is_worth_what_matters_is_kept(stage: Stage) -> None:
-    """A model that writes down every message is a script; what of it is worth telling, the model is asked."""
-    stated = [UNDONE, *DETAILS[:4], *MATTER[:2], *DETAILS[4:], MATTER[2], INSTEAD]
-    note = "I did so, and checked that the page still loads and that no gauge is missing from it. " * 3
-    steps = [step for statement in stated for step in (Owner(statement), Agent(note))]
-    with stage.open(
-        Task.EXTRACTION,
-        model=Partly(stage.model, lambda prompt: _stated(prompt) if prompt.name == "memories" else None),
-    ) as context:
-        [proposal] = propose(context, ProposalRequest(path=stage.transcript(*steps), way=Way.CHUNKS))
-    kept = {one.content for one in proposal.candidates if not one.held}
-    assert stage.model.asked
-    assert kept >= {*MATTER, INSTEAD}
-    assert UNDONE not in kept
-    assert len(kept) <= 7

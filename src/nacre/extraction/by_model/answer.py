@@ -45,12 +45,6 @@ class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
     over: list[Over]
 
 
-class Chosen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The numbers of the memories that are worth telling."""
-
-    keep: list[int]
-
-
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
 _OTHER_NAMES = {

@@ -7,17 +7,15 @@ from functools import cache
 from importlib.resources import files
 
 from nacre.extraction.by_model import layout
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Chosen
+from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
-from nacre.values.candidate import Candidate
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
 VERSION = "3"
-_CHOICE_VERSION = "1"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
 
 _EVIDENCE = (
@@ -73,20 +71,6 @@ def chunk_size(able: Capabilities) -> int:
 
 def _room_for_answer(way: str, able: Capabilities) -> int:
     return min(_OUTPUT[way], able.output, able.window // 4)
-
-
-def for_choice(candidates: Sequence[Candidate], most: int, able: Capabilities, seconds: float) -> Prompt:
-    """What asks which memories of one session are worth telling, ``most`` of them at most."""
-    listed = "\n".join(
-        f"{number}. [{one.kind.value}, {one.importance}] {as_data(one_line(f'{one.subject}: {one.content}'))}"
-        for number, one in enumerate(candidates, 1)
-    )
-    return Prompt(
-        task=Task.EXTRACTION, system=_words("choose", _CHOICE_VERSION),
-        text=f"{framed('memories', listed)}\n\nKeep at most {most}.",
-        answer=schema_of(Chosen), name="choice", version=f"choose/{_CHOICE_VERSION}",
-        output_tokens=min(1_024, able.output), timeout_seconds=seconds,
-    )  # fmt: skip
 
 
 def _known_already(memories: Sequence[Memory]) -> str:
