@@ -25,7 +25,7 @@ _GOTCHA = "gotcha"
 _OF_ALL, _OF_PARTS = 7, 6
 """How much weighs what most sessions should know, and what shapes several parts of the work."""
 
-_GUIDING = frozenset({Kind.PREFERENCE, Kind.LESSON, Kind.TODO})
+_GUIDING = frozenset({Kind.PREFERENCE, Kind.TODO})
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
 """What shares the budget; core memories come before, older ones after, and neither is counted."""
@@ -76,10 +76,9 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 def is_for_every_session(memory: Memory) -> bool:
     """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or it tells how to work
-    or what to beware of and concerns more than one part. Of less weight it is told where it is relevant.
+    or what is open and concerns more than one part. Of less weight it is told where it is relevant.
     """
-    is_guiding = memory.kind in _GUIDING or _GOTCHA in memory.tags
-    return memory.importance >= (_OF_PARTS if is_guiding else _OF_ALL)
+    return memory.importance >= (_OF_PARTS if memory.kind in _GUIDING else _OF_ALL)
 
 
 def weight_of(memory: Memory, now: datetime) -> float:
