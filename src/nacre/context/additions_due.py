@@ -11,6 +11,7 @@ from nacre.context.handoff import delivery
 from nacre.context.session_state import just_ended
 from nacre.text.passages import count_tokens, harmless, shorten
 from nacre.values.context import ContextItem, LeftOut, Moment, Occasion, Part, SessionState
+from nacre.values.handoff import Handoff
 from nacre.values.memory import Memory
 
 _ALWAYS = frozenset(Moment)
@@ -31,28 +32,27 @@ def _handed_over(asked: Recipient) -> Added:
     if not is_late and request.occasion is not Occasion.RESUME:  # where its start was missed, this is it
         state = replace(state, started=_now_ms(asked), handed=False)
     items, left = [], []
-    for memory in delivery.due(context, asked.project, request.session, own=request.occasion in _FORGOT):
-        if memory.id in state.given:
+    for handoff in delivery.due(context, asked.project, request.session, own=request.occasion in _FORGOT):
+        if handoff.id in state.given:
             continue
-        is_due = delivery.is_late(memory, state.started) or delivery.is_held(context, memory, request.session)
+        is_due = delivery.is_late(handoff, state.started) or delivery.is_held(context, handoff, request.session)
         if is_late and not is_due:
             continue
-        if delivery.claim(context, memory, request.session):
-            items.append(_handoff(memory))
+        if delivery.claim(context, handoff, request.session):
+            items.append(_handoff(handoff))
         else:
-            left.append(LeftOut(Part.HANDOFF, memory.id, "another session is given it"))
+            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session is given it"))
     return Added(
         tuple(items), tuple(left), replace(state, handed=state.handed or bool(items)),
         lambda item: delivery.let_go(context, str(item.ref), request.session),
     )  # fmt: skip
 
 
-def _handoff(memory: Memory) -> ContextItem:
-    session = shorten(harmless(memory.source.session or "somewhere"), _SESSION_CHARACTERS)
-    origin = f"{session}, {memory.updated:%Y-%m-%d %H:%M} UTC"
-    text = "\n".join([f"From {origin}:", *quoted(memory.content)])
+def _handoff(handoff: Handoff) -> ContextItem:
+    origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {handoff.written:%Y-%m-%d %H:%M} UTC"
+    text = "\n".join([f"From {origin}:", *quoted(handoff.content)])
     why = f"handed over by {origin}"
-    return ContextItem(Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=why)
+    return ContextItem(Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why)
 
 
 def _heard(asked: Recipient) -> Added:

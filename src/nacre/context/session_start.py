@@ -158,9 +158,8 @@ def _is_said(turn: Turn) -> bool:
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
     """The turns of which what the session handed over, if that is told here, does not tell."""
-    refs = [item.ref for item in draft.items if item.part is Part.HANDOFF and item.ref]
-    told = [memory for ref in refs if (memory := draft.home.memories.find(ref))]
-    known = {turn for one in told if one.source.session == session.session.id for turn in delivery.covered(one, turns)}
+    mine = [one for one in draft.home.handoffs.waiting(draft.project or "") if one.session == session.session.id]
+    known = {turn for one in mine if draft.has_told(one.id) for turn in delivery.covered(one, turns)}
     for turn in turns:
         if turn.id in known:
             draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
