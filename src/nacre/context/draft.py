@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, title, title_tokens
 from nacre.context.sections import Allowance, fitting
+from nacre.context.told import Told, told_before
 from nacre.home.home import Home
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
@@ -16,6 +18,7 @@ from nacre.values.recall import Filter, Lane
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
+SAID = "said already"
 SUPPRESSED = "suppressed here"
 ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
 
@@ -54,8 +57,13 @@ class Draft:
             tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
         return tokens - (0 if self._has(part) else title_tokens(part))
 
-    def add(self, item: ContextItem) -> bool:
-        """Tell something, if it fits; the heading of its part counts once."""
+    @cached_property
+    def told(self) -> Told:
+        """What this context tells, and what its session was told before."""
+        return told_before(self.home, self.project, self.state)
+
+    def add(self, item: ContextItem, words: str = "") -> bool:
+        """Tell something, if it fits; the heading of its part counts once. ``words``: what it says, if not the text."""
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
         characters = len(item.text) + 1 + len(heading)
@@ -65,6 +73,7 @@ class Draft:
         self.left_tokens -= tokens
         self.left_characters -= characters
         self.items.append(item)
+        self.told.add(words or item.text)
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
@@ -83,7 +92,8 @@ class Draft:
             self.leave(part, memory.id, reason)
             return False
         text = line_of(memory)
-        return self.add(ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why))
+        item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
+        return self.add(item, memory.content)
 
     def reason_against(self, memory: Memory) -> str:
         """Why a memory is not told, whatever the budget; empty where it may be."""
@@ -91,7 +101,13 @@ class Draft:
             return SUPPRESSED
         if self.has_told(memory.id):
             return ABOVE
-        return GIVEN if memory.id in self.state.given else ""
+        if memory.id in self.state.given:
+            return GIVEN
+        return SAID if self.knows(memory.content) else ""
+
+    def knows(self, text: str) -> bool:
+        """Whether a text was told in so many words, here or to this session before."""
+        return self.told.says(text)
 
     def has_told(self, ref: str | None) -> bool:
         """Whether this context tells of a memory or turn already."""

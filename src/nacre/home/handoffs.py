@@ -6,6 +6,7 @@ vault lock; hooks read without one.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -43,6 +44,11 @@ class Handoffs:
         """Those that wait and then those that were given, each the latest first."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
+
+    def among(self, project: str, ids: Container[str]) -> list[Handoff]:
+        """Those of a project with some ids; no others are read."""
+        folder = self._folder / project
+        return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
 
     def everything(self) -> list[Handoff]:
         """Those of all projects, what waits before what was given of each."""
@@ -93,14 +99,15 @@ class Handoffs:
         return (folder / _GIVEN if handoff.given else folder) / f"{handoff.id}.md"
 
 
-def _read_all(folder: Path, most: int | None = None) -> list[Handoff]:
+def _read_all(folder: Path, most: int | None = None, only: Container[str] | None = None) -> list[Handoff]:
     """The handoffs in a folder, the latest first; what is none is passed over."""
     found = []
     with suppress(OSError):
-        names = [path.name for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
-        for name in sorted(names, reverse=True)[:most]:
+        paths = [path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
+        wanted = [path for path in paths if only is None or path.stem in only]
+        for path in sorted(wanted, reverse=True)[:most]:
             with suppress(OSError, MemoryInvalid, ValueError, KeyError, TypeError):
-                found.append(_read(folder / name))
+                found.append(_read(path))
     return sorted(found, key=lambda one: (one.written, one.id), reverse=True)
 
 
