@@ -21,6 +21,7 @@ from nacre.chores.queue import Chore, given_up, put, waiting
 from nacre.chores.queue import Kind as ChoreKind
 from nacre.chores.requests import FlushRequest
 from nacre.context.build import build
+from nacre.context.handoff import delivery
 from nacre.context.handoff.requests import handoff
 from nacre.context.requests import HandoffRequest
 from nacre.context.session_state import write_state
@@ -234,6 +235,11 @@ def test_handoffs_that_were_memories_are_files_after_the_upgrade_and_what_was_no
     ]
     assert len(handed(started(world))) == 1
     assert [path.stem for path in world.vault.rglob("event/*.md")] == ["the-owner-s-event"]
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        done = next(one.operation for one in memory.log() if one.operation.why == "handoffs are files of their own")
+        memory.undo(done.id)
+    assert len(list(world.vault.rglob("event/*.md"))) == 5
 
 
 def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(world: World) -> None:
@@ -295,6 +301,15 @@ def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(world: Wo
     for worker in workers:
         worker.join(60)
     assert sorted(counts.values()) == [0, 0, 0, 1]
+
+
+def test_a_session_that_looked_before_another_was_given_it_does_not_have_it_too(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    (found,) = delivery.due(world.context(), "acme-billing", THIRD)
+    assert handed(started(world, SECOND))
+    next_start(world)
+    assert not delivery.claim(world.context(), found, THIRD)
+    assert list((world.home / "run" / "handoffs").iterdir()) == []
 
 
 def test_hooks_that_tell_the_end_again_store_nothing_again(world: World) -> None:

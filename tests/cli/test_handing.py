@@ -82,6 +82,18 @@ def test_an_agent_hands_over_the_session_in_whose_shell_it_is(
     assert (told["project"], told["handoff"]["session"]) == ("acme", SESSION)
 
 
+def test_what_waits_is_in_a_backup(
+    nacre: Nacre, transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("ingest")
+    before = nacre("handoff", "--store", "--folder", "/code/acme", "--json").json["handoff"]
+    nacre("backup", "create", str(tmp_path / "b.zip"))
+    nacre("backup", "restore", str(tmp_path / "b.zip"), "--to", str(tmp_path / "other"))
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
+    told = nacre("handoff", "--folder", "/code/acme", "--json").json
+    assert (told["handoff"], told["waits"]) == (before, True)
+
+
 def test_where_nothing_is_known_it_says_what_to_do(nacre: Nacre, tmp_path: Path) -> None:
     assert "this folder belongs to no project" in nacre("handoff", "--folder", str(tmp_path)).out
     assert "nacre ingest" in nacre("handoff", "--store", "--folder", str(tmp_path), code=3).err
