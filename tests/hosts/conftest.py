@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.conversation import conversation
 from tests.fakes.provider import FakeProvider
 from tests.hosts.driving import Driver
-from tests.hosts.programs import missing
+from tests.hosts.programs import CHOSEN, missing
 from tests.hosts.slack import GIVEN, hook_ms
 from tests.hosts.stage import Stage
 from tests.hosts.story import LINES, Story, play
@@ -43,6 +43,13 @@ def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stag
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell where less was proved than on a quiet machine."""
-    for line in _SLACK:
+    """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])]
+    for line in (*_SLACK, *(newest(failed) if CHOSEN.is_newest else [])):
         terminalreporter.write_line(line)
+
+
+def newest(failed: list[str]) -> list[str]:
+    """Which versions ran, and what is not as it is with those that are pinned, with which everything passes."""
+    differs = [f"not as with the pinned versions: {name}" for name in failed]
+    return [*CHOSEN.told(), *(differs or ["all as with the pinned versions"])]
