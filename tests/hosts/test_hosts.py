@@ -52,6 +52,9 @@ class _Proofs:
         assert not [text for text in owners if text not in PROMPTS and not text.startswith("/")]
         assert not [turn for turn in turns if "nacre-context" in turn["text"]]
 
+    def test_no_record_of_its_transcripts_is_unknown(self, story: Story) -> None:
+        assert (story.read["unknown"], story.read["corrupt"], story.read["problems"]) == ({}, 0, [])
+
     def test_nothing_that_nacre_told_is_learned_again(self, story: Story) -> None:
         memories = story.stage.nacre("list", "--json").record["memories"]
         assert [memory["content"] for memory in memories if "retries five times" in memory["content"]] == [KNOWN]
