@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.hosts.programs import CHOSEN, LATEST, TABLE  # noqa: E402
+from tests.hosts.programs import CHOSEN, LATEST, TABLE
 
 _NPM = ("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev")
 _SECONDS = 600

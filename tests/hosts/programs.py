@@ -17,7 +17,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class Programs:
-    """The programs in a folder: hosts at their pinned versions, or in ``newest`` the newest ones; all else is shared."""
+    """The programs in a folder: hosts at their pinned versions, or in ``newest`` their newest; the rest is shared."""
 
     folder: Path
     is_newest: bool = False

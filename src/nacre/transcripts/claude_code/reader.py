@@ -261,8 +261,9 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Iterator[Session | Turn]:
-        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back. A removal
-        that names it, or its reason, only tells of that: what is delivered then has a record of its own.
+        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back.
+
+        A removal that names it, or its reason, only tells of that: what is delivered then has a record of its own.
         """
         queue = self.carry["queue"]
         match record.operation:
