@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,8 @@ TOOL = "codex"
 
 NOISE_ITEMS = frozenset({
     "reasoning", "ghost_snapshot", "tool_search_call", "tool_search_output", "image_generation_call",
-    "agent_message", "compaction", "compaction_summary", "context_compaction",
+    "agent_message", "compaction", "compaction_summary", "context_compaction", "compaction_trigger",
+    "additional_tools", "configuration_update",
 })  # fmt: skip
 NOISE_EVENTS = frozenset({
     "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break",
@@ -30,7 +32,12 @@ NOISE_EVENTS = frozenset({
     "dynamic_tool_call_request", "dynamic_tool_call_response", "thread_rolled_back", "undo_started",
     "undo_completed", "plan_update", "turn_diff", "background_event", "hook_started", "hook_completed",
 })  # fmt: skip
-NOISE_RECORDS = frozenset({"world_state", "inter_agent_communication_metadata", "state", "token_usage_record"})
+NOISE_RECORDS = frozenset({
+    "world_state", "inter_agent_communication_metadata", "state", "token_usage_record", "dynamic_tools_updated",
+    "security_risk_score",
+})  # fmt: skip
+KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
+"""What Codex keeps beside the model's history."""
 
 _NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
 _NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
@@ -120,6 +127,29 @@ class Spent(msgspec.Struct, gc=False):
     total_token_usage: Total | None = None
 
 
+class Answer(msgspec.Struct, gc=False):
+    """A question of the agent's, and what the owner answered."""
+
+    question: str = ""
+    answer: str = ""
+
+
+class Segment(msgspec.Struct, gc=False):
+    """What was spoken."""
+
+    role: str = ""
+    text: str = ""
+
+
+class Kept(msgspec.Struct, gc=False):
+    """What such a record holds: another agent's message, the answers to a form, or words that were spoken."""
+
+    type: str | None = None
+    content: str | None = None
+    questions: Sequence[Answer] = ()
+    data: Segment | None = None
+
+
 class Compacted(msgspec.Struct, gc=False):
     """The payload of ``compacted``; the history it repeats is left alone."""
 
@@ -130,6 +160,7 @@ RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
 SPENT = msgspec.json.Decoder(Spent | None)
+KEPT = msgspec.json.Decoder(Kept)
 COMPACTED = msgspec.json.Decoder(Compacted)
 
 

@@ -19,12 +19,15 @@ from nacre.transcripts.blocks import blocks_of, plain
 from nacre.transcripts.codex.records import (
     COMPACTED,
     ITEM,
+    KEPT,
+    KEPT_RECORDS,
     META,
     NOISE_ITEMS,
     NOISE_RECORDS,
     RECORD,
     SPENT,
     TOOL,
+    Answer,
     Item,
     Meta,
     Record,
@@ -40,7 +43,7 @@ from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_pr
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time, split_objects
 from nacre.transcripts.origins import Claims, names_another
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
 Said = Iterator[Session | Turn]
 
@@ -97,6 +100,8 @@ class _Reader:
             yield from self.item(offset, record, bytes(record.payload))
         elif record.type in ("turn_context", "compacted"):
             yield from self.context(record)
+        elif record.type in KEPT_RECORDS:
+            yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
             yield from self.item(offset, record, raw)
         elif record.type not in NOISE_RECORDS:
@@ -150,6 +155,31 @@ class _Reader:
         yield from self.settle()
         if compacted and compacted.message:
             yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
+
+    def kept(self, offset: int, record: Record) -> Said:
+        """What another agent wrote is only heard; what the owner answered in a form, or spoke, is theirs."""
+        found = decode(KEPT, bytes(record.payload))
+        if found is None:
+            self.source.corrupt()
+        elif record.type == "inter_agent_communication":
+            self.talk.exchange.saw(found.content or "")
+        elif found.type == "verified_answer":
+            yield from self.settle()
+            for one in found.questions:
+                yield from self.answered(one, record.timestamp)
+        elif found.type == "transcript_segment" and found.data:
+            yield from self.settle()
+            if found.data.role == "user":
+                yield from self.prompt(found.data.text, record.timestamp, is_others=False)
+            else:
+                yield from self.agent([found.data.text], "spoken", offset, record)
+
+    def answered(self, one: Answer, stamp: str | None) -> Said:
+        """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
+        trusts = self.talk.exchange.trust_of
+        pair = f"{one.question} → {one.answer}"
+        words = next((text for text in (pair, one.answer) if trusts(text) is Trust.TRUSTED), "")
+        yield from self.prompt(words or pair, stamp, is_others=not words)
 
     # Messages and calls
 
@@ -316,7 +346,7 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=is_rollout,
     parse=parse,
-    versions="0.116–0.121; rollouts without payloads (from their description)",
+    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
         "what was said",
         "tool calls with outcome, files and errors",
