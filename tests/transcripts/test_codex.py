@@ -391,6 +391,51 @@ def test_of_an_answer_to_a_question_that_draws_on_another_agents_words_the_answe
     assert not source.tally.unknown
 
 
+def test_answers_that_come_as_a_message_are_the_owners(read: Any, write: Any) -> None:
+    answers = [
+        {"questionItemId": "q", "question": "Which lamp?", "answer": "The red one."}, {"answer": "And be quick."},
+    ]  # fmt: skip
+    tag = "send_user_message_question_reply"
+    reply = f"<{tag}>\n{json.dumps(answers)}\n</{tag}>"
+    path = write(
+        "rollout.jsonl", meta(), message(2, "user", reply), message(3, "assistant", "Good."), *asked(4, reply),
+        *asked(5, f"<{tag}>\nnot JSON\n</{tag}>"),
+    )  # fmt: skip
+    _, turns, _ = read(ADAPTER, path)
+    theirs = [(Speaker.OWNER, "Which lamp? → The red one."), (Speaker.OWNER, "And be quick.")]
+    assert spoken(turns) == [*theirs, (Speaker.AGENT, "Good."), *theirs]
+
+
+def marked(second: float, *blocks: tuple[str, str, str]) -> dict[str, Any]:
+    """A message whose every block has a text, its kind, and who wrote it."""
+    marks = {
+        "content_item_kinds": [kind for _, kind, _ in blocks],
+        "content_item_metadata": [{"provenance": {"type": who}} for _, _, who in blocks],
+    }
+    said = message(second, "user", *(words for words, _, _ in blocks))
+    said["payload"]["internal_chat_message_metadata_passthrough"] = marks
+    return said
+
+
+def test_a_message_is_whose_codex_notes_it_is(read: Any, write: Any) -> None:
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        marked(2, ("Mind the tide.", "tide.notice", "harness")),
+        marked(3, ("The tide turns.", "tide.notice", "harness"), ("Light the lamp.", "user.text", "user")),
+        message(4, "assistant", "It is lit."),
+        marked(5, ("Look at the lamp.", "user.heartbeat", "user")),
+        message(6, "assistant", "It is red."),
+        marked(7, ("Paint the lamp.", "peer.text", "peer")),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.speaker, turn.text, turn.trust) for turn in turns if turn.speaker is not Speaker.AGENT] == [
+        (Speaker.OWNER, "Light the lamp.", Trust.TRUSTED),
+        (Speaker.SYSTEM, "Look at the lamp.", Trust.UNTRUSTED),
+        (Speaker.SYSTEM, "Paint the lamp.", Trust.UNTRUSTED),
+    ]
+
+
 def test_words_that_were_spoken_are_read(read: Any, write: Any, in_two_goes: Any) -> None:
     def segment(second: float, role: str, text: str) -> dict[str, Any]:
         data = {"role": role, "text": text}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from nacre.transcripts.adapter import Head
-from nacre.transcripts.blocks import ABSENT, plain, text_of
-from nacre.transcripts.objects import parse_time
+from nacre.transcripts.blocks import ABSENT, Block, plain, text_of
+from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.origins import Claims
 from nacre.transcripts.phrases import is_tools
 from nacre.transcripts.tool_calls import outcome
@@ -54,6 +55,8 @@ _OWNERS_SOURCES = frozenset({
 say, is prompted by somebody else."""
 
 _REQUEST = "## My request for Codex:"
+_REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
+_HEARTBEAT = "user.heartbeat"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
 _FAILED = re.compile(r"(failed|error|execution error|aborted|unsupported|unknown)\b", re.IGNORECASE)
@@ -90,6 +93,7 @@ class Item(Claims, gc=False):
     thread_name: Any = None
     info: msgspec.Raw = ABSENT
     reason: Any = None
+    internal_chat_message_metadata_passthrough: msgspec.Raw = ABSENT
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -141,6 +145,33 @@ class Segment(msgspec.Struct, gc=False):
     text: str = ""
 
 
+class Marks(msgspec.Struct, gc=False):
+    """What Codex notes of a message's content, block by block: since 0.169 whose each of them is."""
+
+    content_item_kinds: Sequence[str] = ()
+    content_item_metadata: Sequence[dict[str, Any]] = ()
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the owner wrote it once, and Codex says it again at its time."""
+        return _HEARTBEAT in self.content_item_kinds
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """What names whose the blocks are that Codex did not write itself."""
+        return [mark for mark in self.content_item_metadata if not _is_harness(mark)]
+
+    def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks that Codex did not write itself."""
+        marks = zip_longest(blocks, self.content_item_metadata[: len(blocks)], fillvalue={})
+        return [block for block, mark in marks if not _is_harness(mark)]
+
+
+def _is_harness(mark: dict[str, Any]) -> bool:
+    provenance = mark.get("provenance")
+    return isinstance(provenance, dict) and provenance.get("type") == "harness"
+
+
 class Kept(msgspec.Struct, gc=False):
     """What such a record holds: another agent's message, the answers to a form, or words that were spoken."""
 
@@ -160,6 +191,8 @@ RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
 SPENT = msgspec.json.Decoder(Spent | None)
+ANSWERS = msgspec.json.Decoder(list[Answer])
+MARKS = msgspec.json.Decoder(Marks)
 KEPT = msgspec.json.Decoder(Kept)
 COMPACTED = msgspec.json.Decoder(Compacted)
 
@@ -217,9 +250,16 @@ def is_anothers(meta: Meta) -> bool:
 def typed(text: str) -> str:
     """What the owner typed: the request without an IDE's context; empty for what Codex itself wrote."""
     text = text.strip()
-    if is_tools(TOOL, text) or _TAGGED.match(text):
+    if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
     return text.partition(_REQUEST)[2].strip() if text.startswith("#") and _REQUEST in text else text
+
+
+def replies_in(text: str) -> list[Answer]:
+    """The owner's answers to questions that did not wait for them; Codex sends them as a message."""
+    if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
+        return []
+    return decode(ANSWERS, text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS).encode("utf-8", errors="replace")) or []
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from nacre.transcripts.codex.records import (
     ITEM,
     KEPT,
     KEPT_RECORDS,
+    MARKS,
     META,
     NOISE_ITEMS,
     NOISE_RECORDS,
@@ -29,6 +30,7 @@ from nacre.transcripts.codex.records import (
     TOOL,
     Answer,
     Item,
+    Marks,
     Meta,
     Record,
     is_anothers,
@@ -36,6 +38,7 @@ from nacre.transcripts.codex.records import (
     is_noise_event,
     is_rollout,
     read_output,
+    replies_in,
     session_of,
     typed,
 )
@@ -177,7 +180,7 @@ class _Reader:
     def answered(self, one: Answer, stamp: str | None) -> Said:
         """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
         trusts = self.talk.exchange.trust_of
-        pair = f"{one.question} → {one.answer}"
+        pair = f"{one.question} → {one.answer}" if one.question else one.answer
         words = next((text for text in (pair, one.answer) if trusts(text) is Trust.TRUSTED), "")
         yield from self.prompt(words or pair, stamp, is_others=not words)
 
@@ -245,10 +248,13 @@ class _Reader:
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
-            words = "\n\n".join(filter(None, map(typed, texts)))
+            marks = decode(MARKS, bytes(item.internal_chat_message_metadata_passthrough)) or Marks()
+            said = marks.without_harness(blocks)
+            words = "\n\n".join(filter(None, (typed(block.text) for block in said if block.text and block.is_text)))
             if words:
                 self.heard_at = self.heard_at or self.talk.place(offset)
-                self.heard.append(_Heard(words, record.timestamp, names_another(record, item, *blocks)))
+                is_others = marks.is_scheduled or names_another(record, item, *said, *marks.claims)
+                self.heard.append(_Heard(words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
         """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
@@ -266,6 +272,10 @@ class _Reader:
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Said:
         """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
+        if not is_others and (replies := replies_in(words)):
+            for one in replies:
+                yield from self.answered(one, stamp)
+            return
         is_sub = self.talk.session.kind is SessionKind.SUBAGENT
         claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
         yield from self.say(Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim)
