@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -163,8 +162,8 @@ class Marks(msgspec.Struct, gc=False):
 
     def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
         """The blocks that Codex did not write itself."""
-        marks = zip_longest(blocks, self.content_item_metadata[: len(blocks)], fillvalue={})
-        return [block for block, mark in marks if not _is_harness(mark)]
+        marks: list[dict[str, Any]] = [*self.content_item_metadata, *({} for _ in blocks)]
+        return [block for block, mark in zip(blocks, marks, strict=False) if not _is_harness(mark)]
 
 
 def _is_harness(mark: dict[str, Any]) -> bool:
