@@ -13,6 +13,7 @@ from tests.hosts.driving import Driver
 from tests.hosts.gemini_cli import GeminiCli
 from tests.hosts.openclaw import OpenClaw
 from tests.hosts.opencode import OpenCode
+from tests.hosts.programs import CHOSEN
 from tests.hosts.story import ASKS, DECIDED, KNOWN, PROMPTS, Story
 
 pytestmark = pytest.mark.hosts
@@ -83,6 +84,11 @@ class _Proofs:
     def test_the_doctor_finds_the_wiring_whole(self, story: Story) -> None:
         assert story.doctor is not None
         assert story.doctor.code == 0, story.doctor.out
+
+    def test_the_doctor_tells_its_version(self, story: Story) -> None:
+        assert story.doctor is not None
+        (version,) = set(CHOSEN.installed(story.driver.name).values())
+        assert f"{version} is installed; driven for real: " in story.doctor.out
 
 
 class TestOpenClaw(_Proofs):
