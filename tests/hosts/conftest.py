@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -44,12 +44,14 @@ def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stag
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
-    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])]
-    for line in (*_SLACK, *(newest(failed) if CHOSEN.is_newest else [])):
+    stats = terminalreporter.stats
+    names = {kind: [report.nodeid for report in stats.get(kind, [])] for kind in ("failed", "error", "skipped")}
+    for line in (*_SLACK, *(newest(names) if CHOSEN.is_newest else [])):
         terminalreporter.write_line(line)
 
 
-def newest(failed: list[str]) -> list[str]:
+def newest(names: Mapping[str, Sequence[str]]) -> list[str]:
     """Which versions ran, and what is not as it is with those that are pinned, with which everything passes."""
-    differs = [f"not as with the pinned versions: {name}" for name in failed]
-    return [*CHOSEN.told(), *(differs or ["all as with the pinned versions"])]
+    differs = [f"not as with the pinned versions: {name}" for kind in ("failed", "error") for name in names[kind]]
+    skipped = [f"not proved, it was skipped: {name}" for name in names["skipped"]]
+    return [*CHOSEN.told(), *(differs + skipped or ["all as with the pinned versions"])]
