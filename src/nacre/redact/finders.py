@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from nacre.redact.said import said_key, said_password
+
 Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
 
 _KEY_BYTES = 20_000
@@ -123,5 +125,10 @@ def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
     return start + len(cell) - len(cell.lstrip(_WRAPPED)), max(start, end - len(cell) + len(cell.rstrip(_WRAPPED)))
 
 
-FINDERS: Mapping[str, Finder] = {"key-lines": key_lines, "table-cells": table_cells}
+FINDERS: Mapping[str, Finder] = {
+    "key-lines": key_lines,
+    "table-cells": table_cells,
+    "said-password": said_password,
+    "said-key": said_key,
+}
 """Finders by the name the rule table gives them: of the text and what the rule matched, where secrets may lie."""

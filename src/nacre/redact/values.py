@@ -18,7 +18,7 @@ _VARIABLE = re.compile(
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
     |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
-    |wpa[23]?[-_]psk$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
+    |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
     |(.)\1{3,}$)""",
@@ -53,7 +53,7 @@ _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z
 
 
 _SAMPLE = re.compile(
-    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|SflKxwRJSMeKKF2QT4"
+    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233|([0-9a-f]{2})\1{5})|SflKxwRJSMeKKF2QT4"
 )
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
 _IDENTITY = re.compile(
@@ -91,6 +91,15 @@ _SENTENCE_WORD = re.compile(
 )
 _LETTERS = re.compile(rb"[a-z]+")
 _MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
+_SLUG = re.compile(r"[^\W\d_]{2,}(?:[-_][^\W\d_]{2,}){1,5}")
+_TECHNICAL = re.compile(
+    r"pass(?:word|wd|phrase)?s?|pwd?|users?|names?|keys?|tokens?|secrets?|auth|creds?|credentials?|types?|files?|paths?|hash(?:ed)?|strings?|values?"
+    r"|fields?|texts?|plain|read|write|only|not|set|unset|none|null|true|false|defaults?|var|env|data|id|url|host|port|db|admin|login|reset"
+    r"|change|new|old|min|max|length|input|form|required|optional|case|sensitive|based?|encoded|encrypted|see|below|above|here|self|this|config"
+    r"|settings?|args?|options?|params?|req|ctx|string|int|str|bool|get|is|has|my|your|placeholder|example|test|value|empty|code|page|view|prompt",
+    re.IGNORECASE,
+)
+_TITLED = re.compile(rb"(?:[A-Z][a-z]+[._-]){1,3}[A-Z][a-z]+(?<!Int)(?<!Base)[0-9]{1,4}[!?*#+]?")
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 
@@ -126,9 +135,19 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
     return _PASSPHRASE.match(secret) is not None
 
 
+def _is_titled(data: bytes, start: int, end: int) -> bool:
+    """Words in title case with a number behind, as people choose them and no name in code is written."""
+    secret = data[start:end]
+    return _TITLED.fullmatch(secret) is not None or (
+        bool(_DIGIT.search(secret) and _CAPITAL.search(secret)) and b"." in secret and _is_direct(data, start, end)
+    )
+
+
 def _is_strong(data: bytes, start: int, end: int) -> bool:
     """Chosen, and not to be taken for a word with a number, a date, a version or the name of an issue."""
     secret = data[start:end]
+    if _TITLED.fullmatch(secret):
+        return True
     if len(secret) < 8 or not _DIGIT.search(secret) or _LABEL.match(secret) or not _is_chosen(data, start, end):
         return False
     return len(_CHANGES.findall(secret)) >= 2 or bool(_CHOSEN_SIGNS.search(secret)) or secret[-3:].isdigit()
@@ -183,7 +202,7 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
     secret = data[start:end]
-    if not _is_account(data, start, end) or _SAMPLE.search(secret) or len(secret) < 6:
+    if not _is_account(data, start, end) or _SAMPLE.search(secret) or _PATH.match(secret) or len(secret) < 6:
         return False
     return bool(_ANY_LETTER.search(secret)) and bool(_DIGIT.search(secret) or _CHOSEN_SIGNS.search(secret))
 
@@ -194,6 +213,15 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
     if not 2 <= len(words) <= 6 or _SAMPLE.search(data, start, end) or _VARIABLE.match(data, start, end):
         return False
     return bool(_DIGIT.search(data, start, end)) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
+
+
+def _is_slug(data: bytes, start: int, end: int) -> bool:
+    """Small words joined by dashes or underscores, none of which is a word of programmers; only for what is announced as
+    a password."""
+    word = data[start:end].decode("utf-8", "replace")
+    return bool(word.islower() and _SLUG.fullmatch(word)) and not any(
+        _TECHNICAL.fullmatch(part) for part in re.split("[-_]", word)
+    )
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
@@ -278,6 +306,8 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "direct": _is_direct,
     "argument": _is_argument,
     "phrase": _is_phrase,
+    "slug": _is_slug,
+    "titled": _is_titled,
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
