@@ -21,7 +21,9 @@ _CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")
 _HTML_CELL = re.compile(
     rb"\s{0,20}<td[^<>]{0,80}>(?:<\w{1,6}>)?[ \t]{0,4}((?:[^\s<]|<(?!/)){6,200}?)[ \t]{0,4}</", re.IGNORECASE
 )
-_WRAPPED = rb" \t`*_\"'"
+_WRAPPED = rb" \t`*_\"'" b"\r"
+_MARKS = (re.compile(rb"\t"), re.compile(rb";"), re.compile(rb",[ ]?"), re.compile(rb"[ ]{2,}"))
+_HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["']?[ ]?""")
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
@@ -89,11 +91,40 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     number = next((number for number, (first, end) in enumerate(cells) if first <= place < end), None)
     if number is None:
         return
+    if b"{{" in data[start : _line_end(data, place)]:
+        return
     row = _line_end(data, place) + 1
     if _RULER.match(data, row, _line_end(data, row)) and b"|" in data[row : _line_end(data, row)]:
         yield from _iter_column(data, _line_end(data, row) + 1, number)
     elif number + 1 < len(cells):
         yield _bare(data, *cells[number + 1])
+
+
+def table_columns(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """The cells below a cell that names a secret, where commas, semicolons, tabs or blanks separate columns."""
+    place = match.start()
+    start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
+    head = data[start : _line_end(data, place)].rstrip(b"\r")
+    mark = next((mark for mark in _MARKS if len(mark.split(head)) > 1), None)
+    if mark is None or place - start > _LINE_BYTES or not all(_HEADING.fullmatch(cell) for cell in mark.split(head)):
+        return
+    number, count = len(mark.split(head[: place - start])) - 1, len(mark.split(head))
+    start += len(data[start : _line_end(data, place)]) + 1
+    stop = start + _TABLE_BYTES
+    while start < min(stop, len(data)):
+        end = _line_end(data, start)
+        cells = list(_iter_marked(mark, data, start, end))
+        if len(cells) != count:
+            return
+        yield _bare(data, *cells[number])
+        start = end + 1
+
+
+def _iter_marked(mark: re.Pattern[bytes], data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for found in mark.finditer(data, start, end):
+        yield start, found.start()
+        start = found.end()
+    yield start, end
 
 
 def _iter_column(data: bytes, start: int, number: int) -> Iterator[tuple[int, int]]:
@@ -128,6 +159,7 @@ def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
 FINDERS: Mapping[str, Finder] = {
     "key-lines": key_lines,
     "table-cells": table_cells,
+    "table-columns": table_columns,
     "said-password": said_password,
     "said-key": said_key,
 }

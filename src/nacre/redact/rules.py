@@ -211,14 +211,15 @@ def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mappi
         for name in ("entropy", "value", "ignore_case", "glued", "reach", "find", "whole")
         if name in row
     }
+    before = _expand(row.get("before", "").encode(), parts)
     return Rule(
         name=row["name"],
         literals=tuple(word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))),
         regex=_expand(row["regex"].encode(), parts),
-        before=row.get("before", "").encode(),
+        before=before,
         each=_expand(row.get("each", "").encode(), parts),
         stop=row.get("stop", "").encode(),
-        before_names=bool(re.compile(row.get("before", "")).groups),
+        before_names=bool(re.compile(before).groups),
         **options,
     )
 

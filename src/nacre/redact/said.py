@@ -18,7 +18,7 @@ _FAR = 99
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
-    (?<![\w"'`])(?:\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})\\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?!\w)
+    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})\\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?!\w)
     |(?P<link>:=|=>|[:=](?!//)|：|—|–|→|->)
     |(?P<stop>[。！？\r\n\\{\[]|["'],)
     |(?P<skip>[*_`(（]{1,3}|</?\w{1,8}>|["'`“”»「『‘＂、，’」』）,])
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 _CLOSED = re.compile(r"""(?:\\{0,7}["'`]|[”»’])(?=[\s:=,)>*]|$)""")
 _LINK = re.compile(
     r"(?:is|was|are|to|ist|lautet|est|es|jest|wynosi|er|olarak|è|é|e'|à|är|heißt|là|será|sarebbe|brzmi|zní|je|este|adalah|είναι|є|هي|هو"
-    r"|היא|это|c['’]est|on|sein|wäre|seria|era|fue|quedó|ficou|będzie|wordt|luidt|blir|became|becomes|reads|says)$",
+    r"|היא|это|c['’]est|on|sein|wäre|seria|era|fue|quedó|ficou|będzie|wordt|luidt|blir|became|becomes|reads|says|contains|enthält|contient|contiene|contém)$",
     re.IGNORECASE,
 )
 _FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
@@ -49,7 +49,7 @@ _OTHER = re.compile(
 
 _KEY_OF_NOTE = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
-    rb"|sending|routing|ingest|master)[ _-]?$",
+    rb"|sending|routing|ingest|master)[ ._-]?$",
     re.IGNORECASE,
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
@@ -93,7 +93,7 @@ def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
 def _is_password(word: Word) -> bool:
     if word.is_quoted:
         if " " in word.text:
-            return word.passes("phrase")
+            return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
         return word.passes("argument") or (word.announced == 0 and word.passes("slug"))
     if word.announced == 0 and word.passes("direct"):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
 from collections import Counter
@@ -12,13 +13,13 @@ LOOK_BACK = 64
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
-    rb"|\$(?:[{(]|\w+$)|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
+    rb"|\$(?:[{(]|\w+$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
     |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
-    |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
+    |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|(?:minio|rabbitmq|super|root|db|sys)?(?:admin|root|guest)$|postgres(?:ql)?$|mysql$|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
     |(.)\1{3,}$)""",
@@ -53,7 +54,7 @@ _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z
 
 
 _SAMPLE = re.compile(
-    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233|([0-9a-f]{2})\1{5})|SflKxwRJSMeKKF2QT4"
+    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
 )
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
 _IDENTITY = re.compile(
@@ -99,6 +100,8 @@ _TECHNICAL = re.compile(
     r"|settings?|args?|options?|params?|req|ctx|string|int|str|bool|get|is|has|my|your|placeholder|example|test|value|empty|code|page|view|prompt",
     re.IGNORECASE,
 )
+_NAME_AND_PASSWORD = re.compile(rb"[!-9;-~]{1,60}:[ -~\x80-\xff]{4,100}")
+_JOINT = re.compile(rb"[._=-]")
 _TITLED = re.compile(rb"(?:[A-Z][a-z]+[._-]){1,3}[A-Z][a-z]+(?<!Int)(?<!Base)[0-9]{1,4}[!?*#+]?")
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
@@ -138,9 +141,8 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
 def _is_titled(data: bytes, start: int, end: int) -> bool:
     """Words in title case with a number behind, as people choose them and no name in code is written."""
     secret = data[start:end]
-    return _TITLED.fullmatch(secret) is not None or (
-        bool(_DIGIT.search(secret) and _CAPITAL.search(secret)) and b"." in secret and _is_direct(data, start, end)
-    )
+    is_mixed = _DIGIT.search(secret) and _CAPITAL.search(secret) and _JOINT.search(secret, 1, len(secret) - 1)
+    return _TITLED.fullmatch(secret) is not None or (bool(is_mixed) and _is_direct(data, start, end))
 
 
 def _is_strong(data: bytes, start: int, end: int) -> bool:
@@ -166,7 +168,9 @@ def _is_opaque(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
-    return _changes_often(secret) or (_UUID_OR_HASH.match(secret) is not None and bool(_LETTER.search(secret)))
+    if _UUID_OR_HASH.match(secret):
+        return bool(_LETTER.search(secret)) and len(set(secret)) > 7  # noqa: PLR2004 - fewer are a pattern
+    return _changes_often(secret)
 
 
 def _is_mixed(data: bytes, start: int, end: int) -> bool:
@@ -202,7 +206,9 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
     secret = data[start:end]
-    if not _is_account(data, start, end) or _SAMPLE.search(secret) or _PATH.match(secret) or len(secret) < 6:
+    if not _is_account(data, start, end) or _SAMPLE.search(secret) or len(secret) < 6:
+        return False
+    if _PATH.match(secret) or _SPEAKING_NAME.match(secret) or _NUMBERED_NAME.match(secret):
         return False
     return bool(_ANY_LETTER.search(secret)) and bool(_DIGIT.search(secret) or _CHOSEN_SIGNS.search(secret))
 
@@ -222,6 +228,31 @@ def _is_slug(data: bytes, start: int, end: int) -> bool:
     return bool(word.islower() and _SLUG.fullmatch(word)) and not any(
         _TECHNICAL.fullmatch(part) for part in re.split("[-_]", word)
     )
+
+
+def _is_cell(data: bytes, start: int, end: int) -> bool:
+    """What stands in a column of passwords."""
+    return _is_direct(data, start, end) or _is_slug(data, start, end)
+
+
+def _is_ciphered(data: bytes, start: int, end: int) -> bool:
+    """Opaque, or as many changes and signs as nobody types."""
+    secret = data[start:end]
+    return _is_opaque(data, start, end) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end))  # noqa: PLR2004
+
+
+def _is_piped(data: bytes, start: int, end: int) -> bool:
+    """What is written to a command that reads a secret."""
+    return _is_argument(data, start, end) or _is_opaque(data, start, end)
+
+
+def _is_basic(data: bytes, start: int, end: int) -> bool:
+    """A name and a password in base64."""
+    try:
+        plain = binascii.a2b_base64(data[start:end] + b"==")
+    except binascii.Error:
+        return False
+    return _NAME_AND_PASSWORD.fullmatch(plain) is not None
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
@@ -307,6 +338,10 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "argument": _is_argument,
     "phrase": _is_phrase,
     "slug": _is_slug,
+    "cell": _is_cell,
+    "ciphered": _is_ciphered,
+    "piped": _is_piped,
+    "basic": _is_basic,
     "titled": _is_titled,
     "mnemonic": _is_mnemonic,
     "code": _is_code,
