@@ -14,7 +14,7 @@ _KEY_LINE_BYTES = 200
 _LINE_BYTES = 2_000
 _TABLE_BYTES = 20_000
 _BREAK = re.compile(rb"\r?\n|\\{1,4}r?\\{0,4}n")
-_KEY_LINE = re.compile(rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?([A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$""")
+_KEY_LINE = re.compile(rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?(=?[A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$""")
 _WHOLE_LINE = 40
 _RULER = re.compile(rb"[ \t>+|:=-]*-[ \t|:=-]*$")
 _CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")

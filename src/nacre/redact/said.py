@@ -18,7 +18,7 @@ _FAR = 99
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
-    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})\\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?!\w)
+    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})\\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?![A-Za-z0-9])
     |(?P<link>:=|=>|[:=](?!//)|：|—|–|→|->)
     |(?P<stop>[。！？\r\n\\{\[]|["'],)
     |(?P<skip>[*_`(（]{1,3}|</?\w{1,8}>|["'`“”»「『‘＂、，’」』）,])
@@ -97,11 +97,16 @@ def _is_password(word: Word) -> bool:
         return word.passes("argument") or (word.announced == 0 and word.passes("slug"))
     if word.announced == 0 and word.passes("direct"):
         return True
-    if word.announced == 0 and word.is_assigned and word.is_last and word.passes("slug"):
+    if word.announced == 0 and word.is_assigned and word.is_last and _is_slug(word):
         return True
     if word.number == 0 and len(word.text) >= 8 and word.passes("titled"):
         return True
     return not _BARE_HASH.match(word.text) and word.passes("strong")
+
+
+def _is_slug(word: Word) -> bool:
+    """Whether the word is a slug; underscores are those of code if it stands right behind the name."""
+    return (word._replace(text=word.text.replace("_", "-")) if word.number else word).passes("slug")
 
 
 def _is_key(word: Word) -> bool:

@@ -47,6 +47,7 @@ _PUBLIC = re.compile(
 _NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _CONSTANT, _PATH, _PUBLIC)
 _DIGIT, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["']?$""")
+_WRITTEN = re.compile(rb"[A-Za-z0-9]")
 _ANY_LETTER = re.compile(rb"[A-Za-z\xc3-\xd3]")
 _PIECES = re.compile(rb"[A-Za-z0-9]{6,}")
 _CAMEL = re.compile(rb"[a-z]?(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)++[A-Z]{0,4}[0-9]{0,4}")
@@ -64,9 +65,10 @@ _IDENTITY = re.compile(
 _CHOSEN_SIGNS = re.compile(rb"[!#$%^&*@~+?=]")
 _NOT_CHOSEN = re.compile(
     rb"""(?:v?\d+(?:[.,:/-]\d+)*(?:[a-z]{1,5}|%|\+)?$          # numbers, versions, dates, times, sizes
-    |(?:sha|md|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|x|rsa|aes|tls|ssl|hs|rs|es|http/|pkcs|win|ascii|int|uint
-    |float|rfc|cve|iso|ntlmv|nist|py|python|node|es|web|k|s|ec|p|h|fido|gpt|phase|step|part|page|level|line|section|chapter
+    |(?:sha|md|(?:scram-)?sha|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|rsa|aes|tls|ssl|hs|rs|http/|pkcs|win|ascii|int|uint
+    |float|rfc|cve|iso|ntlmv|nist|py|python|node|web|ec|fido|gpt|phase|step|part|page|level|line|section|chapter
     |version|issue|pr|test|case|user|option|field|column|number|rule|section|type)[-_ .#]?v?\d[\w.-]{0,12}$
+    |(?:x|es|k|s|p|h)\d{1,4}(?:[sv.-]\w{0,6})?$
     |https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
     |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
     |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
@@ -92,7 +94,7 @@ _SENTENCE_WORD = re.compile(
 )
 _LETTERS = re.compile(rb"[a-z]+")
 _MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
-_SLUG = re.compile(r"[^\W\d_]{2,}(?:[-_][^\W\d_]{2,}){1,5}")
+_SLUG = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,}){1,5}")
 _TECHNICAL = re.compile(
     r"pass(?:word|wd|phrase)?s?|pwd?|users?|names?|keys?|tokens?|secrets?|auth|creds?|credentials?|types?|files?|paths?|hash(?:ed)?|strings?|values?"
     r"|fields?|texts?|plain|read|write|only|not|set|unset|none|null|true|false|defaults?|var|env|data|id|url|host|port|db|admin|login|reset"
@@ -101,6 +103,7 @@ _TECHNICAL = re.compile(
     re.IGNORECASE,
 )
 _NAME_AND_PASSWORD = re.compile(rb"[!-9;-~]{1,60}:[ -~\x80-\xff]{4,100}")
+_EXPANDED = re.compile(rb"\$[({A-Z_]")
 _JOINT = re.compile(rb"[._=-]")
 _TITLED = re.compile(rb"(?:[A-Z][a-z]+[._-]){1,3}[A-Z][a-z]+(?<!Int)(?<!Base)[0-9]{1,4}[!?*#+]?")
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
@@ -157,7 +160,7 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
 
 def _is_password(data: bytes, start: int, end: int) -> bool:
     """A literal, or chosen where it might be code but for its digits."""
-    if _is_literal(data, start, end):
+    if _is_literal(data, start, end) or _is_slug(data, start, end):
         return True
     secret = data[start:end]
     return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
@@ -222,11 +225,11 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_slug(data: bytes, start: int, end: int) -> bool:
-    """Small words joined by dashes or underscores, none of which is a word of programmers; only for what is announced as
+    """Small words joined by dashes, none of which is a word of programmers; only for what is announced as
     a password."""
     word = data[start:end].decode("utf-8", "replace")
     return bool(word.islower() and _SLUG.fullmatch(word)) and not any(
-        _TECHNICAL.fullmatch(part) for part in re.split("[-_]", word)
+        _TECHNICAL.fullmatch(part) for part in word.split("-")
     )
 
 
@@ -243,6 +246,8 @@ def _is_ciphered(data: bytes, start: int, end: int) -> bool:
 
 def _is_piped(data: bytes, start: int, end: int) -> bool:
     """What is written to a command that reads a secret."""
+    if b"$" in data[start:end] and _EXPANDED.search(data, start, end):
+        return False
     return _is_argument(data, start, end) or _is_opaque(data, start, end)
 
 
@@ -283,7 +288,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
     if _SAMPLE.search(secret) or _is_known(secret):
         return False
     if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
-        return True
+        return _WRITTEN.search(secret) is not None
     if data[end : end + 1] in (b"(", b"[", b"{"):
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
