@@ -96,7 +96,7 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     row = _line_end(data, place) + 1
     if _RULER.match(data, row, _line_end(data, row)) and b"|" in data[row : _line_end(data, row)]:
         yield from _iter_column(data, _line_end(data, row) + 1, number)
-    elif number + 1 < len(cells):
+    elif number + 1 < len(cells) and data[start : start + 40].lstrip(b"> \t").startswith(b"|"):
         yield _bare(data, *cells[number + 1])
 
 

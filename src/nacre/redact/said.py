@@ -35,7 +35,7 @@ _LINK = re.compile(
 )
 _FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
 _FILLER = re.compile(
-    r"(?:now|just|still|currently|actually|changed|set|reset|updated|rotated|again|to|as|in|en|désormais|maintenant|jetzt|nun|ab|sofort"
+    r"(?:now|just|still|currently|actually|changed|set|reset|updated|rotated|again|to|as|désormais|maintenant|jetzt|nun|ab|sofort"
     r"|wieder|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|şimdi|most|the|une?|ein|een|un|una|uma)$",
     re.IGNORECASE,
 )
@@ -117,7 +117,8 @@ def _is_named_key(word: Word) -> bool:
     """For a name such as "key", which many things have that are no secrets."""
     if len(word.text) < 16:
         return False
-    is_told = word.number == 0 or (word.announced == 0 and not word.is_assigned)
+    is_told = word.announced == 0 if word.number else word.announced == _FAR
+    is_told = is_told and not word.is_assigned
     return word.passes("random") or (is_told and word.passes("opaque"))
 
 

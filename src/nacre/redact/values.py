@@ -99,7 +99,8 @@ _TECHNICAL = re.compile(
     r"pass(?:word|wd|phrase)?s?|pwd?|users?|names?|keys?|tokens?|secrets?|auth|creds?|credentials?|types?|files?|paths?|hash(?:ed)?|strings?|values?"
     r"|fields?|texts?|plain|read|write|only|not|set|unset|none|null|true|false|defaults?|var|env|data|id|url|host|port|db|admin|login|reset"
     r"|change|new|old|min|max|length|input|form|required|optional|case|sensitive|based?|encoded|encrypted|see|below|above|here|self|this|config"
-    r"|settings?|args?|options?|params?|req|ctx|string|int|str|bool|get|is|has|my|your|placeholder|example|test|value|empty|code|page|view|prompt",
+    r"|settings?|args?|options?|params?|req|ctx|string|int|str|bool|get|is|has|my|your|placeholder|example|test|value|empty|code|page|view|prompt"
+    r"|clave|chave|chiave|schluessel|passwort|kennwort|senha|wachtwoord|parola|contrasena|haslo|geheim|segreto|no|off|on|tls|ssh|ssl|api|app|web|by",
     re.IGNORECASE,
 )
 _NAME_AND_PASSWORD = re.compile(rb"[!-9;-~]{1,60}:[ -~\x80-\xff]{4,100}")
@@ -160,7 +161,7 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
 
 def _is_password(data: bytes, start: int, end: int) -> bool:
     """A literal, or chosen where it might be code but for its digits."""
-    if _is_literal(data, start, end) or _is_slug(data, start, end):
+    if _is_literal(data, start, end):
         return True
     secret = data[start:end]
     return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
@@ -228,9 +229,16 @@ def _is_slug(data: bytes, start: int, end: int) -> bool:
     """Small words joined by dashes, none of which is a word of programmers; only for what is announced as
     a password."""
     word = data[start:end].decode("utf-8", "replace")
-    return bool(word.islower() and _SLUG.fullmatch(word)) and not any(
+    if not word.islower() or not _SLUG.fullmatch(word) or _is_known(data[start:end]):
+        return False
+    return not any(
         _TECHNICAL.fullmatch(part) for part in word.split("-")
     )
+
+
+def _is_worded(data: bytes, start: int, end: int) -> bool:
+    """A password, which may be a slug."""
+    return _is_password(data, start, end) or _is_slug(data, start, end)
 
 
 def _is_cell(data: bytes, start: int, end: int) -> bool:
@@ -241,6 +249,8 @@ def _is_cell(data: bytes, start: int, end: int) -> bool:
 def _is_ciphered(data: bytes, start: int, end: int) -> bool:
     """Opaque, or as many changes and signs as nobody types."""
     secret = data[start:end]
+    if b" " in secret:
+        return False
     return _is_opaque(data, start, end) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end))  # noqa: PLR2004
 
 
@@ -343,6 +353,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "argument": _is_argument,
     "phrase": _is_phrase,
     "slug": _is_slug,
+    "worded": _is_worded,
     "cell": _is_cell,
     "ciphered": _is_ciphered,
     "piped": _is_piped,
