@@ -52,6 +52,11 @@ _KEY_OF_NOTE = re.compile(
     rb"|sending|routing|ingest|master)[ ._-]?$",
     re.IGNORECASE,
 )
+_KEY_OF_OTHERS = re.compile(
+    rb"(?:public|primary|foreign|websocket|cache|next|starting|idempotency|request|host|partition|sort|object|page|row|hash|rsa|gpg|pgp|lookup"
+    rb"|index|build|candidate|composite|shift|arrow)[ _-]?(?:(?:api|app|access|auth|client|session|sdk)[ _-]?){0,2}$|:$",
+    re.IGNORECASE,
+)
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
 _CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
@@ -86,7 +91,10 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the key."""
-    is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(data, max(0, match.start() - 16), match.start())
+    before = data[max(0, match.start() - 40) : match.start()]
+    if _KEY_OF_OTHERS.search(before):
+        return
+    is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
     yield from _walk(data, match.end(), _is_named_key if is_plain else _is_key, other=_OTHER)
 
 
@@ -94,8 +102,10 @@ def _is_password(word: Word) -> bool:
     if word.is_quoted:
         if " " in word.text:
             return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
-        return word.passes("argument") or (word.announced == 0 and word.passes("slug"))
-    if word.announced == 0 and word.passes("direct"):
+        if word.announced == 0 or word.number == 0:
+            return word.passes("argument") or word.passes("slug")
+        return word.passes("strong")
+    if word.announced == 0 and len(word.text) >= 6 and (word.passes("chosen") or word.passes("titled")):
         return True
     if word.announced == 0 and word.is_assigned and word.is_last and _is_slug(word):
         return True
@@ -105,8 +115,10 @@ def _is_password(word: Word) -> bool:
 
 
 def _is_slug(word: Word) -> bool:
-    """Whether the word is a slug; underscores are those of code if it stands right behind the name."""
-    return (word._replace(text=word.text.replace("_", "-")) if word.number else word).passes("slug")
+    """Whether the word is a slug. Right behind the name two words are too few, and underscores are those of code."""
+    if word.number:
+        return word._replace(text=word.text.replace("_", "-")).passes("slug")
+    return word.text.count("-") > 1 and word.passes("slug")
 
 
 def _is_key(word: Word) -> bool:

@@ -31,7 +31,7 @@ _SPEAKING_NAME = re.compile(
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
-    rb"(?:[a-z]+_)*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$", re.IGNORECASE
+    rb"(?:[a-z]+_|(?-i:[a-z]+(?=[A-Z])))*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$", re.IGNORECASE
 )
 _WORD_WITH_DIGITS = re.compile(rb"[A-Za-z]+[0-9][A-Za-z0-9]*$")
 _CONSTANT = re.compile(rb"[A-Z]+(?:_[A-Z0-9]+)+$")
@@ -73,7 +73,7 @@ _NOT_CHOSEN = re.compile(
     |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
     |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
     |(?:~|\.{0,2})/|[A-Za-z0-9_-]+/[A-Za-z0-9_/.-]+$            # paths
-    |--?[a-z]|\w+=|[\w.-]+:\d+$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
+    |--?[a-z]|\w+=|[\w.-]+:\d+(?:[|,].*)?$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LABEL = re.compile(rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$")
@@ -237,8 +237,8 @@ def _is_slug(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_worded(data: bytes, start: int, end: int) -> bool:
-    """A password, which may be a slug."""
-    return _is_password(data, start, end) or _is_slug(data, start, end)
+    """A password, which may be a slug of three words."""
+    return _is_password(data, start, end) or (data.count(b"-", start, end) > 1 and _is_slug(data, start, end))
 
 
 def _is_cell(data: bytes, start: int, end: int) -> bool:
