@@ -59,8 +59,8 @@ _KEY_OF_OTHERS = re.compile(
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
+_END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
 _CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
-_PHRASE = re.compile(r"[ \t]{0,3}([^\s\"'`\\](?:[^\"'`\r\n\\,.;]){12,62}?)[ \t]*(?= - |[,.;\r\n\\]|$)")
 
 
 class Word(NamedTuple):
@@ -171,7 +171,7 @@ def _find(
             number += 1
         elif kind != "skip":
             first, last = _trim(token[kind], token.start(kind), is_quoted=kind == "quoted")
-            ends = last < position or not text[position : position + 2].strip(" .,;-(")
+            ends = last < position or _END.match(text, position) is not None
             word = Word(text[first:last], number, announced, is_assigned, kind == "quoted", ends)
             if not (kind == "word" and _CODE.search(token[kind])) and judge(word):
                 return first, last
