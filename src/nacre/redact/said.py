@@ -59,6 +59,7 @@ _KEY_OF_OTHERS = re.compile(
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
+_PHRASE = re.compile(rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)""")
 _END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
 _CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
 
@@ -86,6 +87,10 @@ class Word(NamedTuple):
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the password."""
     begins = match.end() < len(data) and data[match.end() - 1] > 127 and data[match.end()] < 128
+    phrase = _PHRASE.match(data, match.end()) if match[0].lower().endswith(b"phrase") else None
+    if phrase and CHECKS["words"](data, *phrase.span(1)):
+        yield phrase.span(1)
+        return
     yield from _walk(data, match.end(), _is_password, starts_announced=begins and data[match.end()] > 32)
 
 

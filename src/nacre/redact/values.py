@@ -105,7 +105,7 @@ _TECHNICAL = re.compile(
 )
 _NAME_AND_PASSWORD = re.compile(rb"[!-9;-~]{1,60}:[ -~\x80-\xff]{4,100}")
 _EXPANDED = re.compile(rb"\$[({A-Z_]")
-_JOINT = re.compile(rb"[._=-]")
+_JOINT = re.compile(rb"[._/=-]")
 _TITLED = re.compile(rb"(?:[A-Z][a-z]+[._-]){1,3}[A-Z][a-z]+(?<!Int)(?<!Base)[0-9]{1,4}[!?*#+]?")
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
@@ -225,15 +225,22 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
     return bool(_DIGIT.search(data, start, end)) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
 
 
+def _is_words(data: bytes, start: int, end: int) -> bool:
+    """Four words or more, hardly a sentence; for what is announced as a passphrase."""
+    words = data[start:end].split()
+    if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):  # noqa: PLR2004
+        return False
+    return all(word.isalnum() for word in words) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
+
+
 def _is_slug(data: bytes, start: int, end: int) -> bool:
     """Small words joined by dashes, none of which is a word of programmers; only for what is announced as
     a password."""
     word = data[start:end].decode("utf-8", "replace")
     if not word.islower() or not _SLUG.fullmatch(word) or _is_known(data[start:end]):
         return False
-    return not any(
-        _TECHNICAL.fullmatch(part) for part in word.split("-")
-    )
+    parts = word.split("-")
+    return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)  # noqa: PLR2004
 
 
 def _is_worded(data: bytes, start: int, end: int) -> bool:
@@ -353,6 +360,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "argument": _is_argument,
     "phrase": _is_phrase,
     "slug": _is_slug,
+    "words": _is_words,
     "worded": _is_worded,
     "cell": _is_cell,
     "ciphered": _is_ciphered,
