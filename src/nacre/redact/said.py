@@ -15,6 +15,7 @@ from nacre.redact.values import CHECKS
 _WINDOW = 600
 _MOST_WORDS = 9
 _FAR = 99
+_PASSWORD_LEAST, _KEY_LEAST, _KEY_SURE = 6, 16, 20
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
@@ -59,7 +60,10 @@ _KEY_OF_OTHERS = re.compile(
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
-_PHRASE = re.compile(rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)""")
+_NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
+_PHRASE = re.compile(
+    rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)"""
+)
 _END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
 _CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
 
@@ -108,13 +112,13 @@ def _is_password(word: Word) -> bool:
         if " " in word.text:
             return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
         if word.announced == 0 or word.number == 0:
-            return word.passes("argument") or word.passes("slug")
+            return word.passes("chosen") or word.passes("titled") or word.passes("slug")
         return word.passes("strong")
-    if word.announced == 0 and len(word.text) >= 6 and (word.passes("chosen") or word.passes("titled")):
+    if word.announced == 0 and len(word.text) >= _PASSWORD_LEAST and (word.passes("chosen") or word.passes("titled")):
         return True
     if word.announced == 0 and word.is_assigned and word.is_last and _is_slug(word):
         return True
-    if word.number == 0 and len(word.text) >= 8 and word.passes("titled"):
+    if word.number == 0 and len(word.text) > _PASSWORD_LEAST and word.passes("titled"):
         return True
     return not _BARE_HASH.match(word.text) and word.passes("strong")
 
@@ -127,15 +131,19 @@ def _is_slug(word: Word) -> bool:
 
 
 def _is_key(word: Word) -> bool:
-    return len(word.text) >= 16 and word.passes("opaque" if len(word.text) >= 20 or word.announced == 0 else "random")
+    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
+        return False
+    return word.passes("opaque" if len(word.text) >= _KEY_SURE or word.announced == 0 else "random")
 
 
 def _is_named_key(word: Word) -> bool:
     """For a name such as "key", which many things have that are no secrets."""
-    if len(word.text) < 16:
+    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
         return False
-    is_told = word.announced == 0 if word.number else word.announced == _FAR
-    is_told = is_told and not word.is_assigned
+    if word.announced == _FAR and word.number == 0:
+        is_told = _BARE_HASH.fullmatch(word.text) is not None
+    else:
+        is_told = word.announced == 0 and word.number > 0 and not word.is_assigned
     return word.passes("random") or (is_told and word.passes("opaque"))
 
 

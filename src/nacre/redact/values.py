@@ -31,7 +31,8 @@ _SPEAKING_NAME = re.compile(
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
-    rb"(?:[a-z]+_|(?-i:[a-z]+(?=[A-Z])))*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$", re.IGNORECASE
+    rb"(?:[a-z]+_|(?-i:[a-z]+(?=[A-Z])))*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$",
+    re.IGNORECASE,
 )
 _WORD_WITH_DIGITS = re.compile(rb"[A-Za-z]+[0-9][A-Za-z0-9]*$")
 _CONSTANT = re.compile(rb"[A-Z]+(?:_[A-Z0-9]+)+$")
