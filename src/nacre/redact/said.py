@@ -1,7 +1,7 @@
 """Secrets that people tell each other: words that follow a name such as "password", in any language.
 
-The words after the name are walked one by one. The nearer a word stands, and the plainer it is announced ("is", a colon,
-quotes), the less it has to look like a secret.
+The words after the name are looked at one by one. The nearer a word stands, and the plainer it is announced ("is", a
+colon, quotes), the less it has to look like a secret.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from nacre.redact.values import CHECKS
 _WINDOW = 600
 _MOST_WORDS = 9
 _FAR = 99
+_ESCAPED = "surrogateescape"
+"""How bytes that are no UTF-8 are kept: a text that was decoded may hold any."""
+
 _PASSWORD_LEAST, _KEY_LEAST, _KEY_SURE = 6, 16, 20
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
-    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})\\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?![A-Za-z0-9])
+    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})
+        \\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?![A-Za-z0-9])
     |(?P<link>:=|=>|[:=](?!//)|：|—|–|→|->)
     |(?P<stop>[。！？\r\n\\{\[]|["'],)
     |(?P<skip>[*_`(（]{1,3}|</?\w{1,8}>|["'`“”»「『‘＂、，’」』）,])
@@ -36,8 +40,8 @@ _LINK = re.compile(
 )
 _FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
 _FILLER = re.compile(
-    r"(?:now|just|still|currently|actually|changed|set|reset|updated|rotated|again|to|as|désormais|maintenant|jetzt|nun|ab|sofort"
-    r"|wieder|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|şimdi|most|the|une?|ein|een|un|una|uma)$",
+    r"(?:now|just|still|currently|actually|changed|set|reset|updated|rotated|again|to|as|most|the|désormais|maintenant|jetzt|nun|ab|sofort"
+    r"|wieder|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|şimdi|une?|ein|een|un|una|uma)$",
     re.IGNORECASE,
 )
 _OTHER = re.compile(
@@ -60,6 +64,7 @@ _KEY_OF_OTHERS = re.compile(
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
+_GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
 _PHRASE = re.compile(
     rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)"""
@@ -84,47 +89,54 @@ class Word(NamedTuple):
 
     def passes(self, check: str) -> bool:
         """Whether the word passes one of :data:`CHECKS`."""
-        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", "surrogatepass")
+        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _ESCAPED)
         return CHECKS[check](data, int(self.is_quoted), len(data))
 
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the password."""
-    begins = match.end() < len(data) and data[match.end() - 1] > 127 and data[match.end()] < 128
     phrase = _PHRASE.match(data, match.end()) if match[0].lower().endswith(b"phrase") else None
     if phrase and CHECKS["words"](data, *phrase.span(1)):
         yield phrase.span(1)
-        return
-    yield from _walk(data, match.end(), _is_password, starts_announced=begins and data[match.end()] > 32)
+    else:
+        # 密码heron-71: nothing stands between.
+        is_glued = _GLUED.match(data, match.end() - 1) is not None
+        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR))
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the key."""
     before = data[max(0, match.start() - 40) : match.start()]
-    if _KEY_OF_OTHERS.search(before):
-        return
-    is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
-    yield from _walk(data, match.end(), _is_named_key if is_plain else _is_key, other=_OTHER)
+    if not _KEY_OF_OTHERS.search(before):
+        is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
+        yield from _iter_said(data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, other=_OTHER))
+
+
+def _iter_said(data: bytes, start: int, walk: _Walk) -> Iterator[tuple[int, int]]:
+    text = data[start : start + _WINDOW].decode("utf-8", _ESCAPED)
+    found = walk.find(text)
+    if found:
+        place = start + len(text[: found[0]].encode("utf-8", _ESCAPED))
+        yield place, place + len(text[slice(*found)].encode("utf-8", _ESCAPED))
 
 
 def _is_password(word: Word) -> bool:
+    is_near = word.announced == 0 or word.number == 0
+    if word.is_quoted and " " in word.text:
+        return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
     if word.is_quoted:
-        if " " in word.text:
-            return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
-        if word.announced == 0 or word.number == 0:
-            return word.passes("chosen") or word.passes("titled") or word.passes("slug")
-        return word.passes("strong")
-    if word.announced == 0 and len(word.text) >= _PASSWORD_LEAST and (word.passes("chosen") or word.passes("titled")):
+        return any(map(word.passes, ("chosen", "titled", "slug"))) if is_near else word.passes("strong")
+    if len(word.text) < _PASSWORD_LEAST:
+        return False
+    if word.announced == 0 and (word.passes("chosen") or _is_slug(word)):
         return True
-    if word.announced == 0 and word.is_assigned and word.is_last and _is_slug(word):
-        return True
-    if word.number == 0 and len(word.text) > _PASSWORD_LEAST and word.passes("titled"):
-        return True
-    return not _BARE_HASH.match(word.text) and word.passes("strong")
+    return (is_near and word.passes("titled")) or (not _BARE_HASH.match(word.text) and word.passes("strong"))
 
 
 def _is_slug(word: Word) -> bool:
     """Whether the word is a slug. Right behind the name two words are too few, and underscores are those of code."""
+    if not word.is_assigned or not word.is_last:
+        return False
     if word.number:
         return word._replace(text=word.text.replace("_", "-")).passes("slug")
     return word.text.count("-") > 1 and word.passes("slug")
@@ -136,7 +148,7 @@ def _is_key(word: Word) -> bool:
     return word.passes("opaque" if len(word.text) >= _KEY_SURE or word.announced == 0 else "random")
 
 
-def _is_named_key(word: Word) -> bool:
+def _is_plain_key(word: Word) -> bool:
     """For a name such as "key", which many things have that are no secrets."""
     if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
         return False
@@ -147,63 +159,74 @@ def _is_named_key(word: Word) -> bool:
     return word.passes("random") or (is_told and word.passes("opaque"))
 
 
-def _walk(
-    data: bytes,
-    start: int,
-    judge: Callable[[Word], bool],
-    *,
-    other: re.Pattern[str] | None = None,
-    starts_announced: bool = False,
-) -> Iterator[tuple[int, int]]:
-    end = min(len(data), start + _WINDOW)
-    while end < len(data) and data[end] & 0xC0 == 0x80:
-        end -= 1
-    text = data[start:end].decode("utf-8", "surrogatepass")
-    found = _find(text, judge, other, 0 if starts_announced else _FAR)
-    if found:
-        place = start + len(text[: found[0]].encode("utf-8", "surrogatepass"))
-        yield place, place + len(text[slice(*found)].encode("utf-8", "surrogatepass"))
+class _Walk:
+    """A walk over the words after a name, up to the secret or the end of the sentence."""
 
+    __slots__ = ("_announced", "_is_assigned", "_judge", "_number", "_other")
 
-def _find(
-    text: str, judge: Callable[[Word], bool], other: re.Pattern[str] | None, announced: int
-) -> tuple[int, int] | None:
-    closed = _CLOSED.match(text)
-    position, number, is_assigned = closed.end() if closed else 0, 0, False
-    while number < _MOST_WORDS:
-        token = _TOKEN.match(text, position)
-        if token is None or token["stop"]:
-            break
-        position, kind = token.end(), token.lastgroup
-        if kind == "link":
-            announced, is_assigned = 0, True
-        elif kind == "foreign":
-            if other and other.search(token[0]):
+    def __init__(
+        self, judge: Callable[[Word], bool], *, announced: int = _FAR, other: re.Pattern[str] | None = None
+    ) -> None:
+        """Take what tells whether a word is the secret, and after which words something else comes."""
+        self._judge, self._announced, self._other = judge, announced, other
+        self._number, self._is_assigned = 0, False
+
+    def find(self, text: str) -> tuple[int, int] | None:
+        """Where the secret lies."""
+        closed = _CLOSED.match(text)
+        position = closed.end() if closed else 0
+        while self._number < _MOST_WORDS:
+            token = _TOKEN.match(text, position)
+            if token is None or token["stop"]:
                 break
-            announced, is_assigned = (0, False) if _FOREIGN_LINK.search(token[0]) else (announced + 1, is_assigned)
-            number += 1
-        elif kind != "skip":
-            first, last = _trim(token[kind], token.start(kind), is_quoted=kind == "quoted")
-            ends = last < position or _END.match(text, position) is not None
-            word = Word(text[first:last], number, announced, is_assigned, kind == "quoted", ends)
-            if not (kind == "word" and _CODE.search(token[kind])) and judge(word):
-                return first, last
-            if other and other.match(word.text):
-                break
-            number += 1
-            if text[last:position].startswith((":", "=")):
-                announced, is_assigned = 0, True
-            elif _LINK.match(word.text):
-                announced, is_assigned = 0, False
-            elif not _FILLER.match(word.text):
-                announced += 1
-            if text[last:position].startswith((".", "!", "?", ";")) and not text[position : position + 1].strip():
-                break
-    return None
+            position = token.end()
+            if token["link"]:
+                self._announced, self._is_assigned = 0, True
+            elif token["foreign"]:
+                if not self._passes_foreign(token["foreign"]):
+                    break
+            elif not token["skip"]:
+                first, last = _trim(token)
+                word = self._judged(text[first:last], token, is_last=_END.match(text, last) is not None)
+                if word is None:
+                    return first, last
+                if not self._passes(word, text[last:position], text[position : position + 1]):
+                    break
+        return None
+
+    def _judged(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
+        """The word, unless it is the secret."""
+        word = Word(text, self._number, self._announced, self._is_assigned, token["quoted"] is not None, is_last)
+        is_code = token["word"] and _CODE.search(token["word"])
+        return None if not is_code and self._judge(word) else word
+
+    def _passes_foreign(self, text: str) -> bool:
+        """Pass words that no blanks part. Tell whether to go on."""
+        if _FOREIGN_LINK.search(text):
+            self._announced, self._is_assigned = 0, False
+        else:
+            self._announced += 1
+        self._number += 1
+        return not (self._other and self._other.search(text))
+
+    def _passes(self, word: Word, behind: str, following: str) -> bool:
+        """Pass a word and the signs behind it. Tell whether to go on."""
+        self._number += 1
+        if behind.startswith((":", "=")):
+            self._announced, self._is_assigned = 0, True
+        elif _LINK.match(word.text):
+            self._announced, self._is_assigned = 0, False
+        elif not _FILLER.match(word.text):
+            self._announced += 1
+        if self._other and self._other.match(word.text):
+            return False
+        return not behind.startswith((".", "!", "?", ";")) or bool(following.strip())
 
 
-def _trim(word: str, first: int, *, is_quoted: bool) -> tuple[int, int]:
+def _trim(token: re.Match[str]) -> tuple[int, int]:
     """Where a word lies without what stands around it."""
-    core = word.strip() if is_quoted else word.rstrip(",;:.)]}>*`_").lstrip("(*_`")
-    first += word.index(core)
+    kind = "quoted" if token["quoted"] else "word"
+    word = token[kind]
+    core = word.strip() if kind == "quoted" else word.rstrip(",;:.)]}>*`_").lstrip("(*_`")
+    first = token.start(kind) + word.index(core)
     return first, first + len(core)
