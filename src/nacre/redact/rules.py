@@ -143,7 +143,8 @@ def load_table() -> RuleTable:
     content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
     parts = {name: text.encode() for name, text in content["parts"].items()}
     names = {f"@{name}": tuple(words) for name, words in content["names"].items()} | {"@run": ("\0run",)}
-    rows = [*content["rule"], *_list_command_rows(content["command"])]
+    tokens = _list_token_rows(content["tokens"])
+    rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
@@ -176,6 +177,17 @@ def _list_heads(literal: bytes) -> list[bytes]:
     while any(len(head) < HEAD for head in heads):
         heads = [head + filler for head in heads for filler in (_FILLERS if len(head) < HEAD else (b"",))]
     return heads
+
+
+_PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
+
+
+def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Rules for the tokens of providers, looked for at what their regexes begin with."""
+    for name, token in tokens.items():
+        row = {"regex": token} if isinstance(token, str) else token
+        prefix = _PREFIX.match(row["regex"])
+        yield {"name": name, "literals": [prefix[0].replace("\\", "")] if prefix else [], **row}
 
 
 _FORMS = {

@@ -52,22 +52,31 @@ _OTHER = re.compile(
 )
 """Words after which comes something else than a key."""
 
+_ABOUT = re.compile(
+    r"(?:must|cannot|can['’]t|darf|muss|müssen|doit|peut|debe|deve|pode|può|musi|może|moet|kan|mag|должен|нельзя|hash\w*|gehasht"
+    r"|polic\w+|primari\w|for[áa]ne\w|(?:e[xs]tern|únic|públic|pubblic|compuest)\w)$",
+    re.IGNORECASE,
+)
+"""Words that make it a sentence about passwords, or of another kind of key."""
+
 _KEY_OF_NOTE = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
     rb"|sending|routing|ingest|master)[ ._-]?$",
     re.IGNORECASE,
 )
 _KEY_OF_OTHERS = re.compile(
-    rb"(?:public|primary|foreign|websocket|cache|next|starting|idempotency|request|host|partition|sort|object|page|row|hash|rsa|gpg|pgp|lookup"
-    rb"|index|build|candidate|composite|shift|arrow)[ _-]?(?:(?:api|app|access|auth|client|session|sdk)[ _-]?){0,2}$|:$",
+    rb"(?:public|primary|foreign|websocket|cache|next|starting|idempotency|request|host|partition|sort|object|page|row|hash"
+    rb"|rsa|gpg|pgp|lookup|index|build|composite|shift)[ _-]?(?:(?:api|app|access|auth|client|sdk)[ _-]?){0,2}$|:$",
     re.IGNORECASE,
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
-_BARE_HASH = re.compile(r"[0-9a-f]{7,}$")
+_BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
 _PHRASE = re.compile(
-    rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)"""
+    rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)
+    """,
+    re.VERBOSE,
 )
 _END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
 _CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
@@ -101,7 +110,7 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
     else:
         # 密码heron-71: nothing stands between.
         is_glued = _GLUED.match(data, match.end() - 1) is not None
-        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR))
+        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR, other=_ABOUT))
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:

@@ -13,12 +13,12 @@ LOOK_BACK = 64
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
-    rb"|\$(?:[{(]|\w+$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
+    rb"|\$(?:[{(]|\w+$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
-    |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
+    |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|(?:test|demo|sample|fake|my)[-_](?:api[-_])?(?:key|token|secret|pass(?:word)?)(?:[-_]?\d{1,3})?$|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
     |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|(?:minio|rabbitmq|super|root|db|sys)?(?:admin|root|guest)$|postgres(?:ql)?$|mysql$|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
@@ -64,13 +64,16 @@ _IDENTITY = re.compile(
     rb"|wamid|pk_live|pk_test|pub|ssh-)[-_.]|AAAA[BC]3Nza|iVBORw0KGgo|sha\d{1,3}[-:]|h1:|r8_im"
 )
 _CHOSEN_SIGNS = re.compile(rb"[!#$%^&*@~+?=]")
-_NOT_CHOSEN = re.compile(
+_STANDARD = re.compile(
     rb"""(?:v?\d+(?:[.,:/-]\d+)*(?:[a-z]{1,5}|%|\+)?$          # numbers, versions, dates, times, sizes
-    |(?:sha|md|(?:scram-)?sha|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|rsa|aes|tls|ssl|hs|rs|http/|pkcs|win|ascii|int|uint
+    |(?:md|(?:scram-)?sha|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|rsa|aes|tls|ssl|hs|rs|http/|pkcs|win|ascii|int|uint
     |float|rfc|cve|iso|ntlmv|nist|py|python|node|web|ec|fido|gpt|phase|step|part|page|level|line|section|chapter
     |version|issue|pr|test|case|user|option|field|column|number|rule|section|type)[-_ .#]?v?\d[\w.-]{0,12}$
-    |(?:x|es|k|s|p|h)\d{1,4}(?:[sv.-]\w{0,6})?$
-    |https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
+    |(?:x|es|k|s|p|h)\d{1,4}(?:[sv.-]\w{0,6})?$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFERRING = re.compile(
+    rb"""(?:https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
     |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
     |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
     |(?:~|\.{0,2})/|[A-Za-z0-9_-]+/[A-Za-z0-9_/.-]+$            # paths
@@ -86,7 +89,7 @@ _REFERENCE = re.compile(
 )
 _PLAIN_PIECES = re.compile(rb"[A-Za-z0-9]+(?:[./_][A-Za-z0-9]+){1,3}")
 _FUNCTION_WORD = re.compile(
-    rb"the|an?|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
+    rb"the|an?|as|same|before|from|this|that|it|we|you|i|leave|see|ask|empty|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
     rb"|und|mindestens|zeichen|de|la|el|le|les|y|et|e|o|con|mit|min(?:imum)?|max(?:imum)?|->|=>|==|&&|\|\||--.*|-[a-z]",
     re.IGNORECASE,
 )
@@ -95,6 +98,7 @@ _SENTENCE_WORD = re.compile(
 )
 _LETTERS = re.compile(rb"[a-z]+")
 _MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
+_RESOURCE = re.compile(rb"(?:[a-z]+-)+(?:[a-z]+|v?[0-9]{1,2})(?![\w-])")
 _SLUG = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,}){1,5}")
 _TECHNICAL = re.compile(
     r"pass(?:word|wd|phrase)?s?|pwd?|users?|names?|keys?|tokens?|secrets?|auth|creds?|credentials?|types?|files?|paths?|hash(?:ed)?|strings?|values?"
@@ -134,7 +138,13 @@ def _is_account(data: bytes, start: int, end: int) -> bool:
 def _is_chosen(data: bytes, start: int, end: int) -> bool:
     """Tell whether this may be a password a person chose: digits or signs among letters, and nothing else known."""
     secret = data[start:end]
-    if _SAMPLE.search(secret) or _is_known(secret) or _NOT_CHOSEN.match(secret) or _NUMBERED_NAME.match(secret):
+    if (
+        _SAMPLE.search(secret)
+        or _is_known(secret)
+        or _STANDARD.match(secret)
+        or _REFERRING.match(secret)
+        or _NUMBERED_NAME.match(secret)
+    ):
         return False
     core = secret.rstrip(b"!?.,;:*_").lstrip(b"*_")
     has_letter = _ANY_LETTER.search(core) is not None
@@ -146,6 +156,8 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
 def _is_titled(data: bytes, start: int, end: int) -> bool:
     """Words in title case with a number behind, as people choose them and no name in code is written."""
     secret = data[start:end]
+    if _STANDARD.match(secret):
+        return False
     is_mixed = _DIGIT.search(secret) and _CAPITAL.search(secret) and _JOINT.search(secret, 1, len(secret) - 1)
     return _TITLED.fullmatch(secret) is not None or (bool(is_mixed) and _is_direct(data, start, end))
 
@@ -168,13 +180,18 @@ def _is_password(data: bytes, start: int, end: int) -> bool:
     return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
 
 
+def _is_hidden(data: bytes, start: int, end: int) -> bool:
+    """A password, and not the name of what holds it."""
+    return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
+
+
 def _is_opaque(data: bytes, start: int, end: int) -> bool:
     """Random, or a UUID or hash: for names that leave no doubt."""
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
     if _UUID_OR_HASH.match(secret):
-        return bool(_LETTER.search(secret)) and len(set(secret)) > 7  # noqa: PLR2004 - fewer are a pattern
+        return bool(_LETTER.search(secret)) and len(set(secret)) > 7
     return _changes_often(secret)
 
 
@@ -229,7 +246,7 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 def _is_words(data: bytes, start: int, end: int) -> bool:
     """Four words or more, hardly a sentence; for what is announced as a passphrase."""
     words = data[start:end].split()
-    if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):  # noqa: PLR2004
+    if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
         return False
     return all(word.isalnum() for word in words) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
 
@@ -241,7 +258,7 @@ def _is_slug(data: bytes, start: int, end: int) -> bool:
     if not word.islower() or not _SLUG.fullmatch(word) or _is_known(data[start:end]):
         return False
     parts = word.split("-")
-    return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)  # noqa: PLR2004
+    return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)
 
 
 def _is_worded(data: bytes, start: int, end: int) -> bool:
@@ -259,7 +276,7 @@ def _is_ciphered(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
     if b" " in secret:
         return False
-    return _is_opaque(data, start, end) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end))  # noqa: PLR2004
+    return _is_opaque(data, start, end) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end))
 
 
 def _is_piped(data: bytes, start: int, end: int) -> bool:
@@ -355,6 +372,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "chosen": _is_chosen,
     "strong": _is_strong,
     "password": _is_password,
+    "hidden": _is_hidden,
     "opaque": _is_opaque,
     "encoded": _is_encoded,
     "direct": _is_direct,
