@@ -195,7 +195,7 @@ _FORMS = {
     "apart": ("option-password", r"""[ \t=]{1,4}<argument>""", "argument"),
     "account": (
         "account-password",
-        r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%]([^\s"'`\\]{3,200})""",
+        r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%,]([^\s"'`\\]{3,200})""",
         "account",
     ),
 }

@@ -61,7 +61,7 @@ _ABOUT = re.compile(
 
 _KEY_OF_NOTE = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
-    rb"|sending|routing|ingest|master)[ ._-]?$",
+    rb"|sending|routing|ingest|master|zugriffs|zugangs|dienst)[ ._-]?$",
     re.IGNORECASE,
 )
 _KEY_OF_OTHERS = re.compile(
