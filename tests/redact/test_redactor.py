@@ -59,7 +59,6 @@ TOKENS: dict[str, list[str]] = {
         block("DSA PRIVATE KEY").replace("\n", "\\\\n"),
         block("PRIVATE KEY").rpartition("\n")[0],
     ],
-    "azure-key": [body(52) + "JQQJ" + "99" + body(26)],
     "service-token": ["AV" + "NS_" + body(24), "pier_pat" + "_" + body(36), "pier-sk" + "_" + body(40)],
     "age-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
     "anthropic-key": ["sk-" + "ant-api03-" + body(95, URL64), "sk-" + "ant-oat01-" + body(60, URL64)],
