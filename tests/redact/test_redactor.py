@@ -298,6 +298,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("access_token: '", body(24), "'"),
         ('"refreshToken":"', body(24), '"'),
         ("//registry.example.org/:_authToken=", body(36), "\n"),
+        ("?access_token=", "448118137117791" + "|" + body(27), "&x=1"),
     ],
     "named-token": [
         ("MY_TOKEN=", body(24), "\n"),
@@ -481,7 +482,13 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "environment-line": [
         ("setx PIER_TOKEN ", body(28), " /M"),
     ],
-    "markup": [("<password>", "opensesame", "</password>"), ("<apiToken>", body(24), "</apiToken>")],
+    "here-string": [("cryptsetup open /dev/pier x <<< '", "heron^Reed7", "'")],
+    "credential-pair": [("connect('pier', 'root', '", "Heron^Reed71", "')")],
+    "markup": [
+        ("<password>", "opensesame", "</password>"),
+        ("<apiToken>", body(24), "</apiToken>"),
+        ('<entry key="pier.password">', "HeronReed71", "</entry>"),
+    ],
 }
 
 HARMLESS = [

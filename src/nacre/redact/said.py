@@ -33,30 +33,34 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _CLOSED = re.compile(r"""(?:\\{0,7}["'`]|[”»’])(?=[\s:=,)>*]|$)""")
-_LINK = re.compile(
-    r"(?:is|was|are|to|ist|lautet|est|es|jest|wynosi|er|olarak|è|é|e'|à|är|heißt|là|será|sarebbe|brzmi|zní|je|este|adalah|είναι|є|هي|هو"
-    r"|היא|это|c['’]est|on|sein|wäre|seria|era|fue|quedó|ficou|będzie|wordt|luidt|blir|became|becomes|reads|says|contains|enthält|contient|contiene|contém)$",
-    re.IGNORECASE,
+_LINKS = frozenset(
+    "is was are to ist lautet est es jest wynosi er olarak è é e' à är heißt là será sarebbe brzmi zní je"
+    " este adalah είναι є هي هو היא это c'est c’est on sein wäre seria era fue quedó ficou będzie wordt"
+    " luidt blir became becomes reads says contains enthält contient contiene contém".split()
 )
-_FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
-_FILLER = re.compile(
-    r"(?:now|just|still|currently|actually|changed|set|reset|updated|rotated|again|to|as|most|the|désormais|maintenant|jetzt|nun|ab|sofort"
-    r"|wieder|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|şimdi|une?|ein|een|un|una|uma)$",
-    re.IGNORECASE,
-)
-_OTHER = re.compile(
-    r"(?:.*[-_])?(?:ids?|kid|hash(?:es)?|h?mac|sha[-_]?\d*|md5|digests?|fingerprint|fingerabdruck|empreinte|huella|impronta|odcisk|отпечаток"
-    r"|commits?|checksum|prüfsumme|public|öffentlich\w*|públic\w*|publi\w*|pubbli\w*|публичн\w*|request|version|signature|length|nonce|etag"
-    r"|uuid)$|指纹|公钥|公開|ハッシュ|摘要|指紋",
-    re.IGNORECASE,
-)
-"""Words after which comes something else than a key."""
+"""Words that announce what a name stands for."""
 
-_ABOUT = re.compile(
-    r"(?:must|cannot|can['’]t|darf|muss|müssen|doit|peut|debe|deve|pode|può|musi|może|moet|kan|mag|должен|нельзя|hash\w*|gehasht"
-    r"|polic\w+|primari\w|for[áa]ne\w|(?:e[xs]tern|únic|públic|pubblic|compuest)\w)$",
-    re.IGNORECASE,
+_FOREIGN_OTHER = re.compile("指纹|公钥|公開|ハッシュ|摘要|指紋")
+_FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
+_FILLERS = frozenset(
+    "now just still currently actually changed set reset updated rotated again as most the désormais"
+    " maintenant jetzt nun ab sofort wieder ahora adesso ora agora nu teraz теперь сейчас şimdi un une"
+    " ein een una uma".split()
 )
+"""Words that may stand between."""
+
+_OTHERS = frozenset(
+    "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
+    " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
+)
+_OTHER_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
+"""Words after which comes something else than a key, and how others begin."""
+
+_ABOUT = frozenset(
+    "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
+    " нельзя hash hashed hashes gehasht policy policies".split()
+)
+_ABOUT_ROOTS = ("primari", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic", "compuest")
 """Words that make it a sentence about passwords, or of another kind of key."""
 
 _KEY_OF_NOTE = re.compile(
@@ -71,6 +75,7 @@ _KEY_OF_OTHERS = re.compile(
 )
 _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
+_LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
 _PHRASE = re.compile(
@@ -110,15 +115,18 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
     else:
         # 密码heron-71: nothing stands between.
         is_glued = _GLUED.match(data, match.end() - 1) is not None
-        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR, other=_ABOUT))
+        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR, ends=_is_about))
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the key."""
     before = data[max(0, match.start() - 40) : match.start()]
+    line_end = data.find(b"\n", match.end(), match.end() + _WINDOW)
+    if not _LONG_WORD.search(data, match.end(), line_end if line_end >= 0 else match.end() + _WINDOW):
+        return
     if not _KEY_OF_OTHERS.search(before):
         is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
-        yield from _iter_said(data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, other=_OTHER))
+        yield from _iter_said(data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, ends=_is_other))
 
 
 def _iter_said(data: bytes, start: int, walk: _Walk) -> Iterator[tuple[int, int]]:
@@ -140,6 +148,14 @@ def _is_password(word: Word) -> bool:
     if word.announced == 0 and (word.passes("chosen") or _is_slug(word)):
         return True
     return (is_near and word.passes("titled")) or (not _BARE_HASH.match(word.text) and word.passes("strong"))
+
+
+def _is_about(text: str) -> bool:
+    return text in _ABOUT or text.startswith(_ABOUT_ROOTS)
+
+
+def _is_other(text: str) -> bool:
+    return any(part in _OTHERS or part.startswith(_OTHER_ROOTS) for part in text.replace("_", "-").split("-"))
 
 
 def _is_slug(word: Word) -> bool:
@@ -171,13 +187,11 @@ def _is_plain_key(word: Word) -> bool:
 class _Walk:
     """A walk over the words after a name, up to the secret or the end of the sentence."""
 
-    __slots__ = ("_announced", "_is_assigned", "_judge", "_number", "_other")
+    __slots__ = ("_announced", "_ends", "_is_assigned", "_judge", "_number")
 
-    def __init__(
-        self, judge: Callable[[Word], bool], *, announced: int = _FAR, other: re.Pattern[str] | None = None
-    ) -> None:
+    def __init__(self, judge: Callable[[Word], bool], *, ends: Callable[[str], bool], announced: int = _FAR) -> None:
         """Take what tells whether a word is the secret, and after which words something else comes."""
-        self._judge, self._announced, self._other = judge, announced, other
+        self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned = 0, False
 
     def find(self, text: str) -> tuple[int, int] | None:
@@ -216,18 +230,19 @@ class _Walk:
         else:
             self._announced += 1
         self._number += 1
-        return not (self._other and self._other.search(text))
+        return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
         """Pass a word and the signs behind it. Tell whether to go on."""
+        text = word.text.lower()
         self._number += 1
         if behind.startswith((":", "=")):
             self._announced, self._is_assigned = 0, True
-        elif _LINK.match(word.text):
+        elif text in _LINKS:
             self._announced, self._is_assigned = 0, False
-        elif not _FILLER.match(word.text):
+        elif text not in _FILLERS:
             self._announced += 1
-        if self._other and self._other.match(word.text):
+        if self._ends(text):
             return False
         return not behind.startswith((".", "!", "?", ";")) or bool(following.strip())
 
