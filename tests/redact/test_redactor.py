@@ -329,13 +329,19 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("pier.login=${PIER_PASS:", "Heron.Reed7", "}"),
     ],
     "password-cell": [
+        ("host,login,password\npier,me,", "heron-Reed-71", "\n"),
+        ("host\tpassword\tport\npier\t", "heron-Reed-71", "\t22\n"),
+        ("name    passwort\npier    ", "heron-Reed-71", "\n"),
         ("| service | password |\n|---|---|\n| queue | ", "heron-Reed-71", " |\n"),
         ("| hasło | ", "heron-Reed-71", " |\n"),
         ("| host | pass |\n|---|---|\n| queue | ", "Heron=Reed7", " |\n"),
         ("| host | pass |\n|---|---|\n| queue | ", "k4ppa-Reed", " |\n"),
         ("<td>Kennwort</td><td>", "heron-Reed-71", "</td>"),
     ],
-    "key-cell": [("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n")],
+    "key-cell": [
+        ("service;api key\npier;", body(32, HEX), "\n"),
+        ("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n"),
+    ],
     "used-as-password": [
         ("use ", "heron-Reed-71", " as the password"),
         ("nimm ", "heron-Reed-71", " als Kennwort"),
@@ -459,14 +465,6 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "header-key": [
         ('curl -H "X-Pier-Team: ', "k4T9xQm2Zr7Vb3Nw8Lp5", '" https://pier.example'),
-    ],
-    "password-column": [
-        ("host,login,password\npier,me,", "heron-Reed-71", "\n"),
-        ("host\tpassword\tport\npier\t", "heron-Reed-71", "\t22\n"),
-        ("name    passwort\npier    ", "heron-Reed-71", "\n"),
-    ],
-    "key-column": [
-        ("service;api key\npier;", body(32, HEX), "\n"),
     ],
     "twilio-token": [
         ('Client("AC' + body(32, HEX) + '", "', body(32, HEX), '")'),

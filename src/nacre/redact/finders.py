@@ -17,6 +17,7 @@ _BREAK = re.compile(rb"\r?\n|\\{1,4}r?\\{0,4}n")
 _KEY_LINE = re.compile(rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?(=?[A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$""")
 _WHOLE_LINE = 40
 _RULER = re.compile(rb"[ \t>+|:=-]*-[ \t|:=-]*$")
+_RULED = re.compile(rb"\n[|: \t]{0,3}-")
 _CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")
 _HTML_CELL = re.compile(
     rb"\s{0,20}<td[^<>]{0,80}>(?:<\w{1,6}>)?[ \t]{0,4}((?:[^\s<]|<(?!/)){6,200}?)[ \t]{0,4}</", re.IGNORECASE
@@ -78,6 +79,9 @@ def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int,
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The cells below a cell that names a secret, where it heads a column; else the one to the right of it."""
+    if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
+        yield from _iter_marked_column(data, match.start())
+        return
     if match[0].endswith(b">"):
         beside = _HTML_CELL.match(data, match.end())
         if beside:
@@ -100,9 +104,8 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
         yield _bare(data, *cells[number + 1])
 
 
-def table_columns(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """The cells below a cell that names a secret, where commas, semicolons, tabs or blanks separate columns."""
-    place = match.start()
+def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    """The cells below a cell, where commas, semicolons, tabs or blanks separate columns."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     head = data[start : _line_end(data, place)].rstrip(b"\r")
     mark = next((mark for mark in _MARKS if len(mark.split(head)) > 1), None)
@@ -159,7 +162,6 @@ def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
 FINDERS: Mapping[str, Finder] = {
     "key-lines": key_lines,
     "table-cells": table_cells,
-    "table-columns": table_columns,
     "said-password": said_password,
     "said-key": said_key,
 }
