@@ -420,7 +420,6 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "option-password": [
         ('sqlcmd -S db -U sa -P "', "heron(Reed)71", '" -Q 1'),
         ("ipmi -H pier -U root -P ", "heron-Reed71", " status"),
-        ("schtasks /create /ru PIER\\me /rp ", "heron&Reed71", "\n"),
     ],
     "account-password": [("curl -u shop:", "heron-Reed-71", " https://example.com")],
     "positional-password": [
