@@ -13,6 +13,7 @@ from nacre.portability.sources.tree import Tree
 from nacre.text.passages import one_line, title_of
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.session import Speaker
+from nacre.vault.document import MANAGED
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import slugify
 
@@ -46,15 +47,17 @@ def shape(
 ) -> Memory:  # fmt: skip
     """A memory from a source's words. ``stated`` is the date the source gives, ``modified`` stands in for it.
 
-    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise.
+    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise. Keys of ``extra``
+    that mean something here are left out: no file says of itself that it is trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
     origin = {"from": source, "id": key, "hash": words_hash(content)}
+    kept = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
     values: dict[str, Any] = {"updated": created, "speaker": Speaker.AGENT, "confidence": Confidence.EXTRACTED, **more}
     return Memory(
         id=imported_id(source, key, stated), kind=kind, subject=one_line(subject or "") or title_of(content),
-        content=content, created=created, source=Source(file=file), extra={**(extra or {}), ORIGIN: origin}, **values,
+        content=content, created=created, source=Source(file=file), extra={**kept, ORIGIN: origin}, **values,
     )  # fmt: skip
 
 
