@@ -6,10 +6,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from nacre.platform import json_text
 from nacre.platform.ids import content_hash, to_millisecond
-from nacre.portability.sources.tree import Tree
+from nacre.portability.sources.tree import MOST_EXPORT_BYTES, Tree
 from nacre.text.passages import one_line, title_of
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.session import Speaker
@@ -70,6 +72,14 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
     return cleaned(load(front) if front else {}, tree.clean), tree.clean(body).strip()
 
 
+def json_of(tree: Tree, name: str) -> Any:
+    """What a file of JSON holds, without secrets; ``None`` when it is none, or too large."""
+    try:
+        return cleaned(json_text.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
+    except ValueError:
+        return None
+
+
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     """JSON values without secrets in any of their texts, and without half characters, which no file can hold."""
     if isinstance(value, str):
@@ -93,6 +103,31 @@ def moment(value: object) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def modified_of(path: Path) -> datetime:
+    """When a file was last written: the date of what states none."""
+    return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
+
+
+def listed(value: object) -> list[Any]:
+    """A list, also one that is kept as the text of a JSON list; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json_text.parse(value)
+        except ValueError:
+            return []
+    return value if isinstance(value, list) else []
+
+
+def named(value: object) -> dict[str, Any]:
+    """A mapping, also one that is kept as the text of a JSON object; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json_text.parse(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
