@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
+_NAME_END = re.compile(r"[#|]|\\\|")
 _WORDS = re.compile(r"[^\W_]+")
 _MOST = 500
 """Links of one text; a longer list is no prose."""
@@ -21,12 +22,13 @@ def name_key(name: str) -> str:
 def mentioned(text: str) -> list[str]:
     """The keys of the names that a text links, each once; what stands in code is no link.
 
-    Of ``[[name#heading|shown]]`` the name counts.
+    Of ``[[name#heading|shown]]`` the name counts, of a path from where the file lies (``../fact/name``) its end.
     """
     if "[[" not in text:
         return []
     links = _LINK.findall(_CODE.sub(" ", text))
-    keys = (name_key(re.split(r"[#|]|\\\|", link, maxsplit=1)[0]) for link in links)
+    names = (_NAME_END.split(link, maxsplit=1)[0] for link in links)
+    keys = (name_key(name.rpartition("/")[2] if name.startswith(".") else name) for name in names)
     return [key for key in dict.fromkeys(keys) if key][:_MOST]
 
 

@@ -90,7 +90,7 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
         "known": actions["known"],
         "duplicates": repeated,
         "skipped": [{"where": item.where, "reason": item.reason, "count": item.count} for item in plan.skipped],
-        "left_out": _left_out(plan),
+        "left_out": [{"reason": reason, "count": number} for reason, number in _left_out(plan).items()],
         "pages": report.pages if report else len(plan.pages),
         "ledger_entries": report.entries if report else len(plan.entries),
         "sessions": report.sessions if report else plan.sessions,

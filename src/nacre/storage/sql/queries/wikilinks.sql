@@ -41,6 +41,7 @@ DELETE FROM links WHERE origin = 'body' AND source IN (SELECT value FROM json_ea
 -- A name leads to the one memory that bears it: rather to one that holds than to a superseded one, to none that nobody
 -- answers for where the source is answered for, rather to a present name than to an alias, and rather to one of the same
 -- project, then to one that holds everywhere. Where several are left, it leads nowhere. What is retired has no name.
+-- Where front matter has a link between the two, that says more.
 INSERT INTO links (source, rel, target, origin)
 SELECT source, 'related_to', target, 'body'
 FROM (
@@ -56,7 +57,9 @@ FROM (
     JOIN memory_names n ON n.name = m.name
     JOIN memories t ON t.id = n.memory
     WHERE m.source IN (SELECT value FROM json_each(:sources)) AND t.id <> m.source AND t.retired_at IS NULL
-)
+) AS mentioned
 WHERE place = 1
-GROUP BY source, name HAVING count(*) = 1
+GROUP BY source, name HAVING count(*) = 1 AND NOT EXISTS (
+    SELECT 1 FROM links l WHERE l.source = mentioned.source AND l.target = mentioned.target AND l.origin = 'manual'
+)
 ON CONFLICT (source, rel, target) DO UPDATE SET origin = 'body' WHERE origin = 'auto';
