@@ -226,5 +226,5 @@ WHERE NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handof
 GROUP BY m.row ORDER BY m.row;
 
 -- list_derived_links --
--- Edges that no front matter holds: likeness.
-SELECT source, rel, target, origin, strength, reason FROM links WHERE origin <> 'manual' ORDER BY source, rel, target;
+-- Edges that no file holds: likeness.
+SELECT source, rel, target, origin, strength, reason FROM links WHERE origin NOT IN ('manual', 'body') ORDER BY source, rel, target;
