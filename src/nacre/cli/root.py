@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
+        "statusline": Entry("services.statusline:statusline", "Print a line for the status line of Claude Code."),
     },
     "Ask": {
         "recall": Entry("memories.recall:recall", "Find the memories that answer a question."),
