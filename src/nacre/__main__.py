@@ -9,7 +9,7 @@ import sys
 
 def main() -> None:
     """Run the command line; exits with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
-    os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
+    umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     if sys.argv[1:] == ["statusline"]:
         from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded
 
@@ -19,7 +19,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     try:
-        cli.main(sys.argv[1:])
+        cli.main(sys.argv[1:], umask=umask)
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else 0)
 

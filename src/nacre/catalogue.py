@@ -80,6 +80,7 @@ _SESSIONS = (
               "sessions.pattern_search:Matches"),
     Operation("sessions", "sessions.answers:list_sessions", "sessions.requests:SessionsRequest", "views:SessionPage"),
     Operation("session", "sessions.answers:show", "sessions.requests:SessionRequest", "views:SessionView"),
+    Operation("resume", "sessions.resume:resume", "sessions.requests:ResumeRequest", "views:Resumption"),
     Operation(
         "session-summary", "sessions.answers:summarize", "sessions.requests:SessionRequest", "views:SessionReport"
     ),
@@ -380,6 +381,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
+        "the person opens a session in its tool": "resume",
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),

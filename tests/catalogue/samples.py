@@ -44,6 +44,7 @@ SAMPLES: dict[str, Sample] = {
     "match-sessions": Sample({"expression": "postgres(ql)?"}),
     "sessions": Sample({"limit": 10}),
     "session": Sample({"reference": "{session}"}),
+    "resume": Sample({"what": "{session}"}, error="not_found"),
     "session-summary": Sample({"reference": "{session}"}),
     "session-restore": Sample({"reference": "{session}", "folder": "{folder}"}),
     "did": Sample({"path": "ledger.py"}),

@@ -40,6 +40,7 @@ COMMANDS = {
     "match-sessions": "sessions search --regex 'postgres(ql)?'",
     "sessions": "sessions list --limit 10",
     "session": "sessions show {session}",
+    "resume": "resume {session} --print",
     "session-summary": "sessions summary {session}",
     "session-restore": "sessions restore {session} --to {folder}",
     "did": "did ledger.py",

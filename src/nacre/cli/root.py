@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
+        "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),

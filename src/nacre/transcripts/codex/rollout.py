@@ -316,6 +316,7 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=is_rollout,
     parse=parse,
+    resume=("codex", "resume", "{id}"),
     versions="0.116–0.121; rollouts without payloads (from their description)",
     reads=(
         "what was said",
