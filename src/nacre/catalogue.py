@@ -291,6 +291,7 @@ _MODELS = (
 )  # fmt: skip
 
 _CARE = (
+    Operation("home", "health.home_page:home_page", _NOTHING, "health.home_page:HomePage", needs=_SETTINGS),
     Operation("overview", "health.answers:overview", _NOTHING, "views:Overview"),
     Operation("health", "health.checks:health", _NOTHING, "list[values.reports:Check]"),
     Operation("doctor", "health.answers:doctor", "health.requests:DoctorRequest", "list[values.reports:Check]"),
@@ -394,7 +395,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
             "writer-resume writer-off"
         ),
-        "memory_admin tells how nacre is": "health doctor doctor-deep doctor-hosts db-stats watcher",
+        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats watcher",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -120,6 +120,7 @@ SAMPLES: dict[str, Sample] = {
     "cost": Sample({"days": 7}),
     "traces": Sample(),
     "trace": Sample({"reference": "{trace}"}),
+    "home": Sample(),
     "overview": Sample(),
     "health": Sample(),
     "doctor": Sample(),

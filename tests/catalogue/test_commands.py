@@ -111,6 +111,7 @@ COMMANDS = {
     "cost": "cost --days 7",
     "traces": "traces list",
     "trace": "traces show {trace}",
+    "home": "home",
     "health": "health",
     "doctor": "doctor",
     "doctor-deep": "doctor --deep",

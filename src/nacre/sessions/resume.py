@@ -13,8 +13,8 @@ from nacre.home.lookup import find_session
 from nacre.ingestion.discovery import tool_roots
 from nacre.retrieval.answers import search_sessions
 from nacre.retrieval.requests import TurnQuery
+from nacre.sessions.opening import opening_of
 from nacre.sessions.requests import ResumeRequest
-from nacre.sessions.views import opening_of
 from nacre.storage.sessions import OPENING_TURNS
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.own_calls import is_own_call
