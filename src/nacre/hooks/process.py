@@ -10,6 +10,7 @@ gives it another time than that.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import select
 import sys
@@ -21,7 +22,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from nacre.hooks import notes
-from nacre.hooks.host_process import WITHIN_VARIABLE, age, read_input
 from nacre.hooks.shapes import SHAPES, Shape
 from nacre.link.chores import EVENTS
 from nacre.link.client import Away, Refused, ask
@@ -32,6 +32,9 @@ ALLOWED_MS = 138
 
 START_ALLOWED_MS = 1_450
 """The same at a session's start, which happens once: a daemon that is just loading has its answer by then."""
+
+WITHIN_VARIABLE = "NACRE_HOOK_MS"
+"""Gives hooks a longer time, where nothing on their command line does: on slow machines, or those busy with tests."""
 
 _LEAST_SECONDS = 0.04
 """So long it has to itself, also where the machine was so busy that its start alone took that time."""
@@ -63,6 +66,7 @@ Example:
   echo '{"session_id": "a", "cwd": "/code/acme"}' | nacre-hook claude-code SessionStart
 """
 
+_MOST_INPUT = 2_000_000
 _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
 
@@ -305,6 +309,35 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
         elif not word.startswith("-"):
             words.append(word)
     return Arguments(named["--home"] or None, int(named["--within"]) or None, words[0], words[1])
+
+
+def read_input() -> dict[str, Any]:
+    """What the host hands over; an empty object where that is nothing of the kind.
+
+    A host that keeps its end open is not waited for once an object is whole.
+    """
+    data = bytearray()
+    while len(data) <= _MOST_INPUT and not os.isatty(0):
+        chunk = os.read(0, 65_536)
+        data += chunk
+        if not chunk or chunk.rstrip().endswith(b"}"):
+            with suppress(ValueError, RecursionError):
+                given = json.loads(data.decode("utf-8-sig", "replace"))
+                return given if isinstance(given, dict) else {}
+        if not chunk:
+            break
+    return {}
+
+
+def age() -> float:
+    """For how many seconds this process has run; on systems that do not tell, what Python's start takes."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.03
+    return max(0.0, age)
 
 
 if __name__ == "__main__":

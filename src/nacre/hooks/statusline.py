@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nacre.errors import StoreUnusable
-from nacre.hooks.host_process import WITHIN_VARIABLE, age, read_input
+from nacre.hooks.process import WITHIN_VARIABLE, age, read_input
 from nacre.link.address import session_file
 from nacre.platform.environment import environment, home_folder
 
@@ -83,5 +83,7 @@ def _to_review(database: str) -> int:
     """How many candidates and memories wait. Raises StoreUnusable and its kin."""
     from nacre.storage.sqlite.database import Database  # noqa: PLC0415 - 20 ms in which the other is looked up
 
-    opened = Database(Path(database), unwritable=StoreUnusable("it is only read"), patience_ms=_PATIENCE_MS)
+    opened = Database(
+        Path(database).expanduser(), unwritable=StoreUnusable("it is only read"), patience_ms=_PATIENCE_MS
+    )
     return sum(opened.one("count_waiting") or ())
