@@ -170,3 +170,18 @@ def test_it_loads_neither_vectors_nor_models() -> None:
     loaded = set(ran.stderr.split())
     assert "nacre.health.home_page" in loaded
     assert not loaded & {"numpy", "tantivy", "nacre.retrieval.recall", "nacre.extraction.learn", "nacre.memories.scan"}
+
+
+def test_it_tells_how_the_writer_fares_and_what_waits_for_it(terminal: Nacre, nacre: Nacre, user_home: Path) -> None:
+    nacre("writer", "set", "ollama:qwen3:8b")
+    records = [said(role, text, number, day=TODAY) for number, (role, text) in enumerate(TALK)]
+    write_transcript(user_home / ".claude" / "projects" / "-code-acme-billing" / f"{SESSION}.jsonl", records)
+    nacre("writer", "pause")
+    nacre("ingest", "--no-vectors")
+    told = nacre("home", "--json").json
+    assert told["writer"] == {
+        "writer": "ollama:qwen3:8b", "state": "paused", "tokens_today": 0, "tokens_per_day": None,
+    }  # fmt: skip
+    assert told["waiting"]["sessions"] == nacre("writer", "--json").json["waiting"]
+    shown = terminal(environ=NARROW).out
+    assert "ollama:qwen3:8b is paused" in shown

@@ -51,7 +51,7 @@ class HomePage:
     transcripts were read last; the memories that were learned last; how much waits; what today cost (millionths of a US
     dollar) and may cost in the background.
 
-    ``to_write`` are the sessions that the writer has not seen. An empty home has no memories and no sessions.
+    ``to_write`` are the sessions that a writer is to be shown. An empty home has no memories and no sessions.
     """
 
     wired: tuple[str, ...] = ()
@@ -96,6 +96,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
     lately = home.sessions.newest(SessionFilter(since=since), limit=_MOST_SESSIONS)
     active = home.sessions.active([one.row for one in lately[:_SESSIONS]])
     candidates, reviews = home.reviews.waiting()
+    writer = _writer(home)
     spent = sum(one.cost for one in home.spending.since(day))
     noted = sum(one.cost or 0 for one in noted_calls(home) if one.day == day)
     return HomePage(
@@ -105,7 +106,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
         today=tuple(SessionLine(one, opening_of(home, one), active.get(one.row)) for one in lately[:_SESSIONS]),
         sessions_today=len(lately), read=home.sessions.last_ingest(), learned=_learned(home, now),
         candidates=candidates, reviews=reviews, conflicts=len(home.reviews.doubts()),
-        to_write=sum(one.unwritten is not None for one in home.sessions.to_extract()), writer=_writer(home),
+        to_write=_to_write(home) if writer.state != "off" else 0, writer=writer,
         cost=spent + noted, budget=budget(home) or 0,
     )  # fmt: skip
 
@@ -115,6 +116,10 @@ def _learned(home: Home, now: datetime) -> tuple[Memory, ...]:
     found = home.memories.by_rows(rows)
     lately = (found[row] for row in rows if row in found)
     return tuple(memory for memory in lately if not memory.is_handoff)[:_MEMORIES]
+
+
+def _to_write(home: Home) -> int:
+    return sum(one.unwritten is not None for one in home.sessions.to_extract())
 
 
 def _writer(home: Home) -> WriterAtWork:

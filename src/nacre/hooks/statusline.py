@@ -83,7 +83,6 @@ def _to_review(database: str) -> int:
     """How many candidates and memories wait. Raises StoreUnusable and its kin."""
     from nacre.storage.sqlite.database import Database  # noqa: PLC0415 - 20 ms in which the other is looked up
 
-    opened = Database(
-        Path(database).expanduser(), unwritable=StoreUnusable("it is only read"), patience_ms=_PATIENCE_MS
-    )
+    only_read = StoreUnusable("it is opened to be read")
+    opened = Database(Path(database).expanduser(), unwritable=only_read, patience_ms=_PATIENCE_MS)
     return sum(opened.one("count_waiting") or ())
