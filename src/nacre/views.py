@@ -87,6 +87,18 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session, and the command by which its own tool goes on with it, in the folder where it worked.
+
+    ``folder`` is ``None`` where the transcript names none: then any will do.
+    """
+
+    line: SessionLine
+    command: tuple[str, ...]
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A memory in its history: from when until when it was true, what took its place and why.
 

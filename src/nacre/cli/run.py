@@ -45,6 +45,8 @@ class Run:
     problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
+    umask: int | None = None
+    """That of who started the process, where nacre has its own."""
     _written: list[str] = field(default_factory=list)
 
     @cached_property

@@ -44,6 +44,7 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=_sniff,
     parse=parse,
+    resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads=(
         "what was said",

@@ -356,6 +356,7 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=is_rollout,
     parse=parse,
+    resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
         "what was said",
