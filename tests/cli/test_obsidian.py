@@ -78,12 +78,19 @@ def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(nacre: 
 OTHERS = {".obsidian", ".trash", "daily", "templates", "attachments", "board.canvas"}
 
 
-def test_windows_and_bin_stay_out_of_the_history_and_attachments_are_in_it(nacre: Nacre, vault: Path) -> None:
+def test_open_windows_and_bin_stay_out_of_the_history_and_settings_and_attachments_are_in_it(
+    nacre: Nacre, vault: Path
+) -> None:
     nacre("commit")
     done = subprocess.run(["git", "-C", str(vault), "ls-files", "-z"], capture_output=True, check=True, text=True)
-    kept = {name.partition("/")[0] for name in done.stdout.split("\0") if name}
-    assert not kept & {".obsidian", ".trash"}
-    assert kept >= {"attachments", "daily", "templates", "board.canvas", "global", "inbox"}
+    kept = {name for name in done.stdout.split("\0") if name}
+    assert not kept & {".obsidian/workspace.json", ".trash/Old idea.md"}
+    assert kept >= {
+        ".obsidian/app.json",
+        "attachments/Pasted image 20260301.png",
+        "daily/2026-03-01.md",
+        "board.canvas",
+    }
 
 
 def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(nacre: Nacre, vault: Path) -> None:

@@ -13,7 +13,7 @@ SOURCES: dict[str, str] = {
     "nacre": "nacre.portability.sources.nacre_export:SOURCE",
     "agenr": "nacre.portability.sources.agenr:SOURCE",
     "claude-mem": "nacre.portability.sources.claude_mem:SOURCE",
-    "mcp-memory-service": "nacre.portability.sources.mcp_memory_service:SOURCE",
+    "mcp-memory-service": "nacre.portability.sources.mcp_memory:SOURCE",
     "letta": "nacre.portability.sources.letta:SOURCE",
     "chatgpt": "nacre.portability.sources.accounts:CHATGPT",
     "claude-ai": "nacre.portability.sources.accounts:CLAUDE_AI",
