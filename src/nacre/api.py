@@ -378,8 +378,10 @@ class MemoryHome:
         """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
         return operations.log(self._home, reference=reference, project=project, limit=max(0, limit))
 
-    def undo(self, operation: str, *, force: bool = False) -> Undoing:
-        """Bring back what an operation changed; ``force`` keeps both versions of what was changed since.
+    def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
+        """Bring back what an operation changed, by default the last one that is not undone.
+
+        ``force`` keeps both versions of what was changed since.
 
         Raises NotFound, Conflict.
         """
