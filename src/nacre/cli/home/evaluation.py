@@ -50,7 +50,8 @@ def evaluate(
 ) -> None:
     """Ask saved queries of your memory, and see what changed.
 
-    The queries are yours: nacre eval add. Three of the ready-made ones mean more than their words: session-start is
+    A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
+    afterwards which memories moved. The queries are yours: nacre eval add. Three of the ready-made ones mean more than their words: session-start is
     what a session would begin with, recent-decisions and active-todos list these by date. Asking does not count as use.
     """
     if context.invoked_subcommand is not None:
@@ -147,6 +148,9 @@ def _render_evaluation(
     saved: str | None,
 ) -> None:  # fmt: skip
     """Every query with what it finds, and where each memory was before."""
+    if not (baseline or saved):
+        paper.line(dim("What saved queries find now; --save-baseline keeps that, --compare tells what changed since."))
+        paper.line(dim("nacre eval add saves a query of yours."))
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()

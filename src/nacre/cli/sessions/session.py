@@ -13,7 +13,7 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, count, duration, minute, short_session, speaker_name, stamp, tokens_told
 from nacre.cli.memories.memory import memory_record, render_table
-from nacre.cli.operations import ask
+from nacre.cli.operations import ask, place_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
@@ -69,7 +69,14 @@ def ask_session(
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
     here = str(Path.cwd())
     view: SessionView = ask(run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here)
+    tell_which(run, reference, view.session)
     return view
+
+
+def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
+    """Warn where the last session of this folder was wanted, and none of it is known."""
+    if reference is None and (session.project is None or place_of(run, None).project != session.project):
+        run.warnings.append("no session in this folder is known: this is the last one of all")
 
 
 @command(

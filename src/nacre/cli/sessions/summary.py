@@ -15,7 +15,7 @@ from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
+from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record, tell_which
 from nacre.values import session
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
     """
     here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
     reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
+    tell_which(run, next(iter(named)), reports[0].view.session)
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
