@@ -64,7 +64,8 @@ def context(  # noqa: PLR0913 - one parameter an option
 ) -> None:  # fmt: skip
     """Tell an agent what it should know, at its start or with a prompt.
 
-    Prints nothing where nothing is worth telling; why not, where that may surprise, is said on standard error. With --output it is a file for agents that only read files.
+    Prints nothing where nothing is worth telling; why not, where that may surprise, is said on standard error. With
+    --output it is a file for agents that only read files.
     """
     text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
     run.by_itself = no_daemon

@@ -94,9 +94,9 @@ def diff(run: Run, reference: str | None) -> None:
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Bring back what an operation changed.
 
-    Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are retired, what it changed is as it was before, and what was changed since stays. An undo is an
-    operation, too: it can be undone. On a terminal it asks first; elsewhere it wants an id
-    or --yes.
+    Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are
+    retired, what it changed is as it was before, and what was changed since stays. An undo is an operation, too: it can
+    be undone. On a terminal it asks first; elsewhere it wants an id or --yes.
     """
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
