@@ -193,7 +193,9 @@ def test_a_list_has_pages(nacre: Nacre) -> None:
 
 def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
-    shown = nacre("list", "--kind", "decision").out.split()[0]
+    names, line = nacre("list", "--kind", "decision").out.splitlines()
+    assert names.split() == ["id", "date", "kind", "imp.", "project", "memory"]
+    shown = line.split()[0]
     assert memory["id"].endswith(shown)
     for reference in (shown, memory["id"], memory["id"][:18], memory["subject"]):
         assert nacre("show", reference, "--json").json["id"] == memory["id"]

@@ -230,7 +230,9 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(terminal: Nacre, nacre:
 
 def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four")
+    nacre("commit")
     nacre("forget", "--memory", lamp, "--yes")
+    nacre("commit")
     told = nacre("undo", "--yes", code=4)
     assert "nothing of this operation is left to undo: forget " in told.err
     assert "nacre log" in told.err

@@ -22,7 +22,7 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
-from nacre.values.operation import Intent, Operation, SeenMemoryFile
+from nacre.values.operation import ADOPT, FOREIGN, Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
@@ -122,12 +122,15 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _last(home: Home) -> Operation:
-    """The last operation that is neither an undo nor undone: one undo after the other goes further back."""
+    """The last operation that is neither an undo nor undone: one undo after the other goes further back.
+
+    What people and other programs did to the vault's files is undone by its id alone.
+    """
     undone: set[str] = set()
     for operation in home.journal.operations(limit=_LOOKED_BACK):
         if _end(operation) in undone:
             continue
-        if operation.action != UNDO:
+        if operation.action not in (UNDO, ADOPT, FOREIGN):
             return operation
         undone.add((operation.why or "").rpartition(" ")[2])
     raise NotFound(

@@ -35,7 +35,6 @@ _REFUSAL = "not interactive: pass --yes if that is what you want"
         "nacre redact notes.md",
         "nacre redact 'mail jo@example.org, the key is in the safe'",
         "pbpaste | nacre redact -",
-        "nacre redact --rules",
     ],
 )
 @click.argument("words", nargs=-1, metavar="[FILE|TEXT]", type=TEXT)

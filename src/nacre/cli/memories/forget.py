@@ -233,7 +233,7 @@ def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
         ]
         state = "allowed again" if run.is_allowed else ""
         rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*said, state])))
-    paper.table(rows)
+    paper.table(rows, header=("id", "when", "what", "gone"))
     paper.blank()
     paper.line(dim("nacre forget --allow-again ID lets it be read again, where a transcript still tells it"))
 

@@ -225,7 +225,7 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
                 f"{operation.subject or ''}{why}",
             )
         )  # fmt: skip
-    paper.table(rows, drop=(1, 3))
+    paper.table(rows, header=("id", "when", "what", "by", "of"), drop=(3, 1))
     if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
 
