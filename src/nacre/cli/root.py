@@ -104,6 +104,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("home.completion:completion", "Print the completion script of a shell."),
+        "man": Entry("home.manual:manual", "Print the manual page."),
     },
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
 from nacre.cli.operations import ask, perform
@@ -54,7 +55,13 @@ else:
     ],
 )
 @click.option(
-    "--host", "hosts", type=TEXT, multiple=True, metavar="NAME[,NAME]", help="Which tools; else all that are here."
+    "--host",
+    "hosts",
+    type=TEXT,
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help="Which tools; else all that are here.",
+    shell_complete=completions.completer(completions.hosts),
 )
 @click.option("--project", type=click.Path(path_type=Path), metavar="PATH", help="For one project only, in its folder.")
 @click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, count, duration, minute, short_session, speaker_name, stamp, tokens_told
 from nacre.cli.memories.memory import memory_record, render_table
@@ -30,7 +31,9 @@ else:
 
 
 _TURNS_SHOWN = 40
-REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
+REFERENCE = click.argument(
+    "reference", metavar="[ID]", type=TEXT, required=False, shell_complete=completions.completer(completions.sessions)
+)  # fmt: skip
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
