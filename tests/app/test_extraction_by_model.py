@@ -632,7 +632,7 @@ def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted
     model = ScriptedModel([NONE, NONE])
     with home(world, model) as memory:
         propose(memory._home, ProposalRequest(path=file, way=Way.CHUNKS))
-        propose(memory._home, ProposalRequest(path=file, user_only=True))
+        propose(memory._home, ProposalRequest(path=file, owner_only=True))
     assert "a part of a session" in model.prompts[0].shared
     assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 

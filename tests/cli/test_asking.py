@@ -244,7 +244,8 @@ def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: 
 
 
 def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
-    own = nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"]
+    own = nacre("sessions", "search", "linter commit", "--mine", "--json").json["hits"]
+    assert nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"] == own
     assert {hit["speaker"] for hit in own} == {"owner"}
     assert nacre("sessions", "search", "linter", "--tool", "codex", "--json").json["hits"] == []
     assert "No session says anything about that." in nacre("sessions", "search", "linter", "--tool", "codex").out

@@ -44,7 +44,7 @@ _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(Filter, "exclude_projects", help="Leave this project out."),
     option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),
-    option(Filter, "user_only", help="Only what you said yourself."),
+    option(Filter, "owner_only", "--mine", "--user-only", help="Only what you said yourself."),
     option(Filter, "trusted"),
 )
 _MEMORY: tuple[Decorator, ...] = (
@@ -99,7 +99,7 @@ def with_turn_filter(function: Function) -> Function:
 
 
 def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]) -> Function:
-    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "user_only", "trusted")
+    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "owner_only", "trusted")
 
     @click.pass_obj
     @functools.wraps(function)

@@ -143,7 +143,7 @@ def init(  # noqa: PLR0913 - one a question
 
 
 def _confirm(run: Run, wanted: WiringPlan, *, offers_writer: bool) -> None:
-    """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where the answer is no."""
+    """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where it is not to be."""
     paper, places = run.paper(stderr=True), _shown(run)
     home_wiring.render_outline(paper, wanted, places)
     if offers_writer and (found := writers.found_writers(run.settings)):

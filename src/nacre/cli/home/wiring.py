@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.formats import count
 from nacre.cli.home.init_daemon import DaemonMet
-from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
 
 def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     """What would be done, a line a file."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[str, str, Part]] = []
     for change in plan.changes:
         if change.action != "none" and not places.is_own(change.path):
             labels = ", ".join(registry.HOSTS[host].label for host in change.hosts)

@@ -131,8 +131,15 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     render_outcome(paper, report.view)
 
 
+def _to_you(reason: str) -> str:
+    """A reason as the person reads it whom it calls the owner."""
+    for told, said in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
+        reason = reason.replace(told, said)
+    return reason
+
+
 def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
-    paper.line(Span(outcome.ending.value, _TINTS[outcome.ending]), dim(f"  {outcome.reason}"), indent=2)
+    paper.line(Span(outcome.ending.value, _TINTS[outcome.ending]), dim(f"  {_to_you(outcome.reason)}"), indent=2)
     if outcome.words and outcome.speaker:
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
 
