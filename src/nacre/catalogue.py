@@ -68,6 +68,7 @@ _MEMORIES = (
         writes=True,
     ),
     Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
+    Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
     Operation("page", "home.answers:page", "home.requests:PageRequest", "str"),
 )  # fmt: skip
 
@@ -383,6 +384,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
+        "the person says which folder is a project's": "project-tie",
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),

@@ -258,11 +258,15 @@ class TraceView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project meant, and all that are known. ``is_known`` is false for a name that no project has."""
+    """The project meant, and all that are known. ``is_known`` is false for a name that no project has.
+
+    ``namesake`` is the project that is called as a folder is that belongs to none.
+    """
 
     project: str | None
     known: tuple[str, ...] = ()
     is_known: bool = True
+    namesake: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ SAMPLES: dict[str, Sample] = {
     "feedback": Sample({"reply": "Billing uses PostgreSQL, so that accounts are charged", "references": ["{memory}"]}),
     "feedback-judge": Sample({"references": ["{memory}"], "good": True}),
     "place": Sample({"folder": "/code/acme-billing"}),
+    "project-tie": Sample({"project": "acme-billing", "folder": "{folder}"}),
     "page": Sample(),
     "search-sessions": Sample({"text": QUESTION, "role": "owner"}),
     "match-sessions": Sample({"expression": "postgres(ql)?"}),

@@ -36,6 +36,7 @@ COMMANDS = {
     "feedback": "feedback {memory} --reply {reply}",
     "feedback-judge": "feedback {memory} --good",
     "place": "list --project billing",
+    "project-tie": "project tie acme-billing {folder}",
     "search-sessions": f"sessions search '{QUESTION}' --role owner",
     "match-sessions": "sessions search --regex 'postgres(ql)?'",
     "sessions": "sessions list --limit 10",

@@ -649,12 +649,19 @@ def test_a_newcomer_is_asked_which_and_sees_what_is_written(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
     shown = dialog(
-        "init", answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "y")],
+        "init",
+        answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "d"), ("Write this?", "y")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )  # fmt: skip
     assert shown.code == 0, shown.out
     assert "Found on this machine" in shown.out
-    assert "+[mcp_servers.nacre]" in shown.out
+    outline, whole = shown.out.split("Write this?")[:2]
+    listed = outline.partition("Which ones? Numbers, all or none [all]: 2")[2].splitlines()
+    assert [line.split()[:2] for line in listed if "Codex: " in line] == [
+        ["change", "~/.codex/config.toml"], ["write", "~/.codex/hooks.json"], ["change", "~/.codex/AGENTS.md"],
+    ]  # fmt: skip
+    assert "mcp_servers" not in outline
+    assert "+[mcp_servers.nacre]" in whole
     assert "nacre" in (user_home / ".codex/config.toml").read_text()
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 

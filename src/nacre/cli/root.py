@@ -61,6 +61,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "store": Entry("memories.store:store", "Store one memory."),
         "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
         "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
+        "project": Entry("home.project:project", "Tell which projects are known, and tie a folder to one."),
         "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(
@@ -107,6 +108,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("home.completion:completion", "Print the completion script of a shell."),
+        "man": Entry("home.manual:manual", "Print the manual page."),
     },
 }
 

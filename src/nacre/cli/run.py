@@ -39,6 +39,8 @@ class Run:
 
     as_json: bool = False
     exit_code: int = 0
+    is_resumable: bool = False
+    """What was interrupted goes on when it is run again."""
     by_itself: bool = False
     """This process is to answer, even where a daemon runs."""
     warnings: list[str] = field(default_factory=list)

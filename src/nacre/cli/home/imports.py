@@ -12,6 +12,7 @@ from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
+from nacre.cli.operations import resumable
 from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
@@ -68,7 +69,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     if run.is_interactive and not yes:
         run.show(lambda paper: _render_plan(paper, plan))
         run.confirm("Take this in?")
-    with progress.shown(run) as notify:
+    with progress.shown(run) as notify, resumable(run):
         report = importing.carry_out(run.home, plan, notify)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
     run.answer(_import_record(plan, report, dry_run=False), lambda paper: _render_import(paper, plan, report))
