@@ -281,13 +281,11 @@ def _model(home: Home) -> Check:
 def _memories(home: Home) -> Check:
     counts = home.memories.counts()
     inactive = counts.pop("superseded") + counts.pop("retired")
-    handoffs = home.memories.waiting_handoffs()
-    if not counts and not handoffs:
+    if not counts:
         return Check("memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine")
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     active = f"{sum(counts.values())} active" + (f" ({kinds})" if kinds else "")
-    waiting_now = f"; {handoffs} {'handoff' if handoffs == 1 else 'handoffs'} to give" if handoffs else ""
-    return Check("memories", OK, f"{active}; {inactive} superseded or retired{waiting_now}")
+    return Check("memories", OK, f"{active}; {inactive} superseded or retired")
 
 
 def _usage(home: Home) -> Iterator[Check]:

@@ -114,8 +114,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
 def _learned(home: Home, now: datetime) -> tuple[Memory, ...]:
     rows, _ = home.selection.list_memories(Filter(), limit=_LEARNED_LOOKED_AT, offset=0, today=now.date())
     found = home.memories.by_rows(rows)
-    lately = (found[row] for row in rows if row in found)
-    return tuple(memory for memory in lately if not memory.is_handoff)[:_MEMORIES]
+    return tuple(found[row] for row in rows if row in found)[:_MEMORIES]
 
 
 def _to_write(home: Home) -> int:

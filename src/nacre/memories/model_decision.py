@@ -152,8 +152,7 @@ def _is_settled(home: Home, memory: Memory) -> bool:
 
 
 def _may_meet(memory: Memory, other: Memory) -> bool:
-    is_apart = other.superseded_by or other.is_handoff or other.id == memory.id
-    return other.shares_place(memory) and not is_apart
+    return other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
 
 
 class _Meanings:

@@ -124,7 +124,7 @@ class MemoryRecall:
         self, question: Question, wanted: Filter, ranking: Ranking, *, vector: QueryVector | None, lexical: bool = True
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
-        if question.is_open or wanted.is_for_handoffs:
+        if question.is_open:
             return self._of_a_time(
                 self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today), ranking
             )

@@ -93,12 +93,11 @@ class Memories:
         self._db.run_many("insert_confirmation", again)
         if memory.claim:
             self.set_claim(memory.id, memory.claim)
-        if not memory.is_handoff:
-            self._index(number, memory)
-            self.names.put(memory, former)
+        self._index(number, memory)
+        self.names.put(memory, former)
 
     def _index(self, number: int, memory: Memory) -> None:
-        """Full text; how common a word is among memories is counted there, too, so that handoffs stay out of it."""
+        """Full text; how common a word is among memories is counted there, too."""
         self._db.run(
             "index_memory",
             row=number,
@@ -197,15 +196,6 @@ class Memories:
             for memory_id, kind, content, turns in self._db.all("list_memories_of_session", session=session)
         ]
 
-    def handoffs(self, project: str, since: datetime, *, in_any_state: bool = False) -> list[Memory]:
-        """What sessions of a project handed over since a time, the latest first; with retired ones, if wanted."""
-        rows = self._db.all("list_handoffs", project=project, since=to_ms(since), retired=in_any_state)
-        return self._build(rows)
-
-    def stale_handoffs(self, before: datetime) -> list[str]:
-        """The ids of handoffs that nobody was given, last written before a time."""
-        return [memory for (memory,) in self._db.all("list_stale_handoffs", before=to_ms(before))]
-
     def news(self, wanted: News) -> list[tuple[int, Memory]]:
         """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
         rows = self._db.all(
@@ -261,16 +251,8 @@ class Memories:
         """Ids and subjects of memories that are superseded by nothing that holds, so that no recall finds them."""
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
-    def former_handoffs(self, before: datetime) -> list[str]:
-        """The ids of handoffs that were retired before a time, the oldest first."""
-        return [memory for (memory,) in self._db.all("list_former_handoffs", before=to_ms(before))]
-
-    def waiting_handoffs(self) -> int:
-        """How many handoffs wait for a session."""
-        return int((self._db.one("count_handoffs") or (0,))[0])
-
     def counts(self) -> dict[str, int]:
-        """Active memories by kind, and how many are superseded and retired; without handoffs."""
+        """Active memories by kind, and how many are superseded and retired."""
         found = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
         row = self._db.one("count_inactive") or (0, 0)
         return {**found, "superseded": int(row[0]), "retired": int(row[1])}

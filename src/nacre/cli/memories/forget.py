@@ -156,6 +156,7 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
         "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
         "forgotten_memories": [memory_record(memory) for memory in plan.memories],
         "untitled_sessions": list(plan.untitled),
+        "forgotten_handoffs": list(plan.handoffs),
         "losing": [memory_record(memory) for memory in plan.losing],
         "released": [memory_record(memory) for memory in plan.released],
         "excerpts": [{"of": one.of, "excerpt": one.text} for one in plan.excerpts],
@@ -179,6 +180,7 @@ def _counts(plan: ForgetPlan) -> str:
     """What goes, in numbers."""
     said = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
     said += [count(len(plan.sessions), "whole session")] if plan.sessions else []
+    said += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
     return joined(said, ", ")
 
 

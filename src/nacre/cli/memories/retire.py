@@ -35,7 +35,7 @@ _HOW = {
     "retire",
     examples=[
         "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
-        "nacre retire 'session handoff *' --persist --yes",
+        "nacre retire 'standup notes *' --persist --yes",
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
