@@ -28,8 +28,6 @@ _PATIENCE_MS = 100
 _MOST_SESSIONS = 1000
 _SESSIONS = 5
 _MEMORIES = 5
-_LEARNED_LOOKED_AT = 50
-"""Handoffs are among them, and are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +110,9 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
 
 
 def _learned(home: Home, now: datetime) -> tuple[Memory, ...]:
-    rows, _ = home.selection.list_memories(Filter(), limit=_LEARNED_LOOKED_AT, offset=0, today=now.date())
+    rows, _ = home.selection.list_memories(Filter(), limit=_MEMORIES, offset=0, today=now.date())
     found = home.memories.by_rows(rows)
-    return tuple(found[row] for row in rows if row in found)[:_MEMORIES]
+    return tuple(found[row] for row in rows if row in found)
 
 
 def _to_write(home: Home) -> int:
