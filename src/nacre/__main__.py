@@ -9,13 +9,17 @@ import sys
 
 def main() -> None:
     """Run the command line; exits with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
-    os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
+    umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
+    if sys.argv[1:] == ["statusline"]:
+        from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded
+
+        statusline.main()
     try:
         from nacre.cli.root import cli  # noqa: PLC0415 - within reach of Ctrl-C, which may come before anything is loaded
     except KeyboardInterrupt:
         sys.exit(130)
     try:
-        cli.main(sys.argv[1:])
+        cli.main(sys.argv[1:], umask=umask)
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else 0)
 

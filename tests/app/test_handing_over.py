@@ -222,7 +222,7 @@ def test_handoffs_that_were_memories_are_files_after_the_upgrade_and_what_was_no
     former(world, "The stranger", trust=Trust.UNTRUSTED)
     own = former(world, "The owner's event", extra={})
     database = apsw.Connection(str(world.home / "nacre.db"))
-    database.execute("PRAGMA user_version = 28")
+    database.execute("PRAGMA user_version = 29")
     database.execute("DELETE FROM memories_fts")
     database.close()
     for _ in range(2):

@@ -19,7 +19,7 @@ from nacre.platform.lazy import Module
 from nacre.retrieval.confidence import BORDER
 from nacre.retrieval.ranking import projects_named, ranked_by_words
 from nacre.text.passages import count_tokens
-from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.context import LOOKED_FOR, ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
@@ -97,7 +97,7 @@ def _prompt(draft: Draft) -> None:
     if draft.wants(Part.RELEVANT):
         state = draft.state
         asked = asked_by(draft.request.prompt, state.asked, state.heard)
-        draft.gate = asked.why or "looked for"
+        draft.gate = asked.why or LOOKED_FOR
         heard = _without_secrets(draft, prose(draft.request.prompt))
         draft.state = replace(state, heard=after_hearing(state.heard, heard))
         if asked.query:

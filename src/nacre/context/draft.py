@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, title, title_tokens
 from nacre.context.sections import Allowance, fitting
 from nacre.context.told import Told, told_before
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Lane
+
+if TYPE_CHECKING:
+    from nacre.context import host_files
+else:
+    host_files = Module("nacre.context.host_files")
 
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
 SAID = "said already"
 SUPPRESSED = "suppressed here"
+LOADED = "its host tells it by itself: a file of instructions says the same"
 ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
@@ -103,7 +111,14 @@ class Draft:
             return ABOVE
         if memory.id in self.state.given:
             return GIVEN
-        return SAID if self.knows(memory.content) else ""
+        if self.knows(memory.content):
+            return SAID
+        return LOADED if self._host_files.say(memory.content) else ""
+
+    @cached_property
+    def _host_files(self) -> host_files.HostFiles:
+        tool = (self.request.session or "").partition(":")[0]
+        return host_files.read_host_files(tool, self.request.folder, self.home.settings.user_home)
 
     def knows(self, text: str) -> bool:
         """Whether a text was told in so many words, here or to this session before."""

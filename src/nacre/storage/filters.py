@@ -57,7 +57,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         parts.append(("(m.expires_on IS NULL OR m.expires_on > ?)", (today.isoformat(),)))
     if wanted.min_importance is not None:
         parts.append(("m.importance >= ?", (wanted.min_importance,)))
-    if wanted.user_only:
+    if wanted.owner_only:
         parts.append(("m.speaker = 'owner'", ()))
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
@@ -82,7 +82,7 @@ def turn_clause(wanted: Filter) -> Clause:
         *_session_parts(wanted),
         *_among("s.tool", wanted.tools),
     ]
-    if wanted.user_only:
+    if wanted.owner_only:
         parts.append(("t.speaker = 'owner'", ()))
     if wanted.trusted:
         parts.append(("t.trust = 'trusted'", ()))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
+from nacre.storage.names import Names
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
@@ -63,12 +64,18 @@ class Memories:
         return self._db
 
     @cached_property
+    def names(self) -> Names:
+        """What memories are called."""
+        return Names(self._db)
+
+    @cached_property
     def _rows(self) -> RowCodec[Memory]:
         return RowCodec(Memory, self._db.columns("memories"), elsewhere=_TABLES, renamed=_RENAMED)
 
     def put(self, memory: Memory) -> None:
-        """Insert a memory, or replace its row, tags, links and full text. Call inside a transaction."""
-        self.delete(memory.id)
+        """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction."""
+        former = self.names.of(memory.id)
+        self._drop(memory.id)
         values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
@@ -87,6 +94,7 @@ class Memories:
         if memory.claim:
             self.set_claim(memory.id, memory.claim)
         self._index(number, memory)
+        self.names.put(memory, former)
 
     def _index(self, number: int, memory: Memory) -> None:
         """Full text; how common a word is among memories is counted there, too."""
@@ -114,6 +122,11 @@ class Memories:
 
     def delete(self, memory_id: str) -> None:
         """Take a memory out of the index; nothing happens when it is not there."""
+        former = self.names.of(memory_id)
+        self._drop(memory_id)
+        self.names.resolve(former)
+
+    def _drop(self, memory_id: str) -> None:
         row = self._db.one("delete_memory", id=memory_id)
         if row:
             self._db.run("unindex_memory", row=row[0])

@@ -50,7 +50,7 @@ class Filter:
     )
     expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
     scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = Scope.PRIVATE
-    user_only: Annotated[bool, bounds("Only what the owner said.")] = False
+    owner_only: Annotated[bool, bounds("Only what the owner said.")] = False
     tools: Annotated[tuple[str, ...], bounds("Only what was said in sessions with these tools, e.g. claude-code.")] = ()
     as_of: Annotated[date | None, bounds("What was true on that day, also what was superseded since.")] = None
     trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False

@@ -185,5 +185,5 @@ LEFT JOIN usage u ON u.memory = m.id
 GROUP BY m.row ORDER BY m.row;
 
 -- list_derived_links --
--- Edges that no front matter holds: likeness.
-SELECT source, rel, target, origin, strength, reason FROM links WHERE origin <> 'manual' ORDER BY source, rel, target;
+-- Edges that no file holds: likeness.
+SELECT source, rel, target, origin, strength, reason FROM links WHERE origin NOT IN ('manual', 'body') ORDER BY source, rel, target;
