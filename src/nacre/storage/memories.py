@@ -6,14 +6,18 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
-from nacre.storage.names import Names
+from nacre.platform.lazy import Lazy
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory
+
+if TYPE_CHECKING:
+    from nacre.storage.names import Names
 
 _TABLES = ("tags", "links", "confirmed", "claim")
 """Fields with a table of their own."""
@@ -55,6 +59,9 @@ def memory_hash(content: str, project: str | None) -> bytes:
 class Memories:
     """Reads and writes memories in the index; the vault is written by intents, not here."""
 
+    names: Lazy[Names] = Lazy("nacre.storage.names:Names")
+    """What memories are called."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -62,11 +69,6 @@ class Memories:
     def database(self) -> Database:
         """The database these memories lie in."""
         return self._db
-
-    @cached_property
-    def names(self) -> Names:
-        """What memories are called."""
-        return Names(self._db)
 
     @cached_property
     def _rows(self) -> RowCodec[Memory]:

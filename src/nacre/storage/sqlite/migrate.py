@@ -6,12 +6,18 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
 from nacre.errors import SchemaTooNew
 from nacre.platform import private_files
-from nacre.text.wikilinks import aliases_in, called, mentioned
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    from nacre.text import wikilinks
+else:
+    wikilinks = Module("nacre.text.wikilinks")
 
 _FOLDER = Path(__file__).parent.parent / "sql" / "migrations"
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
@@ -68,11 +74,11 @@ def _lend_functions(connection: apsw.Connection) -> None:
 
     def names(*values: object) -> str:
         subject, path, extra = (str(value) if value is not None else None for value in values)
-        found = called(subject or "", path, aliases_in(json.loads(extra or "{}").get("aliases")))
+        found = wikilinks.called(subject or "", path, wikilinks.aliases_in(json.loads(extra or "{}").get("aliases")))
         return json.dumps([[name, written, int(is_alias)] for name, (written, is_alias) in found.items()])
 
     def links(*values: object) -> str:
-        return json.dumps(mentioned(str(values[0])))
+        return json.dumps(wikilinks.mentioned(str(values[0])))
 
     connection.create_scalar_function("called", names, 3, deterministic=True)
     connection.create_scalar_function("mentioned", links, 1, deterministic=True)
