@@ -63,7 +63,7 @@ class GoldModel:
     def _compared(self, prompt: Prompt) -> Completion:
         """Every statement holds: it is what a label says."""
         numbers = re.findall(r"^(\d+)\. \[", prompt.text.rpartition("<memories>")[2], re.MULTILINE)
-        text = json.dumps({"verdicts": [{"number": int(one), "finding": "holds"} for one in numbers]})
+        text = json.dumps({"verdicts": [{"number": int(one), "finding": "holds", "wrong": []} for one in numbers]})
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def upgraded(world: World) -> World:
     with world.open() as memory:
         memory.recall("which template engine renders the invoice page?", limit=1)
     database = apsw.Connection(str(world.home / "nacre.db"))
-    database.execute("PRAGMA user_version = 27")
+    database.execute("DROP TABLE memory_names; DROP TABLE mentions; PRAGMA user_version = 27")
     database.close()
     return world
 

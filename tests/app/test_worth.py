@@ -1,14 +1,13 @@
-"""Of more memories than a session is worth those that weigh most are kept, and the rest waits."""
+"""Of more memories than a long session is worth those that weigh most are kept, and the rest waits."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import pytest
 
 from nacre.values.candidate import Why
 from tests.app.conftest import World
-from tests.app.test_extraction_by_model import found, home, no_waiting, talk, told
+from tests.app.test_extraction_by_model import SMALL, found, home, librarian, long_session, no_waiting, talk, told
 from tests.fakes.model import ScriptedModel
 
 __all__ = ["no_waiting"]
@@ -26,23 +25,21 @@ def written(*importances: int) -> dict[str, Any]:
     ))  # fmt: skip
 
 
-def test_of_one_message_three_are_memories_and_the_rest_is_neither_lost_nor_compared(world: World) -> None:
-    talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
-    model = ScriptedModel([written(6, 7, 5, 6, 6)])
+def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> None:
+    rules = long_session(world)
+    model = ScriptedModel(librarian, capabilities=SMALL)
     with home(world, model) as memory:
         memory.ingest()
-        remembered = sorted(one.content for one in memory.list())
-        waiting = [(one.memory.content, one.why) for one in memory.call("candidates").candidates]
-    assert remembered == sorted([ALL[1], ALL[3], ALL[4]])
-    assert sorted(waiting) == sorted([(ALL[0], Why.MINOR), (ALL[2], Why.MINOR)])
-    assert ALL[0] not in model.compared[0].text
+        remembered = sorted(one.content for one in memory.list(limit=100))
+        waiting = [one for one in memory.call("candidates", limit=100).candidates if one.why is Why.MINOR]
+    most = math.ceil(1.3 * math.sqrt(len(rules))) + 1
+    assert remembered == sorted(rules[-most:])
+    assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(rules)
+    assert not any(one.memory.content in prompt.text for prompt in model.compared for one in waiting)
 
 
-@pytest.mark.parametrize(("messages", "most"), [(1, 3), (4, 4), (16, 7), (64, 12)])
-def test_a_session_is_worth_more_the_more_the_owner_said_though_not_in_proportion(
-    world: World, messages: int, most: int
-) -> None:
-    talk(world, *(("user", f"{SAID} Berth {number} as well.") for number in range(messages)))
-    with home(world, ScriptedModel([written(*[6] * 20)])) as memory:
+def test_of_a_session_read_whole_nothing_waits_for_its_number(world: World) -> None:
+    talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
+    with home(world, ScriptedModel([written(6, 7, 5, 6, 6)])) as memory:
         memory.ingest()
-        assert sorted(one.content for one in memory.list(limit=50)) == sorted(ALL[20 - most :])
+        assert len(memory.list()) == 5

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.text.passages import STOP_WORDS, words
-from nacre.text.stems import stem
+from nacre.text.passages import normalise
 
 _CLAUDE = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -27,38 +26,32 @@ _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
 
 _MOST_CHARACTERS = 60_000
 _MOST_FOLDERS = 8
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MARKS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
-_SAID_SHARE = 0.8
-"""Of a memory's words stand in one paragraph that says it."""
-
-_FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HostFiles:
-    """The words of what a host loads, paragraph by paragraph, and all of them together."""
+    """The sentences of what a host loads."""
 
-    paragraphs: tuple[frozenset[str], ...] = ()
-    words: frozenset[str] = frozenset()
+    sentences: frozenset[str] = frozenset()
 
     def say(self, content: str) -> bool:
-        """Whether one of the paragraphs says what a memory says."""
-        wanted = _stems(content)
-        least = max(_FEWEST, _SAID_SHARE * len(wanted))
-        if len(wanted & self.words) < least:
-            return False
-        return any(len(wanted & paragraph) >= least for paragraph in self.paragraphs)
+        """Whether all sentences of a memory stand there, word by word: what differs by a word may say the opposite."""
+        wanted = _sentences(content)
+        return bool(wanted) and wanted <= self.sentences
 
 
 def read_host_files(tool: str, folder: str | None, user_home: Path) -> HostFiles:
     """What a tool loads by itself for a session in a folder. What cannot be read is left out."""
     left = _MOST_CHARACTERS
-    paragraphs: list[frozenset[str]] = []
+    sentences: set[str] = set()
     for path in dict.fromkeys(_paths(tool, folder, user_home)):
         text = _text(path)[:left]
         left -= len(text)
-        paragraphs += [_stems(one) for one in _PARAGRAPH.split(text)]
-    return HostFiles(tuple(paragraphs), frozenset[str]().union(*paragraphs))
+        sentences |= _sentences(text)
+    return HostFiles(frozenset(sentences))
 
 
 def _paths(tool: str, folder: str | None, user_home: Path) -> Iterator[Path]:
@@ -87,5 +80,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS)
+def _sentences(text: str) -> frozenset[str]:
+    """The sentences of a text, and of its lists, in plain words."""
+    found = (normalise(one).strip(_MARKS) for paragraph in _PARAGRAPH.split(text) for one in _END.split(paragraph))
+    return frozenset(one for one in found if one)

@@ -43,7 +43,7 @@ class Names:
         )
         links = mentioned(memory.content)
         self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
-        self.resolve({*former, *names}, *([memory.id] if links else []))
+        self.resolve({*former, *names}, memory.id)
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
         """Find the links anew of whoever uses some names, and of some sources."""

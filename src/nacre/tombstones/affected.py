@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.home.home import Home
@@ -56,8 +56,13 @@ def survey(home: Home, barred: Barred) -> Affected:
         memories=tuple(memories),
         changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
         untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
-        handoffs=tuple(one for one in home.handoffs.everything() if one.session in touched or _is_barred(one, barred)),
+        handoffs=handed_over(home, touched, barred),
     )
+
+
+def handed_over(home: Home, sessions: Collection[str], barred: Barred) -> tuple[Handoff, ...]:
+    """What is handed over of some sessions, and of what is barred."""
+    return tuple(one for one in home.handoffs.everything() if one.session in sessions or _is_barred(one, barred))
 
 
 def _is_barred(handoff: Handoff, barred: Barred) -> bool:

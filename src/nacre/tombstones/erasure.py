@@ -21,7 +21,7 @@ from nacre.indexing.shards import purge_shards
 from nacre.platform.ids import bytes_hash
 from nacre.platform.lazy import Module
 from nacre.spending.spool import fold_notes
-from nacre.tombstones.affected import Affected, survey
+from nacre.tombstones.affected import Affected, handed_over, survey
 from nacre.tombstones.quotes import Quotes
 from nacre.tombstones.tombstones import (
     ALLOW_AGAIN,
@@ -84,6 +84,9 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     _unhurried(home, lambda: _erase_sessions(home, found))
     archive_erasure.settle(home)
     with home.vault_lock:
+        touched = {one.id for one in (*found.sessions, *found.turns)}
+        for handoff in handed_over(home, touched, barred):  # made while the sessions went
+            home.handoffs.remove(handoff)
         _clear_pages(home, barred)
         gone = barred.memories | {memory.id for memory in found.memories}
         clear_words(home, gone)

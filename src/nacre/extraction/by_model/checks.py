@@ -34,6 +34,8 @@ LEAST_OWNED = 0.3
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
 """What steers agents: nobody but the owner says it."""
 
+_RUN = 5
+_WORD = re.compile(r"\w+")
 _MAX_SUBJECT = 120
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
@@ -64,6 +66,7 @@ class Checks:
         others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
         self._foreign = _words_of(turns[at].text for at in others) - self._owned
         self._trusted = _words_of(known)
+        self._outside = _runs_of(turns[at].text for at in others) - _runs_of(self._typed.values())
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
         """A proposal as a candidate, if its evidence was ``shown``; it waits where it cannot be trusted."""
@@ -106,13 +109,18 @@ class Checks:
 
     def _doubt(self, told: Told, content: str, evidence: Sequence[int]) -> tuple[Why | None, str]:
         """Why a proposal cannot be a memory at once, if so."""
-        if self._is_foreign(content, is_steering=told.kind in _STEERING):
+        if self._is_copied(content) or self._is_foreign(content, is_steering=told.kind in _STEERING):
             return Why.UNTRUSTED, "its words are those of text from outside"
         if told.kind in _STEERING and not any(at in self._typed for at in evidence):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
         return None, ""
+
+    def _is_copied(self, content: str) -> bool:
+        """Whether half of a statement stands in text from outside word by word, of whatever kind it says it is."""
+        runs = _runs_of([content])
+        return bool(runs) and 2 * len(runs & self._outside) >= len(runs)
 
     def _is_foreign(self, content: str, *, is_steering: bool) -> bool:
         """Whether a statement is made of words from outside, of which few are the owner's, too.
@@ -154,6 +162,15 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
         " ".join([call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made])
         for turn in turns if turn.trust is Trust.TRUSTED for call in turn.tool_calls
     ]  # fmt: skip
+
+
+def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    """All runs of five words, of characters where there are no spaces."""
+    found: set[tuple[str, ...]] = set()
+    for text in texts:
+        words = [part for word in _WORD.findall(text.lower()) for part in (word if word > "\u2e7f" else [word])]
+        found.update(zip(*(words[at:] for at in range(_RUN)), strict=False))
+    return frozenset(found)
 
 
 def _words_of(texts: Iterable[str]) -> frozenset[str]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Told
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.checks import Checks, Dropped
-from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
+from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.over import Ended, ended
 from nacre.extraction.by_model.prompts import chunk_size, for_transcript
@@ -39,6 +39,7 @@ ATTEMPTS = 3
 ROUNDS = 8
 """Times that a part of a session is asked about before the deterministic extractor has it."""
 
+MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
 
 
@@ -145,7 +146,7 @@ class Asking:
         if all(one is None for one in answers):
             return self.left_to_rules(parts)
         found, over = self.taken(parts, answers)
-        worth = worthiest(found, most_of(self.turns, self.wanted.begin))
+        worth = found if self.is_whole else worthiest(found, most_of(self.turns, self.wanted.begin))
         ((kept, borne_out),) = compared(self.caller, [(worth, over, self.turns)], self.wanted.timeout_seconds)
         return self.extraction(parts, answers, kept, borne_out)
 
@@ -251,7 +252,11 @@ class Asking:
         meant = [replace(one, evidence=[places.get(number, -1) for number in one.evidence]) for one in told]
         judged = [checks.judge(one, shown) for one in meant]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
-        return [one for one in judged if isinstance(one, Candidate)]
+        kept = [one for one in judged if isinstance(one, Candidate)]
+        most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))
+        surest = sorted(range(len(kept)), key=lambda at: -kept[at].importance)[:most]
+        self.dropped.update({"too many": len(kept) - len(surest)} if len(kept) > most else {})
+        return [kept[at] for at in sorted(surest)]
 
     def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not left:

@@ -19,7 +19,7 @@ from nacre.extraction.by_model.layout import as_data, as_read, calls_of, framed,
 from nacre.extraction.by_model.parts import without
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.llm.answers import schema_of
-from nacre.text.passages import one_line
+from nacre.text.passages import one_line, title_of
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence
 from nacre.values.model_calls import Capabilities, Prompt, Task
@@ -103,7 +103,7 @@ def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
         return candidate
     rest = without(candidate.content, verdict.wrong) if verdict.finding in _OF_PARTS else None
     if rest:
-        return replace(candidate, content=rest)
+        return replace(candidate, content=rest, subject=title_of(rest))
     why = Why.UNTRUSTED if verdict.finding is Finding.INSTRUCTED else Why.UNPROVEN
     return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
 

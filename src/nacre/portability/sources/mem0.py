@@ -21,7 +21,7 @@ from nacre.values.memory import Kind, Retirement
 
 NAME = "mem0"
 
-_LISTED = re.compile(rb'"memory"\s*:\s*"(?:.|\n)*"id"\s*:|"id"\s*:(?:.|\n)*"memory"\s*:\s*"')
+_LISTED = (re.compile(rb'"memory"\s*:\s*"'), re.compile(rb'"id"\s*:'))
 _BACKUP = re.compile(rb'^\s*\{\s*"user"\s*:(?:.|\n)*"apps"\s*:|"content"\s*:\s*"[^}]*"user_id"\s*:')
 """The lists of mem0 itself; OpenMemory's backup, and what the dashboard exports."""
 _BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -41,7 +41,7 @@ def _is_own(tree: Tree, name: str) -> bool:
     lower, head = name.lower(), tree.head(name)
     if lower.endswith(".md"):
         return bool(_PLUGIN.match(head))
-    return lower.endswith(".json") and bool(_LISTED.search(head) or _BACKUP.search(head))
+    return lower.endswith(".json") and (all(one.search(head) for one in _LISTED) or bool(_BACKUP.search(head)))
 
 
 def _read(tree: Tree) -> Iterator[Item]:
