@@ -9,10 +9,6 @@ from nacre.home.home import Home
 from nacre.text.passages import normalise, shorten
 from nacre.values.context import SessionState
 
-_LONG = 40
-"""So many characters are said by chance nowhere: of such a sentence it counts where others stand around it, too. Of a
-shorter one these might say the opposite."""
-
 TURN_CHARACTERS = 400
 """So much of a turn is told."""
 
@@ -25,21 +21,15 @@ class Told:
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
-        self._text = ""
 
     def add(self, text: str) -> None:
         """Note what is told."""
         self._sentences.update(_sentences(text))
-        self._text += f"\n{normalise(text)}"
 
     def says(self, text: str) -> bool:
-        """Whether all of a text was told: each sentence as it is, a long one also within another."""
-        if not self._text:
-            return False
+        """Whether all of a text was told, each sentence as it is: within another it might say the opposite."""
         found = list(_sentences(text))
-        return bool(found) and all(
-            one in self._sentences or (len(one) >= _LONG and one in self._text) for one in found
-        )  # fmt: skip
+        return bool(found) and all(one in self._sentences for one in found)
 
 
 def told_before(home: Home, project: str | None, state: SessionState) -> Told:
