@@ -148,6 +148,15 @@ def test_only_the_owners_last_five_messages_are_handed_over_each_cut_short(world
     assert lines[-1].endswith("…")
 
 
+def test_words_handed_over_while_the_last_ones_are_given_reach_the_next_session(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    assert len(handed(started(world))) == 1
+    handoff(world.context(), HandoffRequest(folder=FOLDER, store=True, session=FIRST, words="The drain is next."))
+    left(world, "session-start", SECOND)
+    do_waiting(world.context())
+    assert "The drain is next." in started(world, THIRD).text
+
+
 def test_the_next_session_is_given_the_handoff_once_and_then_it_is_put_away(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     block = started(world)

@@ -52,8 +52,11 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         return None
     now, last, asked = home.now(), last_turn(turns), told.asked if told else ""
     with home.vault_lock:
+        if not home.sessions.find(session.session.id):  # forgotten meanwhile
+            return None
         before = home.handoffs.of_session(session.session.id)
-        waiting = next((one for one in before if not one.given), None)
+        told_already = {handoff for handoff, _ in delivery.delivered(home)}
+        waiting = next((one for one in before if not (one.given or one.id in told_already)), None)
         if told and not words:
             if any(one.until == told.until for one in before):
                 return None
