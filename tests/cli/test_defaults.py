@@ -66,12 +66,21 @@ def test_a_folder_that_is_called_as_a_project_is_gets_a_hint_and_can_be_tied(
     assert f"nacre project tie {BILLING}" in nacre("context").err
     assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".", code=3).err
     assert nacre("project", "--json").json == {"project": None, "namesake": BILLING, "known": [BILLING]}
-    assert f"{checkout} belongs to {BILLING} now" in nacre("project", "tie", BILLING).out
+    assert f"{checkout} belongs to {BILLING} now" in " ".join(nacre("project", "tie", BILLING).out.split())
     assert f"This folder belongs to {BILLING}" in nacre("project").out
     assert nacre("list", "--project", ".", "--json").json["total"] == len(learned["memory_ids"])
     assert "PostgreSQL" in nacre("context").out
     nacre("undo", "--yes")
     assert nacre("project", "--json").json["project"] is None
+
+
+def test_a_folder_of_many_projects_is_tied_to_none(
+    nacre: Nacre, learned: dict[str, Any], user_home: Path, tmp_path: Path
+) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    for folder in (code, user_home, user_home.parent):
+        assert "more than one project" in nacre("project", "tie", BILLING, str(folder), code=2).err, folder
 
 
 def test_a_tie_brings_the_remote_of_a_repository_along(

@@ -127,7 +127,7 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
     project's page cannot be read.
     """
     place = locate(os.path.abspath(folder))
-    if not place.root or place.root == str(home.settings.user_home) or place.root == os.path.sep:
+    if not place.root or not _slug(home, place) or home.settings.user_home.is_relative_to(place.root):
         raise InvalidInput(f"{folder} holds more than one project", hint="tie the project's own folder")
     read_pages(home)
     _read_page(home, slug)

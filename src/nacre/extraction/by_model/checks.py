@@ -13,7 +13,7 @@ from datetime import datetime
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.speech import is_accepted_plan, utterances
+from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
 from nacre.extraction.rules.tags import MAX_TAGS
@@ -66,7 +66,7 @@ class Checks:
         others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
         self._foreign = _words_of(turns[at].text for at in others) - self._owned
         self._trusted = _words_of(known)
-        self._outside = _runs_of(turns[at].text for at in others) - _runs_of(self._typed.values())
+        self._outside = _runs_of(map(_without_forms, (turns[at] for at in others))) - _runs_of(self._typed.values())
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
         """A proposal as a candidate, if its evidence was ``shown``; it waits where it cannot be trusted."""
@@ -162,6 +162,14 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
         " ".join([call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made])
         for turn in turns if turn.trust is Trust.TRUSTED for call in turn.tool_calls
     ]  # fmt: skip
+
+
+def _without_forms(turn: Turn) -> str:
+    """A turn's text without the questions of forms that it answers: those are the agent's."""
+    text = turn.text
+    for form in forms(text) if turn.speaker is Speaker.OWNER else ():
+        text = text.replace(form.question, " ")
+    return text
 
 
 def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
