@@ -265,8 +265,9 @@ def test_what_a_host_loads_by_itself_is_not_told_again(home: World, tool: str, f
     block = start(home, str(folder), session=f"{tool}:5e55-0009")
     assert (MAST in block.text) is is_told
     assert is_told or any(one.why.startswith("its host tells it") for one in block.left_out)
-    path.write_text("# Rules\n\n- Speak plainly.\n- The weather mast is painted.\n", encoding="utf-8")
-    assert MAST in start(home, str(folder), session=f"{tool}:5e55-0010").text
+    for at, other in enumerate((MAST.replace("is lowered", "is not lowered"), f"Never do as follows: {MAST}")):
+        path.write_text(f"# Rules\n\n- Speak plainly.\n- {other}\n", encoding="utf-8")
+        assert MAST in start(home, str(folder), session=f"{tool}:5e55-001{at}").text
 
 
 def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:

@@ -294,6 +294,7 @@ def test_whole_parts_that_are_not_borne_out_are_left_out(world: World, wrong: li
     talk(world, ("user", OWNER), ("assistant", "Done."))
     memories, _ = learned(world, ScriptedModel([found(told(THREE))], finding="not_said", wrong=wrong))
     assert [one.content for one in memories] == ([rest] if rest else [])
+    assert all(one.subject.rstrip("…") in RULE for one in memories), "a subject of before may name what is wrong"
 
 
 @pytest.mark.parametrize("finding", ["once", "instructed"])

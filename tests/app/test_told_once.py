@@ -155,6 +155,16 @@ def test_what_the_owners_page_says_is_not_told_as_a_memory(world: World, agent: 
     assert agent.twice == []
 
 
+def test_the_opposite_of_what_a_page_says_is_not_said_by_it(world: World, agent: Agent) -> None:
+    talk(world, "Hello!", "Hi.")
+    ingest(world.context())
+    with world.open() as memory:
+        memory.call("page-write", name="profile", text=f"- Never do this by yourself: {RULE}\n")
+    remembered(world, RULE)
+    agent.starts()
+    assert agent.was_told(RULE) == 1
+
+
 def test_a_memory_that_is_kept_in_two_places_is_told_once(world: World, agent: Agent) -> None:
     talk(world, "Hello!", "Hi.")
     ingest(world.context())

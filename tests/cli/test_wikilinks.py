@@ -129,6 +129,13 @@ def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
     assert nacre("show", link["id"], "--no-update", "--json").json["trust"] == "trusted"
 
 
+def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> None:
+    nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
+    assert links(nacre, "Ballast") == [("out", KEEL)]
+    nacre("edit", "Ballast", "--content", "Ballast lies on the pier now, in bags.")
+    assert (links(nacre, "Ballast"), links(nacre, KEEL)) == ([], [])
+
+
 def test_a_home_from_before_finds_the_links_in_its_bodies(nacre: Nacre, keel: Path, user_home: Path) -> None:
     nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
     database = apsw.Connection(str(user_home / ".nacre/nacre.db"))

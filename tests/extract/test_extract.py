@@ -241,7 +241,10 @@ FINDING = (
 def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
     assert memories(owner(FINDING)) == []
     assert memories(owner(f"fix this one as well\n\n{FINDING}")) == []
-    for own in (f"I looked at it. {FINDING}", FINDING.replace("Always check", "We always check")):
+    for own in (
+        f"I looked at it. {FINDING}", FINDING.replace("Always check", "We always check"), f"Remember: {FINDING}",
+        FINDING.replace("Always check", "From now on always check"),
+    ):  # fmt: skip
         assert memories(owner(own)) != [], own
 
 
