@@ -52,9 +52,14 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 def _meant(home: Home, what: str, folder: Path) -> StoredSession:
     """The session of an id or its beginning; else the last one with these words, those of this project first."""
-    if not what or home.sessions.find(what):
-        return find_session(home, what or None, folder)
+    if what and home.sessions.find(what):
+        return find_session(home, what)
     project = project_of_folder(home, folder)
+    if not what:
+        here = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+        if not here:
+            raise NotFound(f"no session in {folder} is known", hint="give an id; nacre sessions list shows them")
+        return here[0]
     for wanted in dict.fromkeys((project, None)):
         titled = home.sessions.newest(SessionFilter(project=wanted, words=what), limit=_MOST_TRIED)
         if found := _first(home, titled):
