@@ -8,13 +8,13 @@ import re
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -253,8 +253,19 @@ class RemoteEmbedder:
 
     def _side_by_side(self, batches: Sequence[list[str]]) -> list[NDArray[np.float32]]:
         pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nacre-embed")
+        failed = Event()
+
+        def unless_failed(batch: list[str]) -> NDArray[np.float32]:
+            if failed.is_set():  # seen here at once, by whoever waits for the first of them later
+                raise CancelledError
+            try:
+                return self._batch(batch)
+            except BaseException:
+                failed.set()
+                raise
+
         try:
-            return list(pool.map(self._batch, batches))
+            return list(pool.map(unless_failed, batches))
         except BaseException:
             self._shared.calls.close()  # what still runs is of no use
             self._shared.calls = Calls()
