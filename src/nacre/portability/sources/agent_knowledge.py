@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
 from nacre.portability.sources.notes import kind_of, notes
@@ -15,6 +14,7 @@ from nacre.portability.sources.shape import (
     is_true,
     moment,
     project_of,
+    readable_front,
     shape,
     tags_of,
     text_of,
@@ -41,7 +41,8 @@ _RELATIONS = frozenset({
 
 
 def _recognise(tree: Tree) -> bool:
-    return any(_category(name) and {"title", "tags", "updated"} & _front(tree, name).keys() for name in tree.names)
+    telling = {"title", "tags", "updated"}
+    return any(_category(name) and telling & readable_front(tree, name).keys() for name in tree.names)
 
 
 def _read(tree: Tree) -> Iterator[Item]:
@@ -130,13 +131,6 @@ def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:
 def _without_title(body: str, title: str) -> str:
     first, _, rest = body.partition("\n")
     return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
-
-
-def _front(tree: Tree, name: str) -> Mapping[str, Any]:
-    try:
-        return front_of(tree, name)[0]
-    except MemoryInvalid:
-        return {}
 
 
 def _id(tree: Tree, name: str) -> str:

@@ -16,7 +16,16 @@ from typing import Any
 from nacre.errors import MemoryInvalid
 from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.notes import Note, kind_of
-from nacre.portability.sources.shape import front_of, imported_id, moment, shape, tags_of, text_of, words_hash
+from nacre.portability.sources.shape import (
+    front_of,
+    imported_id,
+    moment,
+    readable_front,
+    shape,
+    tags_of,
+    text_of,
+    words_hash,
+)
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.text.passages import shorten
@@ -54,7 +63,7 @@ class _Note:
 def _recognise(tree: Tree) -> bool:
     return any(
         {"title", "permalink"} <= front.keys() and not {"kind", "id"} & front.keys()
-        for front in (_front(tree, name) for name in tree.matching(".md"))
+        for front in (readable_front(tree, name) for name in tree.matching(".md"))
     )
 
 
@@ -200,13 +209,6 @@ def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
     """A note keeps its permalink when its file moves."""
     own = f"{tree.root}#{text_of(note.front, 'permalink') or note.name}"
     return f"{own}#{words_hash(statement)}" if statement else own
-
-
-def _front(tree: Tree, name: str) -> Mapping[str, Any]:
-    try:
-        return front_of(tree, name)[0]
-    except MemoryInvalid:
-        return {}
 
 
 SOURCE = ImportSource(NAME, "basic-memory", _recognise, _read)

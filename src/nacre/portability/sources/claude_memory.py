@@ -14,7 +14,16 @@ from typing import Any
 from nacre.errors import MemoryInvalid
 from nacre.platform import json_text
 from nacre.portability.sources.notes import kind_of, notes
-from nacre.portability.sources.shape import front_of, imported_id, moment, shape, tags_of, text_of, words_hash
+from nacre.portability.sources.shape import (
+    front_of,
+    imported_id,
+    moment,
+    readable_front,
+    shape,
+    tags_of,
+    text_of,
+    words_hash,
+)
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.values.memory import Kind, Link
@@ -50,7 +59,7 @@ def _recognise(tree: Tree) -> bool:
 
 
 def _is_fact(tree: Tree, name: str) -> bool:
-    front = _front(tree, name)
+    front = readable_front(tree, name)
     kind = text_of(front, "type") or text_of(_metadata(front), "type")
     return bool(text_of(front, "name") and text_of(front, "description") and kind in _KINDS and "scope" not in front)
 
@@ -145,20 +154,13 @@ def _cwd(tree: Tree, folder: str) -> str | None:
     return None
 
 
-def _front(tree: Tree, name: str) -> dict[str, Any]:
-    try:
-        return front_of(tree, name)[0]
-    except MemoryInvalid:
-        return {}
-
-
 def _metadata(front: Mapping[str, Any]) -> Mapping[str, Any]:
     value = front.get("metadata")
     return value if isinstance(value, dict) else {}
 
 
 def _name(tree: Tree, name: str) -> str:
-    return text_of(_front(tree, name), "name") or PurePosixPath(name).stem
+    return text_of(readable_front(tree, name), "name") or PurePosixPath(name).stem
 
 
 def _title(front: Mapping[str, Any], name: str) -> str:
@@ -170,7 +172,7 @@ def _key(tree: Tree, name: str) -> str:
 
 
 def _id(tree: Tree, name: str) -> str:
-    return imported_id(NAME, _key(tree, name), moment(text_of(_front(tree, name), "created")))
+    return imported_id(NAME, _key(tree, name), moment(text_of(readable_front(tree, name), "created")))
 
 
 SOURCE = ImportSource(NAME, "Claude Code memory", _recognise, _read)

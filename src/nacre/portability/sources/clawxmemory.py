@@ -12,7 +12,16 @@ from nacre.errors import MemoryInvalid
 from nacre.platform import json_text
 from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.notes import kind_of, notes
-from nacre.portability.sources.shape import front_of, is_true, moment, project_of, shape, text_of, words_hash
+from nacre.portability.sources.shape import (
+    front_of,
+    is_true,
+    moment,
+    project_of,
+    readable_front,
+    shape,
+    text_of,
+    words_hash,
+)
 from nacre.portability.sources.source import Found, ImportSource, Item, Page, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.values.memory import Kind, Retirement
@@ -39,7 +48,7 @@ def _is_own(tree: Tree, name: str) -> bool:
     parts = PurePosixPath(name).parts
     if parts[-1] in (_META, _PROFILE):
         return parts[0] in ("projects", "global") or len(parts) <= 2
-    front = _front(tree, name)
+    front = readable_front(tree, name)
     return parts[0] == "projects" and {"name", "type", "scope", "captured_at"} <= front.keys()
 
 
@@ -73,7 +82,7 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
     for name in tree.names:
         if PurePosixPath(name).name != _META:
             continue
-        front = _front(tree, name)
+        front = readable_front(tree, name)
         folder = PurePosixPath(name).parent.name
         own = text_of(front, "project_id") or folder
         title = text_of(front, "project_name") or own
@@ -143,13 +152,6 @@ def _aliases(value: Any) -> list[str]:
         except ValueError:
             value = re.split(r"\s*,\s*", value)
     return [str(one) for one in value if str(one).strip()] if isinstance(value, list) else []
-
-
-def _front(tree: Tree, name: str) -> dict[str, Any]:
-    try:
-        return front_of(tree, name)[0]
-    except MemoryInvalid:
-        return {}
 
 
 SOURCE = ImportSource(NAME, "ClawXMemory", _recognise, _read)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nacre.errors import MemoryInvalid
 from nacre.platform import json_text
 from nacre.platform.ids import content_hash, to_millisecond
 from nacre.portability.sources.tree import MOST_EXPORT_BYTES, Tree
@@ -70,6 +71,14 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
     """
     front, body = split(tree.text(name) or "")
     return cleaned(load(front) if front else {}, tree.clean), tree.clean(body).strip()
+
+
+def readable_front(tree: Tree, name: str) -> dict[str, Any]:
+    """A file's front matter; nothing where it is broken."""
+    try:
+        return front_of(tree, name)[0]
+    except MemoryInvalid:
+        return {}
 
 
 def json_of(tree: Tree, name: str) -> Any:
