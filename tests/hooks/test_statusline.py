@@ -40,6 +40,14 @@ def test_what_the_session_was_told_is_counted(hooked: Hooked) -> None:
     assert shown({"session_id": "another"}) == "nacre\n"
 
 
+def test_turns_of_the_session_before_are_no_memories(hooked: Hooked) -> None:
+    hooked.run("UserPromptSubmit")
+    (file,) = (hooked.home / "run" / "sessions").iterdir()
+    state = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**state, "given": [*state["given"], "claude-code:before#t1"]}), encoding="utf-8")
+    assert shown() == "nacre: 1 told\n"
+
+
 def test_what_waits_for_a_person_is_counted(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     hooked.run("UserPromptSubmit")
     monkeypatch.setenv("CLAUDECODE", "1")
