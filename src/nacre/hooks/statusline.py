@@ -72,8 +72,8 @@ def line(found: Mapping[str, int]) -> str:
 
 
 def _told(home: str) -> int:
-    """How many memories and handoffs the session was given (:class:`nacre.values.context.SessionState`). Raises OSError,
-    ValueError, KeyError."""
+    """How many memories and handoffs the session was given (:class:`nacre.values.context.SessionState`). Raises
+    OSError, ValueError, KeyError."""
     session = read_input()["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
         return sum("#" not in ref for ref in json.loads(file.read(_MOST_BYTES))["given"])  # turns have one
