@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform import private_files
+from nacre.platform.distribution import NO_VECTORS
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.lazy import Lazy, load
 from nacre.platform.locks import FileLock, Observe, Turn
@@ -206,7 +207,7 @@ class Home(Stores):
         try:
             kind = load("nacre.storage.search.vectors:Vectors")  # numpy takes 100 ms
         except ImportError as error:
-            raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
+            raise EmbedderUnavailable("numpy is not installed", hint=NO_VECTORS) from error
         days = self.settings.whole("embedding.turns_newer_than")
         made: Vectors = kind(self.database, self.now() - timedelta(days=days) if days else None, other=other)
         return made
