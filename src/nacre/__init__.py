@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nacre.values.review import FeedbackReport
     from nacre.values.session import Session, Turn
 
+__version__ = "0.1.0"
+
 _EXPORTS = {
     "ContextBlock": "nacre.values.context",
     "DeepResult": "nacre.values.deep_recall",

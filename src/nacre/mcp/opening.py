@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from nacre import __version__
 from nacre.mcp import pages
 from nacre.mcp.face import Face
 from nacre.mcp.offers import INSTRUCTIONS
@@ -28,15 +27,6 @@ _CAPABILITIES: Mapping[str, Any] = {
 }  # fmt: skip
 _TITLES_SINCE = "2025-06-18"
 _STAND_STILL = ("ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
-
-
-@cache
-def installed_version() -> str:
-    """The installed version, or ``source`` where nacre runs from a checkout that was never installed."""
-    try:
-        return version("nacre")
-    except PackageNotFoundError:
-        return "source"
 
 
 @dataclass
@@ -65,7 +55,7 @@ class Opening:
     def _greet(self, params: Any) -> dict[str, Any]:
         asked = params["protocolVersion"]
         self._revision = asked if asked in HANDSHAKES else HANDSHAKES[-1]
-        about: dict[str, Any] = {"name": "nacre", "title": TITLE, "version": installed_version()}
+        about: dict[str, Any] = {"name": "nacre", "title": TITLE, "version": __version__}
         return {
             "protocolVersion": self._revision, "capabilities": _CAPABILITIES, "serverInfo": about,
             "instructions": INSTRUCTIONS,
