@@ -1,4 +1,4 @@
-"""The server, on the official SDK: protocol by the SDK, everything else by :mod:`nacre.mcp.face`."""
+"""The server over HTTP, on the official SDK: protocol by the SDK, everything else by :mod:`nacre.mcp.face`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from nacre import __version__
 from nacre.errors import InvalidInput
 from nacre.mcp import pages
 from nacre.mcp.answers import refusal
 from nacre.mcp.calling import Call
 from nacre.mcp.face import Face, kept
 from nacre.mcp.offers import INSTRUCTIONS, Offer
-from nacre.mcp.opening import TITLE
+from nacre.mcp.protocol import ABOUT
 from nacre.mcp.sampling import Asker, sampled
 
 _TICK_SECONDS = 1.0
@@ -49,7 +48,7 @@ def make_server(face: Face) -> Server[Any]:
     """A server for any number of connections, of either era."""
     hands = _Hands(face)
     return Server(
-        "nacre", version=__version__, title=TITLE, instructions=INSTRUCTIONS,
+        ABOUT["name"], version=ABOUT["version"], title=ABOUT["title"], instructions=INSTRUCTIONS,
         get_tool_input_schema=hands.schema,
         on_list_tools=hands.list_tools, on_call_tool=hands.call_tool,
         on_list_resources=hands.list_resources, on_list_resource_templates=hands.list_templates,
