@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers take it; typing itself takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from nacre.api import MemoryHome, call, open_memory
     from nacre.errors import NacreError
     from nacre.extraction.propose import Proposal
