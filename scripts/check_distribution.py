@@ -83,14 +83,15 @@ def environment(folder: Path) -> Path:
 
 def install(python: Path, wheel: Path, wanted: Installation, *, offline: bool) -> None:
     """Install the wheel; offline, what it needs is taken from this environment."""
-    if not offline:
-        what = f"nacre-memory{wanted.extra} @ {wheel.absolute().as_uri()}"
-        subprocess.run(
-            [*_PIP, "--python", str(python), "install", "-c", str(_ROOT / "constraints.txt"), what], check=True
-        )
+    pip = [*_PIP, "--python", str(python), "install"]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if offline:
+        subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], env=environ, check=True)
+        needs = sysconfig.get_path("purelib")
+        (packages_of(python) / "needs.pth").write_text(f"{needs}\n", encoding="utf-8")
         return
-    subprocess.run([*_PIP, "--python", str(python), "install", "--no-index", "--no-deps", str(wheel)], check=True)
-    (packages_of(python) / "needs.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    what = f"nacre-memory{wanted.extra} @ {wheel.absolute().as_uri()}"
+    subprocess.run([*pip, "-c", str(_ROOT / "constraints.txt"), what], env=environ, check=True)
 
 
 def packages_of(python: Path) -> Path:
