@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
 from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
-from nacre.platform.lazy import Module, is_installed
+from nacre.platform.installed import is_installed
+from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     import uvicorn

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
-from nacre.platform.lazy import Module, is_installed
+from nacre.platform.installed import is_installed
+from nacre.platform.lazy import Module
 from nacre.values.memory import Memory
 
 if TYPE_CHECKING:

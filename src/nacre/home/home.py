@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable, StoreUnusable
 from nacre.platform import private_files
-from nacre.platform.distribution import NO_VECTORS
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.lazy import Lazy, load
 from nacre.platform.locks import FileLock, Observe, Turn
@@ -320,7 +319,8 @@ def _load_with_numpy(target: str) -> Any:
     try:
         return load(target)
     except ModuleNotFoundError as error:
-        raise EmbedderUnavailable(f"{error.name} is not installed", hint=NO_VECTORS) from error
+        hint = load("nacre.platform.distribution:NO_VECTORS")
+        raise EmbedderUnavailable(f"{error.name} is not installed", hint=hint) from error
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:

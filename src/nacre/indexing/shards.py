@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nacre.home.home import Home
-from nacre.platform.lazy import is_installed
+from nacre.platform.installed import is_installed
 from nacre.platform.locks import FileLock
 from nacre.storage.search.shard_build import Sharding
 from nacre.storage.search.shard_set import ShardPlace

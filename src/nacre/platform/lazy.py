@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -16,11 +15,6 @@ def load(target: str) -> Any:
     """What ``package.module:name`` names. Its module is imported the first time. Raises ImportError, AttributeError."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
-
-
-def is_installed(name: str) -> bool:
-    """Whether a module can be imported; it is not."""
-    return find_spec(name) is not None
 
 
 class Module:
