@@ -21,7 +21,7 @@ test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
 .PHONY: test-hosts
-test-hosts: $(VENV)/.installed-dev  ## install real hosts with npm into .hosts, or HOSTS_DIR=…, and drive them
+test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest
 	$(BIN)/python scripts/install_hosts.py
 	$(BIN)/python -m pytest -m hosts tests/hosts
 

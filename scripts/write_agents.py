@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from nacre.hosts.proven import proven_versions
+from nacre.hosts.registry import HOSTS
 from nacre.testing import samples
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.file_source import FileSource
@@ -28,6 +31,17 @@ or `$XDG_CONFIG_HOME` names another place, it is looked for there. More folders 
 |---|---|---|---|---|---|
 """
 
+DRIVEN = """
+## Driven for real
+
+[The hosts that can be](hosts.md#driven-for-real) were driven in these versions, from their wiring to what was read of
+the transcripts that they wrote meanwhile; no record of those was unknown. `nacre doctor hosts` names them beside the
+version that is installed.
+
+| host | as CI drives it | the newest | on |
+|---|---|---|---|
+"""
+
 FACTS = ("title", "cwd", "branch", "repository", "model", "tool_version", "started")
 NAMES = {"cwd": "folder", "tool_version": "version", "started": "start"}
 
@@ -36,7 +50,13 @@ def page() -> str:
     """The whole page."""
     found = samples()
     rows = [row(adapter, found.get(name)) for name, adapter in builtins().items()]
-    return INTRODUCTION + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+    driven = [(HOSTS[name].label, one.pinned, one.newest, str(one.on)) for name, one in proven_versions().items()]
+    return INTRODUCTION + table(rows) + DRIVEN + table(driven)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The lines of a table."""
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def row(adapter: Adapter, sample: tuple[str, bytes] | None) -> tuple[str, ...]:

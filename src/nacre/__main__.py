@@ -14,13 +14,17 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):  # asked by scripts and prompts, who should not wait for the rest
         print(f"nacre {__version__}")  # noqa: T201 - the command line is not loaded
         return
-    os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
+    umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
+    if sys.argv[1:] == ["statusline"]:
+        from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded
+
+        statusline.main()
     try:
         from nacre.cli.root import cli  # noqa: PLC0415 - within reach of Ctrl-C, which may come before anything is loaded
     except KeyboardInterrupt:
         sys.exit(130)
     try:
-        cli.main(sys.argv[1:])
+        cli.main(sys.argv[1:], umask=umask)
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else 0)
 

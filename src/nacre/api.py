@@ -130,13 +130,13 @@ class MemoryHome:
 
     def extract(
         self, path: str | Path | None = None, *, session: str | None = None, model: str | None = None,
-        way: Way | str = Way.FITTING, user_only: bool = False, related: bool = True,
+        way: Way | str = Way.FITTING, owner_only: bool = False, related: bool = True,
     ) -> list[Proposal]:  # fmt: skip
         """What would be learned from a transcript, or from a ``session`` that was read already; nothing is stored.
 
         With both, ``session`` names one of the transcript. The language model that is set for extraction does it, or
         ``model`` (``provider:model``; ``none`` for the rules); what it fails at the rules do, and ``asked`` of each
-        proposal tells. ``way`` is ``fitting`` (whole where the model has room), ``whole`` or ``chunks``; ``user_only``
+        proposal tells. ``way`` is ``fitting`` (whole where the model has room), ``whole`` or ``chunks``; ``owner_only``
         shows it the owner's turns alone, ``related`` what is known of the topic. Raises QueryInvalid, NotFound,
         Conflict, TranscriptUnreadable, ModelRefused.
         """
@@ -144,7 +144,7 @@ class MemoryHome:
             raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
         wanted = ProposalRequest(
             path=None if path is None else Path(path), session=session, model=model,
-            way=choose(Way, way, QueryInvalid), user_only=user_only, related=related,
+            way=choose(Way, way, QueryInvalid), owner_only=owner_only, related=related,
         )  # fmt: skip
         return propose.propose(self._home, wanted)
 
@@ -378,8 +378,10 @@ class MemoryHome:
         """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
         return operations.log(self._home, reference=reference, project=project, limit=max(0, limit))
 
-    def undo(self, operation: str, *, force: bool = False) -> Undoing:
-        """Bring back what an operation changed; ``force`` keeps both versions of what was changed since.
+    def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
+        """Bring back what an operation changed, by default the last one that is not undone.
+
+        ``force`` keeps both versions of what was changed since.
 
         Raises NotFound, Conflict.
         """

@@ -68,6 +68,7 @@ _MEMORIES = (
         writes=True,
     ),
     Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
+    Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
     Operation("page", "home.answers:page", "home.requests:PageRequest", "str"),
 )  # fmt: skip
 
@@ -80,6 +81,7 @@ _SESSIONS = (
               "sessions.pattern_search:Matches"),
     Operation("sessions", "sessions.answers:list_sessions", "sessions.requests:SessionsRequest", "views:SessionPage"),
     Operation("session", "sessions.answers:show", "sessions.requests:SessionRequest", "views:SessionView"),
+    Operation("resume", "sessions.resume:resume", "sessions.requests:ResumeRequest", "views:Resumption"),
     Operation(
         "session-summary", "sessions.answers:summarize", "sessions.requests:SessionRequest", "views:SessionReport"
     ),
@@ -290,6 +292,7 @@ _MODELS = (
 )  # fmt: skip
 
 _CARE = (
+    Operation("home", "health.home_page:home_page", _NOTHING, "health.home_page:HomePage", needs=_SETTINGS),
     Operation("overview", "health.answers:overview", _NOTHING, "views:Overview"),
     Operation("health", "health.checks:health", _NOTHING, "list[values.reports:Check]"),
     Operation("doctor", "health.answers:doctor", "health.requests:DoctorRequest", "list[values.reports:Check]"),
@@ -380,6 +383,8 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
+        "the person opens a session in its tool": "resume",
+        "the person says which folder is a project's": "project-tie",
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),
@@ -392,7 +397,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
             "writer-resume writer-off"
         ),
-        "memory_admin tells how nacre is": "health doctor doctor-deep doctor-hosts db-stats watcher",
+        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats watcher",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

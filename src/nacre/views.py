@@ -87,6 +87,18 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session, and the command by which its own tool goes on with it, in the folder where it worked.
+
+    ``folder`` is ``None`` where the transcript names none: then any will do.
+    """
+
+    line: SessionLine
+    command: tuple[str, ...]
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A memory in its history: from when until when it was true, what took its place and why.
 
@@ -246,11 +258,15 @@ class TraceView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project meant, and all that are known. ``is_known`` is false for a name that no project has."""
+    """The project meant, and all that are known. ``is_known`` is false for a name that no project has.
+
+    ``namesake`` is the project that is called as a folder is that belongs to none.
+    """
 
     project: str | None
     known: tuple[str, ...] = ()
     is_known: bool = True
+    namesake: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,9 @@ def home(world: World) -> World:
     )
     ingest(world.context())
     return world
+
+
+MAST = "Before a storm the weather mast is lowered and the gauges are switched to the battery."
 
 
 def start(world: World, folder: str | None = BILLING, **more: object) -> ContextBlock:
@@ -241,6 +245,28 @@ def test_of_a_session_the_last_exchange_is_told_and_nothing_of_one_last_month(ho
     block = start(home)
     assert Part.PREVIOUS not in {item.part for item in block.items}
     assert any(one.part is Part.PREVIOUS and one.why.startswith("ended 3") for one in block.left_out)
+
+
+@pytest.mark.parametrize(
+    ("tool", "file", "is_told"),
+    [
+        ("claude-code", "{folder}/CLAUDE.md", False), ("claude-code", "{home}/.claude/CLAUDE.md", False),
+        ("claude-code", "{folder}/AGENTS.md", True), ("codex", "{folder}/AGENTS.md", False),
+        ("codex", "{above}/AGENTS.md", False), ("gemini-cli", "{folder}/CLAUDE.md", True),
+    ],
+)  # fmt: skip
+def test_what_a_host_loads_by_itself_is_not_told_again(home: World, tool: str, file: str, is_told: bool) -> None:
+    folder = home.user_home / "code" / "acme-billing"
+    folder.mkdir(parents=True)
+    path = Path(file.format(folder=folder, home=home.user_home, above=folder.parent))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store(home.context(), StoreRequest(content=MAST, kind=Kind.PREFERENCE, project=None))
+    path.write_text(f"# Rules\n\n- Speak plainly.\n- {MAST}\n- Tests first.\n", encoding="utf-8")
+    block = start(home, str(folder), session=f"{tool}:5e55-0009")
+    assert (MAST in block.text) is is_told
+    assert is_told or any(one.why.startswith("its host tells it") for one in block.left_out)
+    path.write_text("# Rules\n\n- Speak plainly.\n- The weather mast is painted.\n", encoding="utf-8")
+    assert MAST in start(home, str(folder), session=f"{tool}:5e55-0010").text
 
 
 def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:

@@ -524,6 +524,15 @@ def test_an_answer_of_another_shape_is_mended_once(world: World) -> None:
     assert by_model(report).calls == 3
 
 
+@pytest.mark.parametrize("answer", ["{}", '{"error": "I cannot read this."}'])
+def test_an_answer_that_says_neither_what_nor_that_nothing_was_found_is_mended(world: World, answer: str) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    able = Capabilities(window=100_000, output=4_000, answers="text", known=True)
+    memories, report = learned(world, ScriptedModel([answer, found(told())], capabilities=able))
+    assert [one.content for one in memories] == [RULE]
+    assert by_model(report).by_rules == 0
+
+
 def test_fields_with_other_names_are_understood_where_nothing_holds_the_model_to_a_schema(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     loose = {
@@ -623,7 +632,7 @@ def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted
     model = ScriptedModel([NONE, NONE])
     with home(world, model) as memory:
         propose(memory._home, ProposalRequest(path=file, way=Way.CHUNKS))
-        propose(memory._home, ProposalRequest(path=file, user_only=True))
+        propose(memory._home, ProposalRequest(path=file, owner_only=True))
     assert "a part of a session" in model.prompts[0].shared
     assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 

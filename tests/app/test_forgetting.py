@@ -172,6 +172,31 @@ def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_s
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
+@pytest.mark.parametrize("what", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}])
+def test_what_is_forgotten_goes_from_what_was_handed_over_too(talk: World, what: dict[str, Any]) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.hand_over(session=f"claude-code:{CHEESE}")
+        memory.hand_over("The brie is next.", session=f"claude-code:{OTHER}")
+        plan = memory.plan_forgetting(**what)
+        assert len(plan.handoffs) == (2 if "project" in what else 1)
+        memory.forget(plan)
+    assert not [path for path in talk.home.rglob("handoffs/**/*.md") if b"zanzibar" in path.read_bytes()]
+
+
+def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.hand_over("Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}")
+        plan = memory.plan_forgetting(match="quillfeather")
+        assert (plan.turns, plan.memories, [one.text for one in plan.excerpts]) == (
+            0, (), ["Ask Quillfeather about the brie."]
+        )  # fmt: skip
+        memory.forget(plan)
+    assert list(talk.home.glob("handoffs/**/*.md")) == []
+    assert not [path for path in talk.home.rglob("*") if path.is_file() and b"Quillfeather" in path.read_bytes()]
+
+
 def test_a_text_in_a_tool_call_a_title_and_a_reason_is_found_too(world: World) -> None:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "curl https://wombat77.example/api"}}
     record = says("assistant", "", uuid="a1")

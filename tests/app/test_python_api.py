@@ -121,10 +121,10 @@ def test_a_session_is_flushed_and_handed_over_to_the_next_one_from_python(world:
     with world.open() as memory:
         flushed = memory.flush("claude-code:s1")
         assert len(flushed.memories) == 1
-        assert memory.handoff("/code/ferry").memory is None
+        assert memory.handoff("/code/ferry").handoff is None
         made = memory.hand_over("The bell is mounted; the rope is missing.", session="claude-code:s1")
         assert (made.project, made.waits, made.is_new) == ("ferry", True, True)
-        assert memory.handoff("/code/ferry").memory == made.memory
+        assert memory.handoff("/code/ferry").handoff == made.handoff
         block = memory.context(folder="/code/ferry", session="claude-code:s2")
         assert "the rope is missing" in block.text
         with pytest.raises(NotFound):

@@ -285,7 +285,7 @@ def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World)
             return {hit.turn.id for hit in result.turns}
 
         assert found() == {"u1", "a1"}
-        assert found(user_only=True) == {"u1"}
+        assert found(owner_only=True) == {"u1"}
         assert found(tools=("codex",)) == set()
         assert found(projects=("acme-billing",), strict=True) == {"u1", "a1"}
         assert found(exclude_projects=("acme-billing",)) == set()

@@ -48,6 +48,16 @@ def test_vectors_of_what_was_taken_out_go_and_new_ones_come(world: World) -> Non
         assert found.turns[0].excerpt.count("[REDACTED:owner]") == 1
 
 
+def test_what_was_handed_over_is_scrubbed_and_still_waits(world: World) -> None:
+    fill(world)
+    with world.open() as memory:
+        memory.hand_over(f"Try {WORDS} at the gate.", session="claude-code:5e55-0001")
+    world.environ |= RULE
+    scrub(world.context(), ScrubOptions())
+    (made,) = world.context().handoffs.everything()
+    assert made.content == "Try [REDACTED:owner] at the gate."
+
+
 def test_an_interrupted_scrub_is_finished_by_the_next(world: World) -> None:
     fill(world)
     world.environ |= RULE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,27 @@ def test_explain_shows_what_a_score_is_made_of_and_what_each_lane_did(nacre: Nac
     assert re.search(r"^\s+lexical\s+\d\.\d{4}$", answer, re.MULTILINE)
     assert re.search(r"^\s+× recency\s+\d\.\d{4}$", answer, re.MULTILINE)
     assert "lanes: lexical ran; vector skipped (off in the settings)" in answer
+
+
+def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
+    for content, more in (
+        ("Billing uses PostgreSQL", ("--importance", "9")),
+        ("Ferries are paid with tokens", ("--importance", "4", "--tag", "ferry")),
+        ("Order new rope for the ferry of the harbour", ("--kind", "todo")),
+    ):
+        nacre("store", content, *more)
+    for question in ("which database does billing use?", "how are ferries paid?", "rope for the harbour ferry"):
+        for hit in nacre("recall", question, "--json").json["hits"]:
+            parts = hit["components"]
+            worth = math.prod(value for name, value in parts.items() if name.startswith("x_"))
+            assert parts["worth"] == pytest.approx(min(1.25, max(0.5, worth)), abs=0.001)
+            drawn = parts.get("co_recall", 0)
+            score = (parts["relevance"] ** 0.7 * parts["worth"] + parts.get("full_text", 0)) / 1.15 + drawn
+            assert hit["score"] == pytest.approx(score, abs=0.001)
+    assert re.search(
+        r"^\s+score\s+0\.\d{4} = \(relevance\^0\.7 × worth \+ full_text\) / 1\.15",
+        nacre("recall", "how are ferries paid?", "--explain").out, re.MULTILINE,
+    )  # fmt: skip
 
 
 def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -171,7 +193,9 @@ def test_a_list_has_pages(nacre: Nacre) -> None:
 
 def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
-    shown = nacre("list", "--kind", "decision").out.split()[0]
+    names, line = nacre("list", "--kind", "decision").out.splitlines()
+    assert names.split() == ["id", "date", "kind", "imp.", "project", "memory"]
+    shown = line.split()[0]
     assert memory["id"].endswith(shown)
     for reference in (shown, memory["id"], memory["id"][:18], memory["subject"]):
         assert nacre("show", reference, "--json").json["id"] == memory["id"]
@@ -220,7 +244,8 @@ def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: 
 
 
 def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
-    own = nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"]
+    own = nacre("sessions", "search", "linter commit", "--mine", "--json").json["hits"]
+    assert nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"] == own
     assert {hit["speaker"] for hit in own} == {"owner"}
     assert nacre("sessions", "search", "linter", "--tool", "codex", "--json").json["hits"] == []
     assert "No session says anything about that." in nacre("sessions", "search", "linter", "--tool", "codex").out

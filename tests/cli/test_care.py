@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.cli.root import SECTIONS
 from tests.cli.conftest import Nacre
 
 
@@ -194,6 +196,57 @@ def test_completion_completes_commands_and_kinds(process: Nacre) -> None:
 
     assert complete("nacre", "rec") == {"recall"}
     assert complete("nacre", "store", "--kind", "dec") == {"decision"}
+
+
+def test_completion_completes_ids_projects_tools_hosts_and_settings(
+    process: Nacre, nacre: Nacre, learned: dict[str, Any]
+) -> None:
+    def complete(*words: str, kind: str = "fish_complete") -> dict[str, str]:
+        line = {"_NACRE_COMPLETE": kind, "COMP_WORDS": " ".join(words[:-1]), "COMP_CWORD": words[-1]}
+        rows = process(environ=line, code=None).out.splitlines()
+        found = (row.removeprefix("plain,").partition("\t") for row in rows)
+        return {value: told for value, _, told in found}
+
+    memory = nacre("list", "--json").json["memories"][0]
+    short = memory["id"][-8:]
+    for command in (("show",), ("edit",), ("retire",), ("feedback",), ("forget", "--memory"), ("log", "--memory")):
+        found = complete("nacre", *command, short[:2])
+        assert found[short].replace("…", "") in memory["subject"]
+        assert all(value.startswith(short[:2]) for value in found)
+    assert "7f3a1c2d" in complete("nacre", "sessions", "show", "7f")
+    assert "7f3a1c2d" in complete("nacre", "sessions", "summary", "7f")
+    last = nacre("log", "--json").json["operations"][0]
+    assert complete("nacre", "undo", "")[last["operation"][-8:]].startswith(last["action"])
+    assert "acme-billing" in complete("nacre", "recall", "--project", "ac")
+    assert "acme-billing" in complete("nacre", "project", "tie", "")
+    assert complete("nacre", "sessions", "list", "--tool", "claude-c") == {"claude-code": ""}
+    assert complete("nacre", "init", "--host", "claude-c") == {"claude-code": "Claude Code"}
+    assert complete("nacre", "config", "set", "recall.limi").keys() == {"recall.limit"}
+
+
+def test_the_manual_page_holds_every_command_and_option(nacre: Nacre) -> None:
+    page = nacre("man").out
+    assert page.startswith(".TH NACRE 1 ")
+    assert nacre("man", "--json").json["page"] == page.rstrip("\n")
+    for told in (".SS nacre recall", ".SS nacre sessions tail", "\\-\\-explain", ".SH EXIT STATUS", "nacre quickstart"):
+        assert told in page
+    titles = {
+        line.removeprefix(".SS ").replace("\\-", "-") for line in page.splitlines() if line.startswith(".SS nacre ")
+    }
+    assert {f"nacre {name}" for section in SECTIONS.values() for name in section} <= titles
+    known = re.compile(r"\.(TH|SH|SS|TP|PP|B|I|nf|fi|RS|RE)( |$)")
+    assert all(known.match(line) for line in page.splitlines() if line.startswith((".", "'")))
+    assert all(line.isascii() and line.isprintable() for line in page.splitlines())
+
+
+def test_a_home_that_cannot_be_read_completes_nothing_and_says_nothing(
+    process: Nacre, nacre: Nacre, user_home: Path
+) -> None:
+    (user_home / ".nacre").mkdir()
+    (user_home / ".nacre" / "config.toml").write_text("no toml", encoding="utf-8")
+    line = {"_NACRE_COMPLETE": "fish_complete", "COMP_WORDS": "nacre show", "COMP_CWORD": ""}
+    told = process(environ=line, code=None)
+    assert (told.out.strip(), told.err) == ("", "")
 
 
 def _break(user_home: Path) -> None:

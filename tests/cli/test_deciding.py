@@ -70,6 +70,17 @@ def test_store_and_show_tell_which_model_decided_and_why(nacre: Nacre, old: str,
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 
 
+def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
+    provider = asked(update())
+    nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert len(provider.calls) == 1
+    (trace,) = nacre("traces", "--json").json["traces"]
+    assert (trace["kind"], trace["calls"], trace["outcome"]) == ("dedup", 1, "1 UPDATE")
+    shown = nacre("traces", "show", trace["trace"]).out
+    assert shown.count("fake:m") == 1
+    assert "adds the paper" in shown
+
+
 def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> None:
     told = nacre("store", NEW, "--online-dedup")
     assert "no language model is set (nacre setup); the rules decided" in told.err

@@ -195,6 +195,34 @@ def test_tables_align_and_give_way() -> None:
     assert narrow.text().splitlines() == ["id-1   The first subject", "id-22  Second"]
 
 
+def test_a_table_names_its_columns_and_takes_the_width_that_is_there() -> None:
+    rows = [("5f0c2a4d", "", "The ledger of the billing service needs transactions across accounts")]
+    wide = Paper(width=60, fits=True, table_width=90)
+    wide.table(rows, header=("id", "branch", "memory"))
+    assert wide.text().splitlines() == [
+        "id        memory", "5f0c2a4d  The ledger of the billing service needs transactions across accounts",
+    ]  # fmt: skip
+    narrow = Paper(width=60, fits=True)
+    narrow.table(rows, header=("id", "branch", "memory"))
+    assert narrow.text().splitlines()[1] == "5f0c2a4d  The ledger of the billing service needs transacti…"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lists_keep_date_project_and_title_and_use_the_width(
+    nacre: Nacre, terminal: Nacre, learned: dict[str, Any], columns: int
+) -> None:
+    long = "Every invoice of the billing service is rounded to whole cents before it is stored, and never after that"
+    nacre("store", long, "--kind", "decision", "--project", "acme-billing")
+    size = {"COLUMNS": str(columns), "NO_COLOR": "1"}
+    sessions = terminal("sessions", "list", environ=size).out.splitlines()
+    assert {"last", "project", "title"} <= set(sessions[0].split())
+    assert "2026-11-18  claude-code  acme-billing" in sessions[1]
+    names, first, *_ = terminal("list", environ=size).out.splitlines()
+    assert {"id", "date", "project", "memory"} <= set(names.split())
+    assert "acme-billing  Every invoice of" in first
+    assert columns - 15 < cells(first) <= columns
+
+
 def test_texts_are_cut_between_words_and_made_harmless() -> None:
     assert cut("We run billing on PostgreSQL", 16) == "We run billing…"
     assert cells(cut("我们用思源宋体排版", 9)) <= 9

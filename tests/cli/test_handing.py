@@ -55,7 +55,8 @@ def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: 
     assert ASKED in stored.out
     told = nacre("handoff", "--folder", "/code/acme", "--json").json
     assert (told["project"], told["waits"], told["stored"]) == ("acme", True, False)
-    assert told["handoff"]["tags"] == ["handoff", "session"]
+    assert (told["handoff"]["session"], told["handoff"]["by"]) == (SESSION, "rules")
+    assert nacre("list", "--json").json["memories"] == []
 
 
 def test_a_session_with_nothing_to_hand_over_says_so(nacre: Nacre, vault: Path) -> None:

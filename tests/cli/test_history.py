@@ -199,3 +199,40 @@ def test_an_undo_of_before_that_told_the_ledger_itself_alone_is_no_finding(
     ledger.write_text("".join(line for line in lines if '"restore"' not in line))
     assert len(ledger.read_text().splitlines()) == len(lines) - 1
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
+
+
+def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(nacre: Nacre, lamp: str) -> None:
+    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "update"
+    assert GREEN in nacre("show", lamp).out
+    assert nacre("undo", "--dry-run", "--json").json["undone"]["action"] == "store"
+    first = nacre("undo", "--yes", "--json").json
+    assert first["undone"]["action"] == "store"
+    told = nacre("undo", "--yes", code=3)
+    assert "there is nothing to undo" in told.err
+    assert "an undo is taken back by its own id" in told.err
+    nacre("undo", first["undo"])
+    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
+
+
+def test_an_undo_without_an_id_wants_a_yes_where_nobody_can_be_asked(nacre: Nacre, lamp: str) -> None:
+    told = nacre("undo", code=2)
+    assert f"the last operation, update {last(nacre, 'update')[-8:]} (Lamp)" in told.err
+    assert BLUE in nacre("show", lamp).out
+
+
+def test_an_undo_asks_with_its_steps_and_tells_them_once(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
+    shown = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
+    assert shown.count("changes back Lamp") + shown.count("brings back Lamp") == 1
+    assert "brought back Lamp" not in shown
+    assert "Undone: " in shown
+    assert GREEN in nacre("show", lamp).out
+
+
+def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
+    nacre("store", "Tea is served at four")
+    nacre("commit")
+    nacre("forget", "--memory", lamp, "--yes")
+    nacre("commit")
+    told = nacre("undo", "--yes", code=4)
+    assert "nothing of this operation is left to undo: forget " in told.err
+    assert "nacre log" in told.err

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -593,6 +594,32 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
 
 
+def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
+    nacre: Nacre, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, package = tmp_path / "bin", tmp_path / "lib/node_modules/@google/gemini-cli"
+    (package / "bundle").mkdir(parents=True)
+    programs.mkdir()
+    (package / "package.json").write_text('{"name": "@google/gemini-cli", "version": "9.8.7"}')
+    scripts = {programs / "codex": "echo codex-cli 6.5.4-alpha.3", package / "bundle/gemini": f"touch {tmp_path}/ran"}
+    for path, line in scripts.items():
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+    (programs / "gemini").symlink_to(package / "bundle/gemini")
+    nacre("init", "--host", "codex,gemini-cli,openclaw,cursor", "--yes")
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    checks = {one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]}
+    driven = tomllib.loads((files("nacre.hosts") / "proven.toml").read_text(encoding="utf-8"))
+    for name, version in {"codex": "6.5.4-alpha.3", "gemini-cli": "9.8.7"}.items():
+        told = checks[f"{name} version"]
+        assert told["state"] == "ok"
+        assert told["detail"].startswith(f"{version} is installed; driven for real: {driven[name]['pinned']}")
+        assert driven[name]["newest"] in told["detail"]
+        assert str(driven[name]["on"]) in told["detail"]
+    assert not {"openclaw version", "cursor version"} & checks.keys(), "no program of theirs is here"
+    assert not (tmp_path / "ran").exists(), "what the package says need not be asked"
+
+
 def test_doctor_tries_the_server_that_the_owner_wrote(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -622,12 +649,19 @@ def test_a_newcomer_is_asked_which_and_sees_what_is_written(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
     shown = dialog(
-        "init", answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "y")],
+        "init",
+        answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "d"), ("Write this?", "y")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )  # fmt: skip
     assert shown.code == 0, shown.out
     assert "Found on this machine" in shown.out
-    assert "+[mcp_servers.nacre]" in shown.out
+    outline, whole = shown.out.split("Write this?")[:2]
+    listed = outline.partition("Which ones? Numbers, all or none [all]: 2")[2].splitlines()
+    assert [line.split()[:2] for line in listed if "Codex: " in line] == [
+        ["change", "~/.codex/config.toml"], ["write", "~/.codex/hooks.json"], ["change", "~/.codex/AGENTS.md"],
+    ]  # fmt: skip
+    assert "mcp_servers" not in outline
+    assert "+[mcp_servers.nacre]" in whole
     assert "nacre" in (user_home / ".codex/config.toml").read_text()
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 

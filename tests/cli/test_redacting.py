@@ -28,6 +28,18 @@ def test_redact_reads_standard_input_and_says_when_there_is_nothing(nacre: Nacre
     assert "No secrets" in shown.err
 
 
+def test_redact_takes_the_text_itself(nacre: Nacre) -> None:
+    token = f"ghp_{'a1B2c3D4e5F6' * 3}"
+    shown = nacre("redact", f"push with {token} please")
+    assert token not in shown.out
+    assert "1 secret" in shown.err
+    assert nacre("redact", "push", "with", token).out.startswith("push with ")
+    typed = nacre("redact", "notes-that-are-not-there.md")
+    assert typed.out == "notes-that-are-not-there.md\n"
+    assert "There is no file of that name" in typed.err
+    assert "the text itself" in nacre("redact", code=2).err
+
+
 def test_redact_lists_its_rules(nacre: Nacre) -> None:
     assert "github-token" in nacre("redact", "--rules", "--json").json["rules"]
     assert "private" in nacre("redact", "--rules").out

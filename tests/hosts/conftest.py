@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.conversation import conversation
 from tests.fakes.provider import FakeProvider
 from tests.hosts.driving import Driver
-from tests.hosts.programs import missing
+from tests.hosts.programs import CHOSEN, missing
 from tests.hosts.slack import GIVEN, hook_ms
 from tests.hosts.stage import Stage
 from tests.hosts.story import LINES, Story, play
@@ -43,6 +43,15 @@ def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stag
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell where less was proved than on a quiet machine."""
-    for line in _SLACK:
+    """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
+    stats = terminalreporter.stats
+    names = {kind: [report.nodeid for report in stats.get(kind, [])] for kind in ("failed", "error", "skipped")}
+    for line in (*_SLACK, *(newest(names) if CHOSEN.is_newest else [])):
         terminalreporter.write_line(line)
+
+
+def newest(names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Which versions ran, and what is not as it is with those that are pinned, with which everything passes."""
+    differs = [f"not as with the pinned versions: {name}" for kind in ("failed", "error") for name in names[kind]]
+    skipped = [f"not proved, it was skipped: {name}" for name in names["skipped"]]
+    return [*CHOSEN.told(), *(differs + skipped or ["all as with the pinned versions"])]

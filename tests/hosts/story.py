@@ -59,6 +59,8 @@ class Story:
     """The host's own files before it was wired; ``after`` are the same once it was undone."""
     after: dict[str, bytes] = field(default_factory=dict)
     scenes: dict[str, Scene] = field(default_factory=dict)
+    read: dict[str, Any] = field(default_factory=dict)
+    """What ``nacre ingest`` made of all its transcripts."""
 
     def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
         """Play one prompt and keep it under a name."""
@@ -84,7 +86,7 @@ def play(driver: Driver, stage: Stage) -> Story:
     with _hung_daemon(stage):
         story.scene("hung", COMES_BACK)
     story.scene("down", COMES_BACK)
-    stage.nacre("ingest")
+    story.read = stage.nacre("ingest", "--force", "--json").record
     story.doctor = stage.run([str(stage.programs / "nacre"), "doctor", "hosts"])
     stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
     story.after = {path: text for path, text in stage.settings().items() if path in story.before}

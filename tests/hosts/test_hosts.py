@@ -13,6 +13,7 @@ from tests.hosts.driving import Driver
 from tests.hosts.gemini_cli import GeminiCli
 from tests.hosts.openclaw import OpenClaw
 from tests.hosts.opencode import OpenCode
+from tests.hosts.programs import CHOSEN
 from tests.hosts.story import ASKS, DECIDED, KNOWN, PROMPTS, Story
 
 pytestmark = pytest.mark.hosts
@@ -52,6 +53,9 @@ class _Proofs:
         assert not [text for text in owners if text not in PROMPTS and not text.startswith("/")]
         assert not [turn for turn in turns if "nacre-context" in turn["text"]]
 
+    def test_no_record_of_its_transcripts_is_unknown(self, story: Story) -> None:
+        assert (story.read["unknown"], story.read["corrupt"], story.read["problems"]) == ({}, 0, [])
+
     def test_nothing_that_nacre_told_is_learned_again(self, story: Story) -> None:
         memories = story.stage.nacre("list", "--json").record["memories"]
         assert [memory["content"] for memory in memories if "retries five times" in memory["content"]] == [KNOWN]
@@ -80,6 +84,11 @@ class _Proofs:
     def test_the_doctor_finds_the_wiring_whole(self, story: Story) -> None:
         assert story.doctor is not None
         assert story.doctor.code == 0, story.doctor.out
+
+    def test_the_doctor_tells_its_version(self, story: Story) -> None:
+        assert story.doctor is not None
+        (version,) = set(CHOSEN.installed(story.driver.name).values())
+        assert f"{version} is installed; driven for real: " in story.doctor.out
 
 
 class TestOpenClaw(_Proofs):

@@ -81,6 +81,7 @@ CLAUDE = Writer(
     lambda url: {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-fake"},
     texts={
         ".claude/CLAUDE.md": TRAP, "CLAUDE.md": TRAP, "../tmp/CLAUDE.md": TRAP, ".claude/skills/trap/SKILL.md": _SKILL,
+        ".claude/AGENTS.md": TRAP, "AGENTS.md": TRAP, "../tmp/AGENTS.md": TRAP,
         ".claude/commands/trap.md": _SKILL, ".claude/agents/trap.md": _SKILL,
         ".claude/settings.json": _hooks("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         ".claude.json": '{"mcpServers": {"trap": {"type": "stdio", "command": "%SERVER%", "args": []}}}',

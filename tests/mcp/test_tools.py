@@ -17,11 +17,13 @@ from nacre.text.passages import count_tokens
 from nacre.values.memory import Kind
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
+from tests.cli.conftest import said, write_transcript
 from tests.mcp.conftest import SESSION, Server
 
 pytestmark = pytest.mark.anyio
 
 
+OVEN = "TypeError: oven is not iterable"
 PARTS = (("stair", "mended in spring"), ("door", "painted blue"))
 
 
@@ -384,11 +386,39 @@ async def test_how_memories_hang_together_is_told_by_their_links(server: Server)
     assert "0 links" in (await server.ask("memory_graph", id=light, direction="outbound")).text
 
 
+async def test_a_link_is_counted_once_however_far_away_it_is_looked_for(server: Server) -> None:
+    ends = [keep(f"The {part} of the tower was {done}.", project="coast") for part, done in PARTS]
+    file = next(path for path in (server.home / "vault").rglob("*.md") if "stair" in path.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("kind:", f"links: [{{rel: part_of, to: {ends[1]}}}]\nkind:", 1), encoding="utf-8")
+    for depth in (1, 2, 3):
+        answer = await server.ask("memory_graph", id=ends[0], depth=depth)
+        assert "1 link." in answer.text
+
+
+async def test_what_was_not_mended_is_told_without_a_gap(server: Server, user_home: Path) -> None:
+    other = "9b1e5f0c-0000-4000-8000-000000000003"
+
+    def does(number: int, role: str, **block: Any) -> dict[str, Any]:
+        record = said(role, "", number, session=other)
+        record["message"]["content"] = [block]
+        return record
+
+    records = [
+        said("user", "Mend the oven page.", 0, session=other),
+        does(1, "assistant", type="tool_use", id="t1", name="Bash", input={"command": "npm test"}),
+        does(2, "user", type="tool_result", tool_use_id="t1", content=OVEN, is_error=True),
+        said("assistant", "The oven stays cold.", 3, session=other),
+    ]
+    write_transcript(user_home / ".claude" / "projects" / "-code-oven" / f"{other}.jsonl", records)
+    await server.ask("memory_admin", action="flush")
+    told = await server.ask("memory_analyze", about="error", subject=OVEN)
+    assert "was not seen to work: The oven stays cold." in told.text
+
+
 async def test_an_overview_names_what_is_remembered_and_a_flush_reads_what_is_new(
     server: Server, user_home: Path
 ) -> None:
-    from tests.cli.conftest import said, write_transcript
-
     overview = await server.ask("memory_admin", action="overview")
     assert "acme-billing" in overview.text
     assert "active memor" in overview.text

@@ -59,6 +59,7 @@ TOKENS: dict[str, list[str]] = {
         block("DSA PRIVATE KEY").replace("\n", "\\\\n"),
         block("PRIVATE KEY").rpartition("\n")[0],
     ],
+    "service-token": ["AV" + "NS_" + body(24), "pier_pat" + "_" + body(36), "pier-sk" + "_" + body(40)],
     "age-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
     "anthropic-key": ["sk-" + "ant-api03-" + body(95, URL64), "sk-" + "ant-oat01-" + body(60, URL64)],
     "openrouter-key": ["sk-" + "or-v1-" + body(64, HEX)],
@@ -113,7 +114,7 @@ TOKENS: dict[str, list[str]] = {
     "bitbucket-token": ["AT" + "BB" + body(32), "AT" + "CTT3" + body(180, URL64)],
     "npm-token": ["npm" + "_" + body(36)],
     "pypi-token": ["pypi" + "-AgE" + body(150, URL64)],
-    "rubygems-key": ["rubygems" + "_" + body(48, HEX)],
+    "gem-key": ["rubygems" + "_" + body(48, HEX)],
     "crates-token": ["cio" + body(32)],
     "nuget-key": ["oy2" + body(43, LOWER)],
     "docker-token": ["dckr" + "_pat_" + body(27, URL64), "dckr" + "_oat_" + body(32, URL64)],
@@ -172,7 +173,7 @@ TOKENS: dict[str, list[str]] = {
     "jwt": [jwt(), jwt(2), jwt(5)],
     "aikido-secret": ["AIK" + "_SECRET_" + body(64)],
     "alibaba-sts": ["STS" + "." + body(30)],
-    "authress-key": ["sc" + "_" + body(12, LOWER) + "." + body(5, LOWER) + ".acc_" + body(12, LOWER) + "." + body(60)],
+    "access-key": ["sc" + "_" + body(12, LOWER) + "." + body(5, LOWER) + ".acc_" + body(12, LOWER) + "." + body(60)],
     "buildkite-agent": ["bk" + "aa_" + body(75)],
     "canva-secret": ["cn" + "vca" + body(51)],
     "cartesia-key": ["sk" + "_car_" + body(20)],
@@ -237,7 +238,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("mysql://lager:", "Säge.Öl5", "@10.2.3.4/halle"),
         ("https://me:", "letmein", "@git.example.com/r.git"),
     ],
-    "url-token": [("git clone https://", body(40, HEX), "@git.example.com/r.git")],
+    "url-token": [
+        ("git clone https://", body(40, HEX), "@git.example.com/r.git"),
+        ("https://", body(32, HEX), ":@pier.example/2"),
+    ],
     "authorization": [
         ("Authorization: Bearer ", body(24), "\r\n"),
         ("-H 'Authorization: Basic ", body(24), "'"),
@@ -270,6 +274,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("DB_PASS=", "correcthorse", "\n"),
         ("dbPass = '", "correcthorse", "'"),
         ("passphrase: ", "Tr0ub4dor&3"[:9] + "abc", "\n"),
+        ("  pier_pass: ", "reiher-am-schilf", "\n"),
+        ("Uid=me;Pwd={", "heron;Reed}}7", "};"),
     ],
     "secret": [
         ("CLIENT_SECRET=", "aquietlittlesecretplace", "\n"),
@@ -292,6 +298,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("access_token: '", body(24), "'"),
         ('"refreshToken":"', body(24), '"'),
         ("//registry.example.org/:_authToken=", body(36), "\n"),
+        ("?access_token=", "448118137117791" + "|" + body(27), "&x=1"),
     ],
     "named-token": [
         ("MY_TOKEN=", body(24), "\n"),
@@ -302,6 +309,9 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("TOKEN=", "abcd1234", "\n"),
         ('key = "', body(24), '"'),
         ("//registry.example.org/:_auth=", body(24), "\n"),
+        ("PIER_AUTH: ", body(40, HEX), "\n"),
+        ("session_key = ", body(64, HEX), "\n"),
+        ("CHIAVE_CIFRATURA=", body(64, HEX), "\n"),
     ],
     "high-entropy-assignment": [("token_v2 = '", body(40), "'"), ('"secretMaterial": "', body(40), '"')],
     "command-line": [
@@ -312,26 +322,35 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "mailgun-key": [("the newer one is ", "-".join(body(n, HEX) for n in (32, 8, 8)), ";")],
     "jwk-key": [('{"kty":"OKP","x":"' + body(43, URL64) + '","d":"', body(43, URL64), '"}')],
     "pgpass": [("cat ~/.pgpass\ndb.example.com:5432:*:shop:", "heron+Reed7", "\n")],
-    "default-value": [("os.environ.get('DB_PASSWORD', '", "heron-Reed-71", "')")],
+    "default-value": [
+        ("os.environ.get('DB_PASSWORD', '", "heron-Reed-71", "')"),
+        ('password: ENV.fetch("PIER_PASSWORD") { "', "heron-Reed7", '" }'),
+        ('p := os.Getenv("PIER_PASS"); p != "" { return p }; return "', "heron-Reed7", '"'),
+        ("pier.login=${PIER_PASS:", "Heron.Reed7", "}"),
+    ],
     "password-cell": [
+        ("host,login,password\npier,me,", "heron-Reed-71", "\n"),
+        ("host\tpassword\tport\npier\t", "heron-Reed-71", "\t22\n"),
+        ("name    passwort\npier    ", "heron-Reed-71", "\n"),
         ("| service | password |\n|---|---|\n| queue | ", "heron-Reed-71", " |\n"),
         ("| hasło | ", "heron-Reed-71", " |\n"),
         ("| host | pass |\n|---|---|\n| queue | ", "Heron=Reed7", " |\n"),
         ("| host | pass |\n|---|---|\n| queue | ", "k4ppa-Reed", " |\n"),
         ("<td>Kennwort</td><td>", "heron-Reed-71", "</td>"),
     ],
-    "key-cell": [("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n")],
+    "key-cell": [
+        ("service;api key\npier;", body(32, HEX), "\n"),
+        ("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n"),
+    ],
     "used-as-password": [
         ("use ", "heron-Reed-71", " as the password"),
         ("nimm ", "heron-Reed-71", " als Kennwort"),
         ("用", "heron-Reed-71", "作为密码"),
         ("pick ", "Heron-Reed-71", " for the new password"),
         ("nimm ", "Heron-Reed-71", " für das Passwort"),
-    ],
-    "given-password": [
-        ("hasło na serwer wygląda tak ", "Heron-Reed-71", ", sprawdź"),
-        ("a jelszó most ", "Heron-Reed-71", " lett"),
-        ("the password over there now reads ", "Heron-Reed-71", "."),
+        ("поставь ", "Heron-Reed_71", " паролем"),
+        ("поставь ", "Heron-Reed_71", " в качестве пароля"),
+        ("the pier uses ", "Heron-Reed-71", " as its password"),
     ],
     "secret-argument": [('client.sign_in("api-key", "', "k4T" + body(32), '")')],
     "defined-value": [
@@ -351,15 +370,37 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("heslo zní ", "Heron_71_reed", ", zkus to"),
         ("ο κωδικός είναι ", "Heron#Reed7", ""),
         ("Lösenord till kön är ", "heron-Reed_71", "\n"),
+        ("hasło na serwer wygląda tak ", "Heron-Reed-71", ", sprawdź"),
+        ("a jelszó most ", "Heron-Reed-71", " lett"),
+        ("the password over there now reads ", "Heron-Reed-71", "."),
+        ("the router's pw, after the move, was set to ", "Heron.Reed71", ", mind that"),
+        ("Kennwort fürs Lager: ", "reiher_am_schilf", " (Netz 2)"),
+        ("mot de passe du dépôt : ", "heron-et-roseau", "\n"),
+        ("новый пароль теперь ", "Цапля-Reed71", ", запомни"),
+        ("het ww is nu ", "Heron&Reed71", "."),
+        ("창고 비번은 ", "Heron&Reed71", " 입니다"),
+        ("口令已经改成了", "Heron&Reed71", "，请试试"),
+        ("PW「", "heron_reed71", "」です"),
+        ("das Passwort heißt jetzt „", "Heron Reed 71", "“"),
+        ("ssh me@pier.example (password ", "Heron=Reed71", ")"),
     ],
     "said-key": [
         ("la chiave API, adesso è ", body(32, HEX), ": prova"),
         ("klucz API: ", body(32, HEX), " (nowy)"),
         ("der Token ist ", "k4T" + "9x" + "Qm2Zr7Vb3Nw8", ", geht"),
         ("it wants the token ", body(20, "abcdef" + string.digits), " first"),
+        ("il codice segreto adesso sarebbe ", body(32), ", prova"),
+        ("the data center PAT ", body(40), " works"),
     ],
-    "grouped-key": [("la clé à saisir est ", "RKR2 LEX6 JKOZ 2Y2B RRXG FWZM", " (main)")],
-    "recovery-codes": [("GitHub recovery codes:\n", "1a4b2-7c3dd", "\n")],
+    "grouped-key": [
+        ("la clé à saisir est ", "RKR2 LEX6 JKOZ 2Y2B RRXG FWZM", " (main)"),
+        ("the recovery key is ", "K4TO-GL43-ST35-IDEL-SHYR-9TVF", "\n"),
+    ],
+    "recovery-codes": [
+        ("GitHub recovery codes:\n", "1a4b2-7c3dd", "\n"),
+        ("codes de secours : ", "1a4b2-7c3dd", "\n"),
+        ("back-upcodes: ", "4471 2068", "\n"),
+    ],
     "bitlocker-key": [("Schlüssel: ", "-".join(body(6, string.digits) for _ in range(8)), "\n")],
     "seed-phrase": [
         (
@@ -376,7 +417,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "attached-password": [("xfreerdp /v:host /u:me /p:", "heron!Reed7", " /cert:ignore")],
-    "option-password": [('sqlcmd -S db -U sa -P "', "heron(Reed)71", '" -Q 1')],
+    "option-password": [
+        ('sqlcmd -S db -U sa -P "', "heron(Reed)71", '" -Q 1'),
+        ("ipmi -H pier -U root -P ", "heron-Reed71", " status"),
+    ],
     "account-password": [("curl -u shop:", "heron-Reed-71", " https://example.com")],
     "positional-password": [
         ("htpasswd -bc /srv/.htpasswd me ", "heronReed71", "\n"),
@@ -392,11 +436,88 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "changed-password": [
         ("echo 'me:", "heron-Reed-71", "' | sudo chpasswd"),
         ("chpasswd <<EOF\nme:", "heron;Reed7", "\nEOF"),
+        ("printf 'me:%s\\n' '", "heron-Reed-71", "' | chpasswd"),
     ],
-    "markup": [("<password>", "opensesame", "</password>"), ("<apiToken>", body(24), "</apiToken>")],
+    "said-credentials": [
+        ("credentials for the pier: me:", "Heron.Reed71", ""),
+        ("log in with me / ", "Heron&Reed71", " there"),
+    ],
+    "directive": [
+        ("user me\nrequirepass ", "Heron-Reed71", "\nport 1"),
+    ],
+    "device-password": [
+        ("snmp-server community ", "heron-71-reed", " RO"),
+        (': PSK "', "Heron & reed", '"'),
+    ],
+    "wifi-key": [
+        ("WIFI:S:Pier;T:WPA;P:", "Heron+Reed71", ";;"),
+        ("the wifi is called Pier 4, key ", "heron4Reed!Moor", ", that is all"),
+    ],
+    "join-token": [
+        ("kubeadm join pier:6443 --token ", "fhmqrk." + "cxjcm38vwgkjivcz", " now"),
+    ],
+    "basic-credentials": [
+        ("it sends Basic ", base64.b64encode(b"me:heron-Reed-71").decode(), " each time"),
+    ],
+    "totp-secret": [
+        ("oathtool --totp -b ", "KR2LEX6JKOZ2Y2BRRXGFWZM7", " tells"),
+    ],
+    "header-key": [
+        ('curl -H "X-Pier-Team: ', "k4T9xQm2Zr7Vb3Nw8Lp5", '" https://pier.example'),
+    ],
+    "twilio-token": [
+        ('Client("AC' + body(32, HEX) + '", "', body(32, HEX), '")'),
+    ],
+    "argument": [
+        ('if (strcmp(passwd, "', "heron-Reed7", '") == 0)'),
+    ],
+    "piped-secret": [
+        ("printf '%s' '", body(40, HEX), "' | gh auth login --with-token"),
+        ('echo "', "Heron Reed 71", '" | gpg --passphrase-fd 0 -d pier.gpg'),
+        ("echo ", "heron+Reed71", " | sudo -S true"),
+    ],
+    "environment-line": [
+        ("setx PIER_TOKEN ", body(28), " /M"),
+    ],
+    "here-string": [("cryptsetup open /dev/pier x <<< '", "heron^Reed7", "'")],
+    "credential-pair": [("connect('pier', 'root', '", "Heron^Reed71", "')")],
+    "markup": [
+        ("<password>", "opensesame", "</password>"),
+        ("<apiToken>", body(24), "</apiToken>"),
+        ('<entry key="pier.password">', "HeronReed71", "</entry>"),
+    ],
 }
 
 HARMLESS = [
+    "das Passwort ist case-sensitive, the password is base64-encoded",
+    "password: read-only",
+    "password: auto-generated",
+    "password: {{ .Values.pier.password | b64enc | quote }}",
+    "password: !reference [.pier, password]",
+    'password: "请填写密码"',
+    "password_encryption = scram-sha-256",
+    "password=user_input, secret: pier-tls",
+    "if (password === confirmPassword2) return;",
+    'validate("password", "min:8|max:72")',
+    "Passwort: siehe Eintrag „Server-2“",
+    "it passes `force_refresh=True` on, and tests pass on py312 and node22",
+    "keyring.get_password('service1', 'user2') == 'password2'",
+    '<input type="password" name="password2" placeholder="New password">',
+    "Enter passphrase for key '/home/me/.ssh/id_ed25519': ",
+    "public api key " + "pk_live_" + "51H8xYzABCDEFGHIJKLMNOPQ",
+    "build key linux-x64-node20-3f8e9a105b6c4d7e",
+    "the API key, code 401, request-id 5d8ef797-3fbb-4867-a7c3-cbb2147c4656",
+    "der Schlüssel hat den Fingerabdruck 1E86A07A0764FB3B49258D7DE3CA078F5C7C72D5",
+    "from the standard: key 000102030405060708090a0b0c0d0e0f",
+    "name,email,password_hash\nme,me@pier.example,pending",
+    "host, login and password,\nall of them typed twice2",
+    "Category\tKey Codes\tPurpose\nPower\tM80, M81\tsupply",
+    "mysql -u root -p shop2024",
+    'echo "pier:${PIER_PW}" | chpasswd',
+    "docker run -u 1000 -p 8080:80 pier",
+    'Sentry.init({dsn: "https://' + "32c5a4a74e6f6642433b3418c9aa9a62" + '@o6541.ingest.sentry.io/17"})',
+    "valueFrom: arn:aws:secretsmanager:eu-west-1:112233445566:secret:orders/db-AbC12x:password::",
+    "psk=wpa2-personal",
     "the password rotation landed in commit 3f2a9b1c0d4e5f60718",
     "the password change of 2026-04-12T10:00:00 is in OPS-12345",
     "the password manager KeePassXC-2.7.9 works",
@@ -851,6 +972,16 @@ def test_a_secret_is_found_through_escapes_and_only_it_is_replaced(before: str, 
     assert REDACTOR.clean(cleaned) == cleaned
 
 
+def test_a_secret_is_found_through_escapes_of_escapes() -> None:
+    text = "next=%252Fin%253Fuser%253Dme%2526password%253Dheron-Reed-71%2526x%253D1"
+    assert REDACTOR.clean(text) == text.replace("heron-Reed-71", mark("password"))
+
+
+def test_text_in_base64_that_is_assigned_goes_where_it_holds_a_secret() -> None:
+    secret = base64.b64encode(b"PIER_SECRET=" + b"45ee3e47ce5edd06c05ca19d4cfaa0" + b"\nPIER_USER=me\n").decode()
+    assert REDACTOR.clean(f"PIER_B64={secret}\n") == f"PIER_B64={mark('secret')}\n"
+
+
 def test_a_text_in_base64_goes_where_it_holds_a_secret_and_else_stays() -> None:
     secret = base64.b64encode(b"DB_HOST=10.0.0.4\nDB_PASSWORD=heron-Reed-71\n").decode()
     plain = base64.b64encode(b"Good morning, here is the letter of May for all of you.").decode()
@@ -865,6 +996,12 @@ def test_the_tail_of_a_private_key_goes_with_whatever_stands_before_its_lines(pr
     assert not any(row in cleaned for row in rows)
     assert cleaned.startswith("the end of it:\n")
     assert cleaned.endswith("\nso it ends")
+
+
+def test_the_tail_of_a_key_with_a_checksum_goes() -> None:
+    rows = [*block("PGP PRIVATE KEY BLOCK").split("\n")[3:-1], "=rN7e", block("PGP PRIVATE KEY BLOCK").split("\n")[-1]]
+    cleaned = REDACTOR.clean("\n".join(f"   {n}\t{row}" for n, row in enumerate(rows)))
+    assert not any(row in cleaned for row in rows)
 
 
 def test_the_head_of_a_private_key_goes_with_whatever_stands_before_its_lines() -> None:

@@ -246,6 +246,48 @@ def test_what_is_typed_while_the_agent_works_is_said_once(read: Any, write: Any)
     assert [turn.text for turn in turns] == ["Mind the wasps.", "Next, the pears.", "And the plums."]
 
 
+@pytest.mark.parametrize("reason", ["absorbed_mid_turn", "cleared_on_cancel", None])
+def test_what_a_removal_from_the_queue_names_is_said_where_it_is_delivered(
+    read: Any, write: Any, reason: str | None
+) -> None:
+    def queue(operation: str, **more: Any) -> Record:
+        words = "Paint the ladder green."
+        return {"type": "queue-operation", "operation": operation, "sessionId": "5e55", "content": words, **more}
+
+    of_a_peer = {"type": "queued_command", "prompt": "Paint the ladder green.", "origin": {"kind": "peer"}}
+    path = write(
+        "s.jsonl",
+        owner("u1", "Oil the hinges."),
+        queue("enqueue"),
+        queue("remove", **({"reason": reason} if reason else {})),
+        *([record("attachment", "q1", attachment=of_a_peer)] if reason == "absorbed_mid_turn" else []),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == ["Oil the hinges."]
+    assert [turn.trust for turn in turns[1:]] == [Trust.UNTRUSTED] * (reason == "absorbed_mid_turn")
+
+
+def test_records_in_which_nobody_speaks_are_known(read: Any, write: Any) -> None:
+    told = {"role": "user", "content": "Paint the ladder green."}
+    path = write(
+        "s.jsonl",
+        {"type": "memory-mode", "mode": "on", "sessionId": "5e55"},
+        {"type": "session-owner", "accountUuid": "a", "sessionId": "5e55"},
+        owner("u1", "Oil the hinges."),
+        {"type": "api-request-shape", "shapeHash": "f1", "shape": {"system": [text("You are an agent.")]}},
+        {"type": "api-request-blob", "hash": "e5", "message": told},
+        {"type": "api-request", "id": "b1", "shapeHash": "f1", "params": {"model": "model-1"}},
+        {"type": "tools-used", "tools": ["Bash"], "sessionId": "5e55"},
+        {"type": "content-replacement", "replacements": [{"content": "Paint the ladder green."}], "sessionId": "5e55"},
+        {"type": "host-row", "ranByToolUseId": "t1", "text": "Paint the ladder green.", "sessionId": "5e55"},
+        {"type": "cost-state", "totalCostUSD": 0.3, "sessionId": "5e55"},
+        {"type": "continued-in", "continuedInSessionId": "77", "sessionId": "5e55"},
+    )
+    _, turns, source = read(ADAPTER, path)
+    assert [turn.text for turn in turns] == ["Oil the hinges."]
+    assert source.tally.unknown == {}
+
+
 def test_a_sub_agent_is_a_session_of_its_own(read: Any, write: Any) -> None:
     path = write(
         "agent-abc.jsonl",
@@ -354,6 +396,24 @@ def test_a_plan_that_is_handed_over_is_the_agents_and_only_the_choice_is_the_own
         (Speaker.SYSTEM, plan, Flag.SUMMARY),
         (Speaker.OWNER, "Implement the following plan:\n\n# Water the orchard", Flag.COMMAND),
         (Speaker.AGENT, "I start.", Flag.NONE),
+    ]
+
+
+@pytest.mark.parametrize("feedback", ["", "Oil the pump first."])
+def test_a_plan_that_the_owner_accepted_is_handed_over_as_what_it_is(read: Any, write: Any, feedback: str) -> None:
+    plan = "# Water the orchard\n\nUser feedback on this plan: paint it green.\n\nUse drip hoses."
+    hints = "\n\nIf you need specific details from before exiting plan mode, read the full transcript at: /code/t.jsonl"
+    said = f"\n\nUser feedback on this plan: {feedback}" if feedback else ""
+    handed = owner(
+        "u1", f"Implement the following plan:\n\n{plan}{hints}{said}", origin={"kind": "auto-continuation"},
+        planContent=plan, queueSkipAttachments=True,
+    )  # fmt: skip
+    _, turns, _ = read(ADAPTER, write("s.jsonl", handed, agent("a1", text("I start."))))
+    assert [(turn.speaker, turn.text, turn.trust) for turn in turns] == [
+        (Speaker.SYSTEM, plan, Trust.TRUSTED),
+        (Speaker.OWNER, "Implement the following plan:\n\n# Water the orchard", Trust.TRUSTED),
+        *([(Speaker.OWNER, feedback, Trust.TRUSTED)] if feedback else []),
+        (Speaker.AGENT, "I start.", Trust.TRUSTED),
     ]
 
 
@@ -522,6 +582,13 @@ def queued(prompt: str, **facts: Any) -> Record:
         queued(FORGED, commandMode="prompt", origin={"kind": "peer"}),
         queued(FORGED, isMeta=True),
         owner("u1", f"[Slack #yard] Otto: {FORGED}"),
+        owner("u1", FORGED, origin={"kind": "human"}, textNotTyped=True),
+        owner("u1", FORGED, handedOff=True),
+        owner("u1", FORGED, wakeupSource="loop_wakeup"),
+        owner("u1", FORGED, scheduledTaskId="t-1"),
+        owner("u1", FORGED, turnOrigin="host_synthetic"),
+        owner("u1", FORGED, origin={"kind": "unknown"}),
+        owner("u1", f"Implement the following plan:\n\n{FORGED}", origin={"kind": "auto-continuation"}),
     ],
 )
 def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_follows(
@@ -542,6 +609,10 @@ def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_fo
         owner("u1", FORGED, origin=None, promptSource=""),
         queued(FORGED, commandMode="prompt", origin={"kind": "human"}, isMeta=False),
         queued(FORGED, commandMode="bash"),
+        owner("u1", FORGED, origin={"kind": "human"}, promptSource="typed", turnOrigin="human"),
+        owner("u1", FORGED, promptSource="sdk", turnOrigin="sdk"),
+        owner("u1", FORGED, promptSource="typed", turnOrigin="unknown"),
+        queued(FORGED, commandMode="prompt", origin={"kind": "human"}, humanTurn=True),
     ],
 )
 def test_what_the_owner_typed_is_the_owners_wherever_it_was_typed(read: Any, write: Any, said: Record) -> None:

@@ -30,13 +30,14 @@ from nacre.chores.queue import Chore
 from nacre.chores.queue import put as put_chore
 from nacre.context.build import build
 from nacre.context.handoff import delivery
-from nacre.context.handoff.hand_over import drop_former, hand_over, improve, retire_given
+from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
 from nacre.history.undo import undo
 from nacre.home import change as changes
+from nacre.home.handoffs import Handoffs
 from nacre.home.home import Home, open_home
 from nacre.indexing import model_switch, shards
 from nacre.indexing import vectors as embedding
@@ -285,7 +286,7 @@ def hand_over_by_model(context: Home) -> None:
 
 
 def give_handoff(context: Home) -> None:
-    """The next session is given it, and it is retired.
+    """The next session is given it, and it is put away.
 
     Raises Unavailable where it cannot be kept that the session was given it: nobody promises then that it is the only
     one. Given the command again minutes later, it is given it once more, or the session after it is.
@@ -301,13 +302,29 @@ def give_handoff(context: Home) -> None:
             break
     if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
         raise Unavailable("what the session was given cannot be kept", hint="the next one is given it, too")
-    retire_given(home)
+    put_away(home)
 
 
-def forget_handoff(context: Home) -> None:
-    """A week later what was given is taken away."""
+def delete_handoff(context: Home) -> None:
+    """A week later it is deleted."""
     at_noon = _at_noon(context)
-    drop_former(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
+    put_away(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
+
+
+def store_former_handoff(context: Home) -> None:
+    """A handoff as it was when handoffs were memories."""
+    now = context.now()
+    memory = Memory(
+        id=context.ids(), kind=Kind.EVENT, subject="session handoff", content="The mooring is next.", created=now,
+        updated=now, project="harbour", tags=("handoff", "session"), extra={"handoff": {"by": "agent"}},
+    )  # fmt: skip
+    with context.change("handoff") as change, change.transaction():
+        change.put([memory])
+
+
+def handed_over(place: Place) -> list[tuple[str, str, bool]]:
+    """What sessions handed over: the words, who wrote them, whether a session was given them."""
+    return sorted((one.content, one.by, bool(one.given)) for one in Handoffs(place.home).everything())
 
 
 def leave_chores(place: Place) -> None:
@@ -717,8 +734,8 @@ SCENARIOS = {
         Scenario("batch", _steps(import_many), before=(GATE, LUNCH)),
         Scenario("consolidate", _steps(consolidate, is_whole=False), before=(store_ropes,)),
         Scenario("migrate", _steps(("list",), LUNCH), before=(
-            GATE, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
-        ), by_hand=to_old_schema),
+            GATE, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), store_former_handoff,
+        ), by_hand=to_old_schema, outside=handed_over, may_leave="handoffs/"),
         Scenario("edit by hand", _steps(("list",), is_whole=False), before=(GATE, LUNCH, CRANE, OLD_BUILD),
                  by_hand=edit_by_hand, may_tell="read as a memory of its own"),
         Scenario("vectors", _steps(ingest_with_vectors, is_whole=False), before=(
@@ -736,8 +753,8 @@ SCENARIOS = {
         )),
         Scenario("forget", _steps(("forget", "--match", "heron", "--yes"), is_whole=False), before=(
             GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
-            ("ingest",), ("commit",),
-        ), may_leave="archive/"),
+            ("ingest",), ("commit",), hand_over_by_rules,
+        ), outside=handed_over, may_leave="archive/"),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),
@@ -750,14 +767,14 @@ SCENARIOS = {
             GATE, stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
         )),
         Scenario("hand over", _steps(
-            hand_over_by_rules, hand_over_by_model, give_handoff, forget_handoff,
+            hand_over_by_rules, hand_over_by_model, give_handoff, delete_handoff,
         ), before=(
             ("config", "set", "models.handoff", "scripted:1"), ("config", "set", "models.background", "true"),
             talk("5e55-0001"), ("ingest",),
-        ), may_leave="run/sessions/."),
+        ), outside=handed_over, may_leave=("run/sessions/.", "handoffs/")),
         Scenario("chores", _steps(do_chores, is_whole=False), before=(
             GATE, talk("5e55-0001", "5e55-0002"),
-        ), by_hand=Hand(leave_chores), may_leave="run/chores/."),
+        ), by_hand=Hand(leave_chores), may_leave=("run/chores/.", "handoffs/")),
         Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
             GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),
         )),

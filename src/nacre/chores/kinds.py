@@ -12,7 +12,7 @@ from pathlib import Path
 from nacre.chores.learn import learn_now
 from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist, folder_of, waiting
 from nacre.context.handoff import delivery
-from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, retire_given
+from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, put_away
 from nacre.context.session_state import prune_states
 from nacre.errors import BudgetSpent, ModelRefused, StoreUnusable
 from nacre.home.home import Home
@@ -30,10 +30,10 @@ _GOES_ON = frozenset({"gemini-cli"})
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """What was given is retired; what the last session did not hand over, as it ended unseen, is handed over late."""
+    """What was given is put away; what the last session did not hand over, as it ended unseen, is handed over late."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
-    retire_given(home)
+    put_away(home)
     following = _late(home, chore) if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear") else []
     if chore.session and delivery.has_claim(home, chore.session):
         raise NotYetError(following)  # its host has not been told yet, or we have not been told that it was
@@ -47,7 +47,7 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
         return []
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else home.now()
     made = hand_over_late(home, project, before=before, but=chore.session or "")
-    return [Chore(IMPROVE, made.source.session, at=chore.at)] if made and made.source.session else []
+    return [Chore(IMPROVE, made.session, at=chore.at)] if made else []
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
@@ -64,7 +64,7 @@ def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
 
 def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     catch_up(home)
-    retire_given(home)
+    put_away(home)
     session = read_session(home, chore.session or "", chore.transcript)
     if session is None or session.session.kind is not SessionKind.MAIN:
         return []
@@ -77,8 +77,8 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
 
 
 def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """It is read, no more; what it was given late is retired."""
-    retire_given(home)
+    """It is read, no more; what it was given late is put away."""
+    put_away(home)
     read_session(home, chore.session or "", chore.transcript)
     return []
 

@@ -114,7 +114,8 @@ def _stopped(run: Run, error: BaseException) -> int:
     declined = isinstance(error, click.exceptions.Abort) and not isinstance(
         error.__cause__, (KeyboardInterrupt, EOFError)
     )
-    _say(run, "interrupted", "nothing was changed" if declined else "interrupted", None)
+    hint = "what is done is kept: run it again to continue" if run.is_resumable else None
+    _say(run, "interrupted", "nothing was changed" if declined else "interrupted", hint)
     return FAILED if declined else INTERRUPTED
 
 

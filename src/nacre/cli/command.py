@@ -66,7 +66,7 @@ class Group(click.Group):
         self._places = dict(places or {})
         self.params.append(json_option())
         if not self.has_default:
-            self.callback = _show_help
+            self.callback = show_help
 
     has_default = False
     """Whether the group does something of its own without a command."""
@@ -104,7 +104,8 @@ class DefaultGroup(Group):
     has_default = True
 
 
-def _show_help() -> None:
+def show_help() -> None:
+    """The help of the group that is called, where no command of it is."""
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         if context.obj.as_json:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from nacre.cli.run import Run
@@ -39,7 +39,19 @@ def perform(run: Run, operation: str, /, on_progress: Callable[[Any], object] | 
     """
     entry = operation_called(operation)
     opened = run.home if entry.needs == "home" else run.settings
-    return entry.run(opened, entry.make(fields), on_progress)
+    goes_on = entry.takes_long and entry.writes and entry.needs == "home"
+    with resumable(run) if goes_on else nullcontext():
+        return entry.run(opened, entry.make(fields), on_progress)
+
+
+@contextmanager
+def resumable(run: Run) -> Iterator[None]:
+    """What is interrupted in this block goes on with the next call of the same command, and people are told so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.is_resumable = True
+        raise
 
 
 def place_of(run: Run, name: str | None) -> Place:

@@ -44,7 +44,7 @@ _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(Filter, "exclude_projects", help="Leave this project out."),
     option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),
-    option(Filter, "user_only", help="Only what you said yourself."),
+    option(Filter, "owner_only", "--mine", "--user-only", help="Only what you said yourself."),
     option(Filter, "trusted"),
 )
 _MEMORY: tuple[Decorator, ...] = (
@@ -99,7 +99,7 @@ def with_turn_filter(function: Function) -> Function:
 
 
 def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]) -> Function:
-    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "user_only", "trusted")
+    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "owner_only", "trusted")
 
     @click.pass_obj
     @functools.wraps(function)
@@ -127,7 +127,7 @@ def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
     place = place_of(run, name)
     if place.project is None:
-        raise _no_project_here()
+        raise _no_project_here(place.namesake)
     if place.project not in place.known:
         run.warnings.append(f"no project is called {name!r}; known: {', '.join(place.known) or 'none yet'}")
     return place.project
@@ -137,10 +137,10 @@ def find_project(run: Run, name: str | None) -> str | None:
     """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
     if not name:
         return None
-    found = place_of(run, name).project
-    if found is None:
-        raise _no_project_here()
-    return found
+    place = place_of(run, name)
+    if place.project is None:
+        raise _no_project_here(place.namesake)
+    return place.project
 
 
 def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
@@ -174,9 +174,15 @@ def project_slug(
     return found
 
 
-def _no_project_here() -> NotFound:
+def tie_hint(namesake: str) -> str:
+    """What to do where a folder is called as a project is, and belongs to none."""
+    return f"if it is the project {namesake}: nacre project tie {namesake}"
+
+
+def _no_project_here(namesake: str | None = None) -> NotFound:
     return NotFound(
-        f"{pathlib.Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
+        f"{pathlib.Path.cwd()} belongs to no project that nacre knows",
+        hint=tie_hint(namesake) if namesake else "name one: --project NAME, or leave it out; nacre project lists them",
     )
 
 

@@ -19,6 +19,8 @@ PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
 _NARROWEST = 20
 _WIDEST = 110
+"""Of lines that are read: longer ones lose the reader. Tables take what the terminal has, within reason."""
+_WIDEST_TABLE = 200
 _GAP = 2
 _LEAST_FLEXIBLE = 24
 
@@ -97,10 +99,13 @@ def _cell(character: str) -> int:
 
 
 class Paper:
-    """Collects lines. ``width`` is in columns; ``fits`` says whether tables are cut to it."""
+    """Collects lines. ``width`` is in columns; ``fits`` says whether tables are cut to it, or to ``table_width``."""
 
-    def __init__(self, *, width: int = PIPED_WIDTH, colour: bool = False, fits: bool = False) -> None:
+    def __init__(
+        self, *, width: int = PIPED_WIDTH, colour: bool = False, fits: bool = False, table_width: int | None = None
+    ) -> None:
         self.width = width
+        self.table_width = table_width or width
         self.colour = colour
         self.fits = fits
         self._lines: list[str] = []
@@ -113,7 +118,10 @@ class Paper:
             return cls()
         columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
         plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
-        return cls(width=max(_NARROWEST, min(columns, _WIDEST)), colour=not plain, fits=True)
+        return cls(
+            width=max(_NARROWEST, min(columns, _WIDEST)), colour=not plain, fits=True,
+            table_width=max(_NARROWEST, min(columns, _WIDEST_TABLE)),
+        )  # fmt: skip
 
     def text(self) -> str:
         """All lines."""
@@ -174,12 +182,17 @@ class Paper:
             self.line(dim(label), *_parts(value), indent=indent, hang=widest + 2)
 
     def table(
-        self, rows: Sequence[Sequence[Cell]], *, drop: Sequence[int] = (), indent: int = 0, least: int = _LEAST_FLEXIBLE
-    ) -> None:
+        self, rows: Sequence[Sequence[Cell]], *, header: Sequence[str] = (), drop: Sequence[int] = (), indent: int = 0,
+        least: int = _LEAST_FLEXIBLE,
+    ) -> None:  # fmt: skip
         """Aligned columns; the last one takes what is left of the line and is cut to it.
 
-        ``drop`` names the columns that go, one after the other, where less than ``least`` columns are left for it.
+        ``header`` names them; a column that is empty throughout goes, and its name too. ``drop`` names the columns that
+        go, one after the other, where less than ``least`` columns are left for the last one.
         """
+        if header:
+            named = [dim(name if any(_text(row[at]) for row in rows) else "") for at, name in enumerate(header)]
+            rows = [named, *rows]
         indent += self._margin
         columns = list(range(max((len(row) for row in rows), default=0)))
         widths = {column: max(cells(_text(row[column])) for row in rows) for column in columns}
@@ -193,7 +206,7 @@ class Paper:
             self._lines.append(" " * indent + self._row([row[column] for column in columns], widths, columns, left))
 
     def _left(self, columns: Sequence[int], widths: Mapping[int, int], indent: int) -> int:
-        width = self.width if self.fits else PIPED_TABLE_WIDTH
+        width = self.table_width if self.fits else PIPED_TABLE_WIDTH
         return width - indent - sum(widths[column] + _GAP for column in columns[:-1])
 
     def _row(self, row: Sequence[Cell], widths: Mapping[int, int], columns: Sequence[int], left: int) -> str:
@@ -228,7 +241,7 @@ def cut(text: str, columns: int) -> str:
             break
         kept += character
     at = kept.rfind(" ")
-    return (kept[:at] if at > len(kept) * 0.6 else kept).rstrip(" ,;:.-–—") + "…"
+    return (kept[:at] if at > len(kept) * 0.8 else kept).rstrip(" ,;:.-–—") + "…"
 
 
 def _parts(cell: Cell) -> Sequence[Part]:

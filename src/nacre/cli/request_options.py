@@ -20,6 +20,7 @@ import msgspec
 
 from nacre.catalogue import CATALOGUE
 from nacre.cli.command import TEXT
+from nacre.cli.completions import completer_of
 from nacre.cli.moment import MOMENT
 from nacre.platform.bounds import annotations_of, bounds_of
 
@@ -84,14 +85,14 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
     the field says.
     """
     field = field_of(source, name)
-    return click.option(*(declarations or _names(field)), name, **_told(field) | own)
+    return click.option(*(declarations or _names(field)), name, **_told(field) | _completed(source, name) | own)
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
     """The positional argument of a field."""
     field = field_of(source, name)
     told = {"type": field.type, "nargs": -1 if field.many else 1, "required": field.default in _ABSENT}
-    return click.argument(name, **told | own)
+    return click.argument(name, **told | _completed(source, name) | own)
 
 
 def options(source: str | type, *names: str) -> Decorator:
@@ -103,6 +104,11 @@ def options(source: str | type, *names: str) -> Decorator:
         return function
 
     return decorate
+
+
+def _completed(source: str | type, name: str) -> dict[str, Any]:
+    complete = completer_of(source, name)
+    return {"shell_complete": complete} if complete else {}
 
 
 def _names(field: RequestField) -> tuple[str, ...]:

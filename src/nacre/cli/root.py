@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre import __version__
-from nacre.cli.command import load_command
+from nacre.cli.command import load_command, show_help
 from nacre.cli.program import Program
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
@@ -29,6 +30,7 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
+        "home": Entry("home.home_page:home", "Tell what happened today, what was learned, and what waits for you."),
         "init": Entry("home.init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("home.quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("home.ingest:ingest", "Read transcripts and learn from them."),
@@ -39,6 +41,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
+        "statusline": Entry("services.statusline:statusline", "Print a line for the status line of Claude Code."),
     },
     "Ask": {
         "recall": Entry("memories.recall:recall", "Find the memories that answer a question."),
@@ -47,6 +50,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
+        "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
@@ -56,6 +60,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "store": Entry("memories.store:store", "Store one memory."),
         "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
         "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
+        "project": Entry("home.project:project", "Tell which projects are known, and tie a folder to one."),
         "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(
@@ -102,6 +107,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("home.completion:completion", "Print the completion script of a shell."),
+        "man": Entry("home.manual:manual", "Print the manual page."),
     },
 }
 
@@ -112,7 +118,9 @@ _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in sect
 
 
 class Root(Program):
-    """The group of all commands."""
+    """The group of all commands. Without one it shows the home page on a terminal, else its help."""
+
+    has_default = True
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Every command, in the order of the sections."""
@@ -142,6 +150,14 @@ class Root(Program):
         return None if environment.is_own_call(environment.environment()) else super().invoke(ctx)
 
 
+@click.pass_context
+def _begin(context: click.Context) -> None:
+    if context.invoked_subcommand is None and sys.stdout.isatty() and not context.obj.as_json:
+        context.invoke(load_command(_ENTRIES["home"].place))
+    else:
+        show_help()
+
+
 def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if not is_asked:
         return
@@ -159,6 +175,7 @@ _VERSION = click.Option(
 cli = Root(
     name="nacre",
     params=[_VERSION],
+    callback=_begin,
     help="A long-term memory for AI agents: local, yours, in Markdown, found again in milliseconds.",
     examples=[
         "nacre quickstart",

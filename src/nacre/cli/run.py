@@ -39,12 +39,16 @@ class Run:
 
     as_json: bool = False
     exit_code: int = 0
+    is_resumable: bool = False
+    """What was interrupted goes on when it is run again."""
     by_itself: bool = False
     """This process is to answer, even where a daemon runs."""
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
+    umask: int | None = None
+    """That of who started the process, where nacre has its own."""
     _written: list[str] = field(default_factory=list)
 
     @cached_property

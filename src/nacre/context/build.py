@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.context.additions import Recipient
-from nacre.context.additions_due import ADDITIONS
-from nacre.context.draft import ELSEWHERE, OVER_BUDGET, Draft
+from nacre.context.additions import ADDITIONS, Recipient
+from nacre.context.draft import ELSEWHERE, OVER_BUDGET, SAID, Draft
 from nacre.context.frame import frame_tokens
 from nacre.context.gate import SEED_CHARACTERS, after_hearing, asked_by, is_plain, prose
 from nacre.context.session_start import tell_learned, tell_pages, tell_previous
@@ -20,7 +19,7 @@ from nacre.platform.lazy import Module
 from nacre.retrieval.confidence import BORDER
 from nacre.retrieval.ranking import projects_named, ranked_by_words
 from nacre.text.passages import count_tokens
-from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.context import LOOKED_FOR, ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
@@ -55,7 +54,8 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     if draft.budget_tokens > 0:
         (_start if request.moment is Moment.START else _prompt)(draft)
     text = draft.text()
-    after = draft.state.with_given(tuple(item.ref for item in draft.items if item.ref and "#" not in item.ref))
+    said = (one.ref for one in draft.left_out if one.why is SAID and one.ref)
+    after = draft.state.with_given((*(item.ref for item in draft.items if item.ref), *said))
     return ContextBlock(
         text, tuple(draft.items), tuple(draft.left_out), draft.lanes, draft.gate, project, count_tokens(text),
         (time.perf_counter() - started) * 1000, after if request.session and after != before else None,
@@ -97,7 +97,7 @@ def _prompt(draft: Draft) -> None:
     if draft.wants(Part.RELEVANT):
         state = draft.state
         asked = asked_by(draft.request.prompt, state.asked, state.heard)
-        draft.gate = asked.why or "looked for"
+        draft.gate = asked.why or LOOKED_FOR
         heard = _without_secrets(draft, prose(draft.request.prompt))
         draft.state = replace(state, heard=after_hearing(state.heard, heard))
         if asked.query:
@@ -130,7 +130,8 @@ def _add(draft: Draft, moment: Moment) -> None:
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
-        added = addition.find(Recipient(draft.home, draft.request, draft.state, draft.project))
+        asked = Recipient(draft.home, draft.request, draft.state, draft.project, draft.reason_against, draft.knows)
+        added = addition.find(asked)
         draft.left_out += added.left_out
         too_much = [item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))]
         for item in too_much:

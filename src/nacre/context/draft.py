@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, title, title_tokens
 from nacre.context.sections import Allowance, fitting
+from nacre.context.told import Told, told_before
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Lane
 
+if TYPE_CHECKING:
+    from nacre.context import host_files
+else:
+    host_files = Module("nacre.context.host_files")
+
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
+SAID = "said already"
 SUPPRESSED = "suppressed here"
+LOADED = "its host tells it by itself: a file of instructions says the same"
 ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
@@ -54,8 +65,13 @@ class Draft:
             tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
         return tokens - (0 if self._has(part) else title_tokens(part))
 
-    def add(self, item: ContextItem) -> bool:
-        """Tell something, if it fits; the heading of its part counts once."""
+    @cached_property
+    def told(self) -> Told:
+        """What this context tells, and what its session was told before."""
+        return told_before(self.home, self.project, self.state)
+
+    def add(self, item: ContextItem, words: str = "") -> bool:
+        """Tell something, if it fits; the heading of its part counts once. ``words``: what it says, if not the text."""
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
         characters = len(item.text) + 1 + len(heading)
@@ -65,6 +81,7 @@ class Draft:
         self.left_tokens -= tokens
         self.left_characters -= characters
         self.items.append(item)
+        self.told.add(words or item.text)
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
@@ -83,7 +100,8 @@ class Draft:
             self.leave(part, memory.id, reason)
             return False
         text = line_of(memory)
-        return self.add(ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why))
+        item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
+        return self.add(item, memory.content)
 
     def reason_against(self, memory: Memory) -> str:
         """Why a memory is not told, whatever the budget; empty where it may be."""
@@ -91,7 +109,20 @@ class Draft:
             return SUPPRESSED
         if self.has_told(memory.id):
             return ABOVE
-        return GIVEN if memory.id in self.state.given else ""
+        if memory.id in self.state.given:
+            return GIVEN
+        if self.knows(memory.content):
+            return SAID
+        return LOADED if self._host_files.say(memory.content) else ""
+
+    @cached_property
+    def _host_files(self) -> host_files.HostFiles:
+        tool = (self.request.session or "").partition(":")[0]
+        return host_files.read_host_files(tool, self.request.folder, self.home.settings.user_home)
+
+    def knows(self, text: str) -> bool:
+        """Whether a text was told in so many words, here or to this session before."""
+        return self.told.says(text)
 
     def has_told(self, ref: str | None) -> bool:
         """Whether this context tells of a memory or turn already."""

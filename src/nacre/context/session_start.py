@@ -12,6 +12,7 @@ from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
+from nacre.context.told import TURN_CHARACTERS
 from nacre.errors import VaultUnusable
 from nacre.platform.lazy import Module
 from nacre.retrieval.memories import Ranking
@@ -30,7 +31,6 @@ else:
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")
 
-TURN_CHARACTERS = 400
 STALE_DAYS = 30
 """A session of another month is past."""
 
@@ -158,9 +158,8 @@ def _is_said(turn: Turn) -> bool:
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
     """The turns of which what the session handed over, if that is told here, does not tell."""
-    refs = [item.ref for item in draft.items if item.part is Part.HANDOFF and item.ref]
-    told = [memory for ref in refs if (memory := draft.home.memories.find(ref))]
-    known = {turn for one in told if one.source.session == session.session.id for turn in delivery.covered(one, turns)}
+    mine = [one for one in draft.home.handoffs.waiting(draft.project or "") if one.session == session.session.id]
+    known = {turn for one in mine if draft.has_told(one.id) for turn in delivery.covered(one, turns)}
     for turn in turns:
         if turn.id in known:
             draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
@@ -170,7 +169,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
     """As many of the last turns as there is room for, in their order."""
     room = draft.room(Part.PREVIOUS)
-    kept: list[ContextItem] = []
+    kept: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
         line = said(turn.speaker.value, turn.text, TURN_CHARACTERS, turn.time or session.ended)
         room -= count_tokens(line + "\n")
@@ -179,9 +178,10 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
             draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
             continue
         why = f"the end of {session.session.id}"
-        kept.append(ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why))
-    for item in reversed(kept):
-        draft.add(item)
+        item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
+        kept.append((item, shorten(turn.text, TURN_CHARACTERS)))
+    for item, words in reversed(kept):
+        draft.add(item, words)
 
 
 def _rows(draft: Draft) -> list[int]:

@@ -27,7 +27,7 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     Returns what became of those that something became of. Links of similarity are derived: they lie in the index only.
     """
     found = home.memories.by_rows(rows)
-    memories = {row: one for row, one in found.items() if not (one.superseded_by or one.is_handoff)}
+    memories = {row: one for row, one in found.items() if not one.superseded_by}
     near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     with home.database.transaction():
@@ -60,9 +60,7 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
     return [
         (others[other], cosine)
         for other, cosine in found.items()
-        if other in others
-        and others[other].shares_place(memory)
-        and not (others[other].superseded_by or others[other].is_handoff)
+        if other in others and others[other].shares_place(memory) and not others[other].superseded_by
     ]
 
 

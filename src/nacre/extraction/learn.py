@@ -33,7 +33,6 @@ from nacre.storage.sessions import Unlearned
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
-from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn
@@ -303,16 +302,15 @@ class _Learner:
         enough = _MOSTLY if memory.speaker is Speaker.AGENT else _NEARLY_ALL
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {row for one in anywhere for row in self.home.comparisons.alike(one, limit=_ALIKE)}
-        known = list(self.home.memories.by_rows(sorted(rows)).values())
+        known = [one.content for one in self.home.memories.by_rows(sorted(rows)).values()]
         if memory.speaker is Speaker.AGENT:
             known += self.handed_over(memory)
-        return any(shared(memory.content, other.content) >= enough for other in known)
+        return any(shared(memory.content, other) >= enough for other in known)
 
-    def handed_over(self, memory: Memory) -> list[Memory]:
+    def handed_over(self, memory: Memory) -> list[str]:
         """What other sessions handed over in the project lately: an agent repeats it, and says nothing new by that."""
-        since = memory.created - HANDED_FOR
-        found = self.home.memories.handoffs(memory.project, since, in_any_state=True) if memory.project else []
-        return [one for one in found if one.source.session != memory.source.session]
+        found = self.home.handoffs.of_project(memory.project) if memory.project else []
+        return [one.content for one in found if one.session != memory.source.session]
 
     def flush(self) -> None:
         """Place what was found, in the order in which it was said; how far extraction got comes last.

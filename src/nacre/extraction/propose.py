@@ -70,12 +70,12 @@ def _proposed(
     turns: Sequence[Turn],
 ) -> Proposal:  # fmt: skip
     if model is None:
-        shown = [turn for turn in turns if not wanted.user_only or turn.speaker is Speaker.OWNER]
+        shown = [turn for turn in turns if not wanted.owner_only or turn.speaker is Speaker.OWNER]
         return Proposal(session, tuple(extract(session, shown)))
     asked = ask_about(
         home, model, session, turns,
         Wanted(
-            way=wanted.way, user_only=wanted.user_only,
+            way=wanted.way, owner_only=wanted.owner_only,
             related=related(home, [Shown(session, turns)], project) if wanted.related else (),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),

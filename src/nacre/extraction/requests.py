@@ -41,5 +41,5 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
         str | None, Meta(description="provider:model, instead of the one that is set; none: by the rules.")
     ] = None
     way: Annotated[Way, Meta(description="How the model is shown a session.")] = Way.FITTING
-    user_only: Annotated[bool, Meta(description="Show the model the owner's turns alone.")] = False
+    owner_only: Annotated[bool, Meta(description="Show the model the owner's turns alone.")] = False
     related: Annotated[bool, Meta(description="Show the model what is known of the topic.")] = True

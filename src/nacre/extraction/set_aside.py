@@ -56,7 +56,7 @@ def _unused(home: Home, known: Iterable[Memory]) -> Iterator[Memory]:
     used = home.usage.of([one.id for one in found])
     for one in found:
         was_used = one.id in used and (used[one.id].recall_count or used[one.id].access_count)
-        if not (was_used or one.confirmed or one.updated > one.created or one.proposed or one.is_handoff):
+        if not (was_used or one.confirmed or one.updated > one.created or one.proposed):
             yield one
 
 

@@ -136,7 +136,8 @@ def _session_id(home: Home, reference: str) -> str:
         raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
     if found:
         return found[0].session.id
-    if home.memories.known_of(reference.strip()):  # its transcript is gone, what was learned from it is not
+    kept = home.memories.known_of(reference.strip()) or home.handoffs.of_session(reference.strip())
+    if kept:  # its transcript is gone, what was learned from it is not
         return reference.strip()
     raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
 
@@ -196,8 +197,13 @@ def _text_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
         if found is not None:
             memories.append(_tombstone(TombstoneKind.MEMORY, memory.id))
             excerpts.append(Excerpt(memory.id, found))
-    titles = sorted({one.title for one in sessions.values() if one.title and match.search(one.title)})
-    words = [_tombstone(TombstoneKind.WORDS, words_value(key, title)) for title in titles]
+    texts = {one.title for one in sessions.values() if one.title and match.search(one.title)}
+    for handoff in home.handoffs.everything():
+        found = excerpt_of(match, [handoff.content])
+        if found is not None:
+            texts.add(handoff.content)
+            excerpts.append(Excerpt(handoff.id, found))
+    words = [_tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
     return _Aim((*turns, *memories, *words), tuple(excerpts[:_EXCERPTS]))
 
 
@@ -247,6 +253,7 @@ def _planned(home: Home, how: str, found: Affected, aim: _Aim, key: Tombstone) -
         released=tuple(found.retired),
         excerpts=aim.excerpts,
         untitled=tuple(session.id for session in found.untitled),
+        handoffs=tuple(one.id for one in found.handoffs),
         files=tuple(sorted(file for file in files if file)),
     )
 

@@ -107,6 +107,8 @@ def _rename(change: Change, memory_ids: Sequence[str]) -> None:
             data = (write.document or "").encode("utf-8", "replace")
             home.files.save(SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data)))
             change.intend((write, remove))
+            if renamed := home.memories.find(write.memory or ""):
+                home.memories.names.put(renamed)
     change.apply()
     with home.database.transaction():
         for write, remove in moves:

@@ -281,13 +281,11 @@ def _model(home: Home) -> Check:
 def _memories(home: Home) -> Check:
     counts = home.memories.counts()
     inactive = counts.pop("superseded") + counts.pop("retired")
-    handoffs = home.memories.waiting_handoffs()
-    if not counts and not handoffs:
+    if not counts:
         return Check("memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine")
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     active = f"{sum(counts.values())} active" + (f" ({kinds})" if kinds else "")
-    waiting_now = f"; {handoffs} {'handoff' if handoffs == 1 else 'handoffs'} to give" if handoffs else ""
-    return Check("memories", OK, f"{active}; {inactive} superseded or retired{waiting_now}")
+    return Check("memories", OK, f"{active}; {inactive} superseded or retired")
 
 
 def _usage(home: Home) -> Iterator[Check]:
@@ -382,7 +380,7 @@ def _vectors(home: Home) -> Check:
         return Check("vectors", OK, "off")
     try:
         turns, memories = home.vectors.missing()
-        made = home.vectors.count()
+        made, memories_made = home.vectors.count(), home.vectors.count_memories()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
     wanted = home.settings.text("embedding.model")
@@ -392,9 +390,10 @@ def _vectors(home: Home) -> Check:
         told = f"{made:,} passages of {home.vectors.model()}, until those of {wanted} are whole{why}"
         return Check("vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them")
     if turns + memories:
-        told = f"{made:,} made, {turns + memories:,} texts wait{why}"
+        told = f"{made + memories_made:,} made, {turns + memories:,} texts wait{why}"
         return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
-    return Check("vectors", OK, f"{made:,} passages")
+    memories_told = f"{memories_made:,} {'memory' if memories_made == 1 else 'memories'}"
+    return Check("vectors", OK, f"of {memories_told} and {made:,} passages of sessions")
 
 
 def _archive(home: Home) -> Iterator[Check]:

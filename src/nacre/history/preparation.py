@@ -8,9 +8,10 @@ from nacre.home.home import Home
 
 OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
-    ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n",
+    ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries."""
+"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries, and
+nothing of which windows Obsidian has open and of its bin."""
 
 
 def prepare(home: Home) -> Head:

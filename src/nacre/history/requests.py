@@ -29,5 +29,7 @@ class DiffRequest(Request, frozen=True, kw_only=True):
 class UndoRequest(Request, frozen=True, kw_only=True):
     """Bring back what an operation changed."""
 
-    operation: Annotated[str, Meta(description="The operation's id, or its end.")]
+    operation: Annotated[
+        str | None, Meta(description="The operation's id, or its end; by default, the last one that is not undone.")
+    ] = None
     force: Annotated[bool, Meta(description="Keep both versions of what was changed since.")] = False

@@ -11,17 +11,18 @@ from dataclasses import dataclass, fields, replace
 
 from nacre import views
 from nacre.dedup.supersession import released
-from nacre.errors import Conflict
+from nacre.errors import Conflict, NotFound
 from nacre.history.operations import changes_of, find_operation, look, memory_of
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
 from nacre.home.operations import is_going_on
+from nacre.home.projects import read_pages
 from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
-from nacre.values.operation import Intent, Operation, SeenMemoryFile
+from nacre.values.operation import ADOPT, FOREIGN, Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
@@ -33,6 +34,10 @@ from nacre.views import Version
 UNDO = "undo"
 UNDONE = "undone"
 """Why a memory is retired that an undone operation had made."""
+
+_WHY = "undoes {action} {id}"
+_LOOKED_BACK = 500
+"""Operations among which the last one to be undone is looked for."""
 
 _FILE = "file"
 _NAMES = {"body": "content"}
@@ -72,14 +77,14 @@ class Undoing:
         return [step for step in self.steps if step.action == "conflict"]
 
 
-def plan_undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
+def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
     """What an undo would do. Raises NotFound, Conflict."""
     operation, changes = _found(home, reference)
     return _planned(home, operation, changes, force=force)
 
 
-def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
-    """Undo an operation; itself an operation, which can be undone.
+def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
+    """Undo an operation, by default the last one that is not undone; itself an operation, which can be undone.
 
     Raises Conflict when something was changed since in the same place, unless ``force``: then the present version stays
     and the former one is kept beside it, linked.
@@ -88,7 +93,7 @@ def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
     scan(home)
     edition = home.database.edition()
     planned = _planned(home, found, changes, force=force)  # it reads every file, and nobody is to wait meanwhile
-    why = f"undoes {found.action} {found.id[-8:]}"
+    why = _WHY.format(action=found.action, id=_end(found))
     with home.change(UNDO, subject=found.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
             planned = _planned(home, found, changes, force=force)
@@ -100,18 +105,41 @@ def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
             )
         if not planned.steps:
             raise Conflict(
-                "nothing of this operation is left to undo", hint=f"nacre diff {reference} shows what it did"
+                f"nothing of this operation is left to undo: {found.action} {_end(found)}",
+                hint="nacre log shows what was done before it: undo that by its id",
             )
         _do(change, planned, force=force)
-        return replace(planned, op=change.operation_id)
+    read_pages(home)
+    return replace(planned, op=change.operation_id)
 
 
-def _found(home: Home, reference: str) -> tuple[Operation, list[views.Change]]:
+def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Change]]:
     look(home)
-    operation = find_operation(home, reference)
+    operation = find_operation(home, reference) if reference else _last(home)
     if is_going_on(home, operation):
         raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
     return operation, changes_of(home, operation)
+
+
+def _last(home: Home) -> Operation:
+    """The last operation that is neither an undo nor undone: one undo after the other goes further back.
+
+    What people and other programs did to the vault's files is undone by its id alone.
+    """
+    undone: set[str] = set()
+    for operation in home.journal.operations(limit=_LOOKED_BACK):
+        if _end(operation) in undone:
+            continue
+        if operation.action not in (UNDO, ADOPT, FOREIGN):
+            return operation
+        undone.add((operation.why or "").rpartition(" ")[2])
+    raise NotFound(
+        "there is nothing to undo", hint="nacre log shows what was done; an undo is taken back by its own id"
+    )
+
+
+def _end(operation: Operation) -> str:
+    return operation.id[-8:]
 
 
 def _planned(home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool) -> Undoing:

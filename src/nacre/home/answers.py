@@ -8,8 +8,8 @@ from nacre.errors import NotFound, VaultUnusable
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.home.lookup import projects
-from nacre.home.projects import page_text
-from nacre.home.requests import PageRequest, PlaceRequest
+from nacre.home.projects import name_of_folder, page_text, tie_folder
+from nacre.home.requests import PageRequest, PlaceRequest, TieRequest
 from nacre.vault.layout import slugify
 from nacre.views import Place
 
@@ -22,9 +22,27 @@ def place(home: Home, asked: PlaceRequest) -> Place:
     known = tuple(projects(home))
     if asked.name in (None, "", HERE):
         found = project_of_folder(home, Path(asked.folder)) if asked.folder else None
-        return Place(found, known)
+        return Place(
+            found, known, namesake=_namesake(home, asked.folder, known) if asked.folder and not found else None
+        )
     found = project_called(home, asked.name or "", known)
     return Place(found, known, found in known)
+
+
+def tie(home: Home, asked: TieRequest) -> Place:
+    """Make a folder a project's from now on. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
+    known = tuple(projects(home))
+    slug = project_called(home, asked.project, known)
+    if slug not in known:
+        raise NotFound(f"no project is called {asked.project!r}", hint=f"known: {', '.join(known) or 'none yet'}")
+    tie_folder(home, slug, Path(asked.folder))
+    return Place(slug, known)
+
+
+def _namesake(home: Home, folder: str, known: tuple[str, ...]) -> str | None:
+    name = name_of_folder(home, Path(folder))
+    found = project_called(home, name, known) if name else None
+    return found if found in known else None
 
 
 def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from nacre.errors import EditConflict
+from nacre.home.former_names import with_former_names
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents, new_path, write_memory
 from nacre.home.operations import OpenOperation
@@ -97,8 +98,9 @@ class Change:
         for start in range(0, max(1, len(memories)), BATCH):
             with home.database.transaction():
                 for memory in memories[start : start + BATCH]:
-                    self.intend(self._writes_of(memory))
-                    home.memories.put(memory)
+                    written, intents = self._writes_of(memory)
+                    self.intend(intents)
+                    home.memories.put(written)
                     if len(memories) > FEW:
                         home.database.yield_write_lock()
                 if start + BATCH >= len(memories):
@@ -171,21 +173,24 @@ class Change:
         self.intend([replace(write, action="adjust", former=without_secrets(home.redactor, text))])
         return True
 
-    def _writes_of(self, memory: Memory) -> list[Intent]:
-        """The writes that bring a memory's file up to it; where its folder is another one now, the file moves."""
+    def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
+        """A memory as it is to be, and the writes that bring its file up to it; where its folder is another one now,
+        the file moves. Names that others link it by stay its names."""
         home = self.home
         file = home.files.file_of(memory.id)
         if file is None:
-            return [write_memory(home, new_path(home, memory), render(memory), None, memory)]
+            return memory, [write_memory(home, new_path(home, memory), render(memory), None, memory)]
         text = _present_text(home, file)
         base = file.hash if text is not None else None
         former = without_secrets(home.redactor, text)
+        stays = str(PurePosixPath(file.path).parent) == folder_of(memory)
+        path = file.path if stays else new_path(home, memory)
+        memory = with_former_names(home, memory, path)
         document = rewrite(text, memory) if text is not None else render(memory)
-        if str(PurePosixPath(file.path).parent) == folder_of(memory):
-            return [replace(write_memory(home, file.path, document, base, memory), former=former)]
-        path = new_path(home, memory)
+        if stays:
+            return memory, [replace(write_memory(home, path, document, base, memory), former=former)]
         home.files.forget(file.path)
-        return [
+        return memory, [
             write_memory(home, path, document, None, memory),
             Intent("remove", file.path, base=base, memory=memory.id, former=former),
         ]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nacre.git.repository import Repository
     from nacre.home.answer_cache import Kept
     from nacre.home.change import Change, Run
+    from nacre.home.handoffs import Handoffs
     from nacre.redact.redactor import Redactor
     from nacre.storage.archive import ArchiveIndex
     from nacre.storage.candidates import Candidates
@@ -75,6 +76,8 @@ class Stores:
         lambda kind, home: kind(*home.settings.redaction),
     )
     """Takes secrets out of whatever is stored."""
+    handoffs: Lazy[Handoffs] = Lazy("nacre.home.handoffs:Handoffs", lambda kind, home: kind(home.settings.home))
+    """What sessions hand over."""
     memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")
     """Memories in the index."""
     candidates: Lazy[Candidates] = Lazy("nacre.storage.candidates:Candidates")

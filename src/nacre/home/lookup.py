@@ -14,7 +14,7 @@ from nacre.values.session import StoredSession
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
     """A session by its id or the beginning of it; without one, the last one of the folder, by default the current one.
 
-    Raises NotFound, Conflict.
+    Where no session of the folder is known, it is the last one of all. Raises NotFound, Conflict.
     """
     if reference is None:
         return _last_here(home, folder or Path.cwd())
@@ -30,8 +30,9 @@ def find_session(home: Home, reference: str | None, folder: Path | None = None) 
 def _last_here(home: Home, folder: Path) -> StoredSession:
     project = project_of_folder(home, folder)
     found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+    found = found or home.sessions.newest(limit=1)
     if not found:
-        raise NotFound(f"no session in {folder} is known", hint="give an id; nacre sessions list shows them")
+        raise NotFound("no session is known yet", hint="nacre ingest reads what your agents wrote")
     return found[0]
 
 

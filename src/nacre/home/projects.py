@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import MemoryInvalid, VaultUnusable
+from nacre.errors import Conflict, InvalidInput, MemoryInvalid, VaultUnusable
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
@@ -112,8 +112,34 @@ def project_of_work(home: Home, folder: Path) -> str | None:
 
 def known_or_named(home: Home, folder: Path) -> str | None:
     """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
-    place = locate(str(folder))
-    return known_project(home, place) or (_slug(home, place) or None)
+    return known_project(home, locate(str(folder))) or name_of_folder(home, folder)
+
+
+def name_of_folder(home: Home, folder: Path) -> str | None:
+    """What the project of a folder would be called, where no other one is; ``None`` for a common folder."""
+    return _slug(home, locate(str(folder))) or None
+
+
+def tie_folder(home: Home, slug: str, folder: Path) -> None:
+    """Make a folder, or the repository it lies in, a project's from now on.
+
+    Raises InvalidInput for a folder of many projects, Conflict where it is another project's, MemoryInvalid where the
+    project's page cannot be read.
+    """
+    place = locate(os.path.abspath(folder))
+    if not place.root or place.root == str(home.settings.user_home) or place.root == os.path.sep:
+        raise InvalidInput(f"{folder} holds more than one project", hint="tie the project's own folder")
+    read_pages(home)
+    _read_page(home, slug)
+    with home.change("project") as change:
+        found = known_project(home, place)
+        if found is None:
+            _extend(change, slug, place)
+        elif found != slug:
+            raise Conflict(
+                f"{place.root} belongs to the project {found}",
+                hint=f"take it out of {_path(found)} in the vault first: of its remotes or its roots",
+            )
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:

@@ -16,6 +16,13 @@ class PlaceRequest(Request, frozen=True, kw_only=True):
     folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
 
 
+class TieRequest(Request, frozen=True, kw_only=True):
+    """Make a folder, and the remote of its repository, a project's."""
+
+    project: Annotated[str, Meta(description="A name, a slug or an alias of a project that is known.")]
+    folder: Annotated[str, Meta(description="The folder.")]
+
+
 class PageRequest(Request, frozen=True, kw_only=True):
     """The page of a project, or the owner's profile."""
 

@@ -101,7 +101,7 @@ def main() -> None:
     gc.disable()  # a process of a tenth of a second collects nothing worth the time
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
-        began = time.monotonic() - _age()
+        began = time.monotonic() - age()
         if {"-h", "--help"}.intersection(sys.argv[1:]):
             os.write(1, _HELP)
         arguments = _arguments(sys.argv[1:])
@@ -202,7 +202,7 @@ class _Run:
     def _ask_daemon(self) -> HookAnswer | None:
         """The daemon's answer. What is to be done later is noted before anything else."""
         self.is_there = os.path.isdir(self.home)
-        given = _read_input()
+        given = read_input()
         call = {"host": self.host, "event": self.name, **self.shape.read(given)}
         call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
         if call["is_apart"]:
@@ -311,7 +311,7 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
     return Arguments(named["--home"] or None, int(named["--within"]) or None, words[0], words[1])
 
 
-def _read_input() -> dict[str, Any]:
+def read_input() -> dict[str, Any]:
     """What the host hands over; an empty object where that is nothing of the kind.
 
     A host that keeps its end open is not waited for once an object is whole.
@@ -329,7 +329,7 @@ def _read_input() -> dict[str, Any]:
     return {}
 
 
-def _age() -> float:
+def age() -> float:
     """For how many seconds this process has run; on systems that do not tell, what Python's start takes."""
     try:
         with open("/proc/self/stat", "rb") as file:

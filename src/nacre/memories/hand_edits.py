@@ -10,6 +10,7 @@ from nacre.dedup.placement import await_models
 from nacre.dedup.supersession import agreed, released
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.home.change import Change
+from nacre.home.former_names import with_former_names
 from nacre.home.home import Home
 from nacre.home.redaction import redacted, without_secrets
 from nacre.platform.fast_dataclass import dataclass
@@ -325,6 +326,8 @@ def _accept(
             memory, kind=said.kind or memory.kind, project=said.project or memory.project,
             inbox=memory.inbox and not is_settled,
         )  # fmt: skip
+    if before and found.has_id:
+        memory = with_former_names(home, memory, found.stat.path)
     follows = _what_follows(found, before, memory)
     if found.has_id and follows.follows:
         if defers:

@@ -152,8 +152,7 @@ def _is_settled(home: Home, memory: Memory) -> bool:
 
 
 def _may_meet(memory: Memory, other: Memory) -> bool:
-    is_apart = other.superseded_by or other.is_handoff or other.id == memory.id
-    return other.shares_place(memory) and not is_apart
+    return other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
 
 
 class _Meanings:
@@ -254,16 +253,15 @@ class _Deciding:
         return ask(self._model, prompt_for(one.memory, one.near, seconds=self._each), Choice)
 
     def _made(self, one: Doubtful, answer: _Answer) -> Decision | None:
-        name = self._model.name
         if not isinstance(answer, Answered):
             self._decided.note = self._decided.note or (_note(answer) if answer else None)
-            told = _step(one, answer.message, name, "failed") if answer else _step(one, "not answered", name, "skipped")
+            told = _step(one, answer.message, "failed") if answer else _step(one, "not answered", "skipped")
             self._run.add(told)
             return None
-        made = decide(answer.value, one.memory, one.near, name)
+        made = decide(answer.value, one.memory, one.near, self._model.name)
         clean = self._home.redactor.clean
         made = replace(made, reason=clean(made.reason), merged=clean(made.merged))
-        self._run.add(_step(one, f"{made.action}: {made.reason}", name, seconds=answer.seconds))
+        self._run.add(_step(one, f"{made.action}: {made.reason}"))
         return made
 
 
@@ -309,9 +307,9 @@ class _Becoming:
             self._as[one.id] = to
 
 
-def _step(one: Doubtful, told: str, by: str, status: str = "done", seconds: float = 0.0) -> Step:
-    said = shorten(one.memory.content, _TITLE_CHARACTERS)
-    return Step("decide", said, told, status, _refs(one), seconds, by)
+def _step(one: Doubtful, told: str, status: str = "done") -> Step:
+    """What became of an answer; that the model was asked is a step of its own, with its time and cost."""
+    return Step("decide", shorten(one.memory.content, _TITLE_CHARACTERS), told, status, _refs(one))
 
 
 def _refs(one: Doubtful) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from nacre.home.intents import apply_intents
 from nacre.home.operations import left_open
 from nacre.home.projects import read_pages
 from nacre.memories.accept import is_waiting, place_accepted
+from nacre.memories.former_handoffs import move_handoffs
 from nacre.memories.hand_edits import read_changes
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.tombstones.tombstones import is_ledger_new
@@ -41,6 +42,7 @@ def scan(home: Home, *, from_remote: bool = False, patience_seconds: float = _PA
     if taken or is_ledger_new(home):
         apply_tombstones(home, patient=False)
     retire_due(home)
+    move_handoffs(home)
     return taken
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
@@ -44,22 +44,24 @@ def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) 
 
 def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
     yield f"# Memories, {now:%Y-%m-%d}"
+    subjects = {memory.id: one_line(memory.subject) for memory in memories}
     places = sorted({memory.project or "" for memory in memories})
     for project in places:
         yield from ("", f"## {project or 'Everywhere'}")
         own = [memory for memory in memories if (memory.project or "") == project]
         for memory in sorted(own, key=lambda one: (one.kind.value, bool(one.retired), -one.updated.timestamp())):
-            yield from _memory(memory)
+            yield from _memory(memory, subjects)
 
 
-def _memory(memory: Memory) -> Iterator[str]:
+def _memory(memory: Memory, subjects: Mapping[str, str]) -> Iterator[str]:
     state = "retired" if memory.retired else "superseded" if memory.superseded_by else ""
     facts = [memory.kind.value, f"importance {memory.importance}", memory.created.strftime("%Y-%m-%d"), state]
     facts += [memory.trust.value if memory.trust.value == "untrusted" else "", *(f"#{tag}" for tag in memory.tags)]
     yield from ("", f"### {one_line(memory.subject)}", "", f"*{' · '.join(fact for fact in facts if fact)}*", "")
     yield from _below(memory.content, 3)
     for link in memory.links:
-        yield f"\n{link.rel.replace('_', ' ')} {link.to}{f' ({link.reason})' if link.reason else ''}"
+        to = f"[[{subjects[link.to]}]]" if link.to in subjects else link.to
+        yield f"\n{link.rel.replace('_', ' ')} {to}{f' ({link.reason})' if link.reason else ''}"
     yield f"\n<!-- {memory.id} -->"
 
 

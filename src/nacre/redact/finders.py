@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from nacre.redact.said import said_key, said_password
+
 Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
 
 _KEY_BYTES = 20_000
@@ -12,14 +14,17 @@ _KEY_LINE_BYTES = 200
 _LINE_BYTES = 2_000
 _TABLE_BYTES = 20_000
 _BREAK = re.compile(rb"\r?\n|\\{1,4}r?\\{0,4}n")
-_KEY_LINE = re.compile(rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?([A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$""")
+_KEY_LINE = re.compile(rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?(=?[A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$""")
 _WHOLE_LINE = 40
 _RULER = re.compile(rb"[ \t>+|:=-]*-[ \t|:=-]*$")
+_RULED = re.compile(rb"\n[|: \t]{0,3}-")
 _CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")
 _HTML_CELL = re.compile(
     rb"\s{0,20}<td[^<>]{0,80}>(?:<\w{1,6}>)?[ \t]{0,4}((?:[^\s<]|<(?!/)){6,200}?)[ \t]{0,4}</", re.IGNORECASE
 )
-_WRAPPED = rb" \t`*_\"'"
+_WRAPPED = rb" \t`*_\"'" b"\r"
+_MARKS = (re.compile(rb"\t"), re.compile(rb";"), re.compile(rb",[ ]?"), re.compile(rb"[ ]{2,}"))
+_HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["']?[ ]?""")
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
@@ -74,6 +79,9 @@ def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int,
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The cells below a cell that names a secret, where it heads a column; else the one to the right of it."""
+    if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
+        yield from _iter_marked_column(data, match.start())
+        return
     if match[0].endswith(b">"):
         beside = _HTML_CELL.match(data, match.end())
         if beside:
@@ -87,11 +95,39 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     number = next((number for number, (first, end) in enumerate(cells) if first <= place < end), None)
     if number is None:
         return
+    if b"{{" in data[start : _line_end(data, place)]:
+        return
     row = _line_end(data, place) + 1
     if _RULER.match(data, row, _line_end(data, row)) and b"|" in data[row : _line_end(data, row)]:
         yield from _iter_column(data, _line_end(data, row) + 1, number)
-    elif number + 1 < len(cells):
+    elif number + 1 < len(cells) and data[start : start + 40].lstrip(b"> \t").startswith(b"|"):
         yield _bare(data, *cells[number + 1])
+
+
+def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    """The cells below a cell, where commas, semicolons, tabs or blanks separate columns."""
+    start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
+    head = data[start : _line_end(data, place)].rstrip(b"\r")
+    mark = next((mark for mark in _MARKS if len(mark.split(head)) > 1), None)
+    if mark is None or place - start > _LINE_BYTES or not all(_HEADING.fullmatch(cell) for cell in mark.split(head)):
+        return
+    number, count = len(mark.split(head[: place - start])) - 1, len(mark.split(head))
+    start += len(data[start : _line_end(data, place)]) + 1
+    stop = start + _TABLE_BYTES
+    while start < min(stop, len(data)):
+        end = _line_end(data, start)
+        cells = list(_iter_marked(mark, data, start, end))
+        if len(cells) != count:
+            return
+        yield _bare(data, *cells[number])
+        start = end + 1
+
+
+def _iter_marked(mark: re.Pattern[bytes], data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for found in mark.finditer(data, start, end):
+        yield start, found.start()
+        start = found.end()
+    yield start, end
 
 
 def _iter_column(data: bytes, start: int, number: int) -> Iterator[tuple[int, int]]:
@@ -123,5 +159,10 @@ def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
     return start + len(cell) - len(cell.lstrip(_WRAPPED)), max(start, end - len(cell) + len(cell.rstrip(_WRAPPED)))
 
 
-FINDERS: Mapping[str, Finder] = {"key-lines": key_lines, "table-cells": table_cells}
+FINDERS: Mapping[str, Finder] = {
+    "key-lines": key_lines,
+    "table-cells": table_cells,
+    "said-password": said_password,
+    "said-key": said_key,
+}
 """Finders by the name the rule table gives them: of the text and what the rule matched, where secrets may lie."""

@@ -19,10 +19,11 @@ _SHORT = 2000
 """Bytes of a text up to which all words are searched in one pass."""
 
 _FOLLOWED: Mapping[bytes, bytes] = {
-    b"%": rb"(?=22|3[ad]|7b|c[3-5]|d[01])",
+    b"%": rb"(?=2[25]|3[ad]|7b|c[3-5]|d[01])",
     b"\\": rb"(?=b(?!00[01])[0-9a-f]{4})",
     b"&": rb"(?=(?:qbot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});)",
     b"pw": rb"(?![a-ce-z])",
+    b"ww": rb"(?=[ :])",
     b" -p": rb"(?!ass|k)",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"k", b"u", b"w")},
 }

@@ -143,7 +143,8 @@ def load_table() -> RuleTable:
     content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
     parts = {name: text.encode() for name, text in content["parts"].items()}
     names = {f"@{name}": tuple(words) for name, words in content["names"].items()} | {"@run": ("\0run",)}
-    rows = [*content["rule"], *_list_command_rows(content["command"])]
+    tokens = _list_token_rows(content["tokens"])
+    rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
@@ -178,12 +179,23 @@ def _list_heads(literal: bytes) -> list[bytes]:
     return heads
 
 
+_PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
+
+
+def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Rules for the tokens of providers, looked for at what their regexes begin with."""
+    for name, token in tokens.items():
+        row = {"regex": token} if isinstance(token, str) else token
+        prefix = _PREFIX.match(row["regex"])
+        yield {"name": name, "literals": [prefix[0].replace("\\", "")] if prefix else [], **row}
+
+
 _FORMS = {
     "attached": ("attached-password", r"""(?:<argument>)""", "account"),
     "apart": ("option-password", r"""[ \t=]{1,4}<argument>""", "argument"),
     "account": (
         "account-password",
-        r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%]([^\s"'`\\]{3,200})""",
+        r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%,]([^\s"'`\\]{3,200})""",
         "account",
     ),
 }
@@ -211,14 +223,15 @@ def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mappi
         for name in ("entropy", "value", "ignore_case", "glued", "reach", "find", "whole")
         if name in row
     }
+    before = _expand(row.get("before", "").encode(), parts)
     return Rule(
         name=row["name"],
         literals=tuple(word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))),
         regex=_expand(row["regex"].encode(), parts),
-        before=row.get("before", "").encode(),
+        before=before,
         each=_expand(row.get("each", "").encode(), parts),
         stop=row.get("stop", "").encode(),
-        before_names=bool(re.compile(row.get("before", "")).groups),
+        before_names=bool(re.compile(before).groups),
         **options,
     )
 

@@ -151,23 +151,23 @@ class Scan:
                 places.add(literal, place)
 
     def _look_at_runs(self, places: Places) -> None:
-        data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
-        find = classes.find
+        data, find, by_head, shaped = places.data, (self._classes + b" ").find, self._table.by_head, SHAPED
+        long_run, least, begin = _LONG_RUN, RUN, HEAD
         runs: set[bytes] = set()
-        start = find(_LONG_RUN)
+        start = find(long_run)
         while start >= 0:
-            end = find(b" ", start + RUN)
+            end = find(b" ", start + least)
             run = data[start:end]
             runs.add(run)
-            if run[0] in SHAPED and run[4] in SHAPED and run[8] in SHAPED and SHAPED_RUN.match(data, start):
+            if run[0] in shaped and run[4] in shaped and run[8] in shaped and SHAPED_RUN.match(data, start):
                 places.add(RUN_LITERAL, start)
-            if (head := run[:HEAD]) in by_head:
+            if (head := run[:begin]) in by_head:
                 for literal in by_head[head]:
                     if run.startswith(literal):
                         places.add(literal, start)
                     elif run.startswith(literal, 1):
                         places.add(literal, start + 1)
-            start = find(_LONG_RUN, end)
+            start = find(long_run, end)
         if runs:
             self._look_inside(b"\n".join(runs), places)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
 from collections import Counter
@@ -12,13 +13,13 @@ LOOK_BACK = 64
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
-    rb"|\$(?:[{(]|\w+$)|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
+    rb"|\$(?:[{(]|\w+$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
-    |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
-    |wpa[23]?[-_]psk$|same-origin|include$|omit$|undefined|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
+    |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|(?:test|demo|sample|fake|my)[-_](?:api[-_])?(?:key|token|secret|pass(?:word)?)(?:[-_]?\d{1,3})?$|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
+    |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|(?:minio|rabbitmq|super|root|db|sys)?(?:admin|root|guest)$|postgres(?:ql)?$|mysql$|required|optional|disabled?|enabled?|password$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
     |(.)\1{3,}$)""",
@@ -30,7 +31,8 @@ _SPEAKING_NAME = re.compile(
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
-    rb"(?:[a-z]+_)*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$", re.IGNORECASE
+    rb"(?:[a-z]+_|(?-i:[a-z]+(?=[A-Z])))*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$",
+    re.IGNORECASE,
 )
 _WORD_WITH_DIGITS = re.compile(rb"[A-Za-z]+[0-9][A-Za-z0-9]*$")
 _CONSTANT = re.compile(rb"[A-Z]+(?:_[A-Z0-9]+)+$")
@@ -46,6 +48,7 @@ _PUBLIC = re.compile(
 _NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _CONSTANT, _PATH, _PUBLIC)
 _DIGIT, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["']?$""")
+_WRITTEN = re.compile(rb"[A-Za-z0-9]")
 _ANY_LETTER = re.compile(rb"[A-Za-z\xc3-\xd3]")
 _PIECES = re.compile(rb"[A-Za-z0-9]{6,}")
 _CAMEL = re.compile(rb"[a-z]?(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)++[A-Z]{0,4}[0-9]{0,4}")
@@ -53,7 +56,7 @@ _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z
 
 
 _SAMPLE = re.compile(
-    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|SflKxwRJSMeKKF2QT4"
+    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
 )
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
 _IDENTITY = re.compile(
@@ -61,16 +64,20 @@ _IDENTITY = re.compile(
     rb"|wamid|pk_live|pk_test|pub|ssh-)[-_.]|AAAA[BC]3Nza|iVBORw0KGgo|sha\d{1,3}[-:]|h1:|r8_im"
 )
 _CHOSEN_SIGNS = re.compile(rb"[!#$%^&*@~+?=]")
-_NOT_CHOSEN = re.compile(
+_STANDARD = re.compile(
     rb"""(?:v?\d+(?:[.,:/-]\d+)*(?:[a-z]{1,5}|%|\+)?$          # numbers, versions, dates, times, sizes
-    |(?:sha|md|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|x|rsa|aes|tls|ssl|hs|rs|es|http/|pkcs|win|ascii|int|uint
-    |float|rfc|cve|iso|ntlmv|nist|py|python|node|es|web|k|s|ec|p|h|fido|gpt|phase|step|part|page|level|line|section|chapter
+    |(?:md|(?:scram-)?sha|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|rsa|aes|tls|ssl|hs|rs|http/|pkcs|win|ascii|int|uint
+    |float|rfc|cve|iso|ntlmv|nist|py|python|node|web|ec|fido|gpt|phase|step|part|page|level|line|section|chapter
     |version|issue|pr|test|case|user|option|field|column|number|rule|section|type)[-_ .#]?v?\d[\w.-]{0,12}$
-    |https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
+    |(?:x|es|k|s|p|h)\d{1,4}(?:[sv.-]\w{0,6})?$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFERRING = re.compile(
+    rb"""(?:https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
     |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
     |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
     |(?:~|\.{0,2})/|[A-Za-z0-9_-]+/[A-Za-z0-9_/.-]+$            # paths
-    |--?[a-z]|\w+=|[\w.-]+:\d+$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
+    |--?[a-z]|\w+=|[\w.-]+:\d+(?:[|,].*)?$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LABEL = re.compile(rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$")
@@ -82,7 +89,7 @@ _REFERENCE = re.compile(
 )
 _PLAIN_PIECES = re.compile(rb"[A-Za-z0-9]+(?:[./_][A-Za-z0-9]+){1,3}")
 _FUNCTION_WORD = re.compile(
-    rb"the|an?|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
+    rb"the|an?|as|same|before|from|this|that|it|we|you|i|leave|see|ask|empty|of|is|to|in|at|least|must|be|for|and|or|with|than|your|no|not|chars?|characters?|password|passwort|der|die|das"
     rb"|und|mindestens|zeichen|de|la|el|le|les|y|et|e|o|con|mit|min(?:imum)?|max(?:imum)?|->|=>|==|&&|\|\||--.*|-[a-z]",
     re.IGNORECASE,
 )
@@ -91,6 +98,20 @@ _SENTENCE_WORD = re.compile(
 )
 _LETTERS = re.compile(rb"[a-z]+")
 _MNEMONIC_SIZES = frozenset({12, 15, 18, 21, 24})
+_RESOURCE = re.compile(rb"(?:[a-z]+-)+(?:[a-z]+|v?[0-9]{1,2})(?![\w-])")
+_SLUG = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]{2,}){1,5}")
+_TECHNICAL = re.compile(
+    r"pass(?:word|wd|phrase)?s?|pwd?|users?|names?|keys?|tokens?|secrets?|auth|creds?|credentials?|types?|files?|paths?|hash(?:ed)?|strings?|values?"
+    r"|fields?|texts?|plain|read|write|only|not|set|unset|none|null|true|false|defaults?|var|env|data|id|url|host|port|db|admin|login|reset"
+    r"|change|new|old|min|max|length|input|form|required|optional|case|sensitive|based?|encoded|encrypted|see|below|above|here|self|this|config"
+    r"|settings?|args?|options?|params?|req|ctx|string|int|str|bool|get|is|has|my|your|placeholder|example|test|value|empty|code|page|view|prompt"
+    r"|clave|chave|chiave|schluessel|passwort|kennwort|senha|wachtwoord|parola|contrasena|haslo|geheim|segreto|no|off|on|tls|ssh|ssl|api|app|web|by",
+    re.IGNORECASE,
+)
+_NAME_AND_PASSWORD = re.compile(rb"[!-9;-~]{1,60}:[ -~\x80-\xff]{4,100}")
+_EXPANDED = re.compile(rb"\$[({A-Z_]")
+_JOINT = re.compile(rb"[._/=-]")
+_TITLED = re.compile(rb"(?:[A-Z][a-z]+[._-]){1,3}[A-Z][a-z]+(?<!Int)(?<!Base)[0-9]{1,4}[!?*#+]?")
 _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 
@@ -117,7 +138,13 @@ def _is_account(data: bytes, start: int, end: int) -> bool:
 def _is_chosen(data: bytes, start: int, end: int) -> bool:
     """Tell whether this may be a password a person chose: digits or signs among letters, and nothing else known."""
     secret = data[start:end]
-    if _SAMPLE.search(secret) or _is_known(secret) or _NOT_CHOSEN.match(secret) or _NUMBERED_NAME.match(secret):
+    if (
+        _SAMPLE.search(secret)
+        or _is_known(secret)
+        or _STANDARD.match(secret)
+        or _REFERRING.match(secret)
+        or _NUMBERED_NAME.match(secret)
+    ):
         return False
     core = secret.rstrip(b"!?.,;:*_").lstrip(b"*_")
     has_letter = _ANY_LETTER.search(core) is not None
@@ -126,9 +153,20 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
     return _PASSPHRASE.match(secret) is not None
 
 
+def _is_titled(data: bytes, start: int, end: int) -> bool:
+    """Words in title case with a number behind, as people choose them and no name in code is written."""
+    secret = data[start:end]
+    if _STANDARD.match(secret):
+        return False
+    is_mixed = _DIGIT.search(secret) and _CAPITAL.search(secret) and _JOINT.search(secret, 1, len(secret) - 1)
+    return _TITLED.fullmatch(secret) is not None or (bool(is_mixed) and _is_direct(data, start, end))
+
+
 def _is_strong(data: bytes, start: int, end: int) -> bool:
     """Chosen, and not to be taken for a word with a number, a date, a version or the name of an issue."""
     secret = data[start:end]
+    if _TITLED.fullmatch(secret):
+        return True
     if len(secret) < 8 or not _DIGIT.search(secret) or _LABEL.match(secret) or not _is_chosen(data, start, end):
         return False
     return len(_CHANGES.findall(secret)) >= 2 or bool(_CHOSEN_SIGNS.search(secret)) or secret[-3:].isdigit()
@@ -142,12 +180,19 @@ def _is_password(data: bytes, start: int, end: int) -> bool:
     return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
 
 
+def _is_hidden(data: bytes, start: int, end: int) -> bool:
+    """A password, and not the name of what holds it."""
+    return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
+
+
 def _is_opaque(data: bytes, start: int, end: int) -> bool:
     """Random, or a UUID or hash: for names that leave no doubt."""
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
-    return _changes_often(secret) or (_UUID_OR_HASH.match(secret) is not None and bool(_LETTER.search(secret)))
+    if _UUID_OR_HASH.match(secret):
+        return bool(_LETTER.search(secret)) and len(set(secret)) > 7
+    return _changes_often(secret)
 
 
 def _is_mixed(data: bytes, start: int, end: int) -> bool:
@@ -185,6 +230,8 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
     if not _is_account(data, start, end) or _SAMPLE.search(secret) or len(secret) < 6:
         return False
+    if _PATH.match(secret) or _SPEAKING_NAME.match(secret) or _NUMBERED_NAME.match(secret):
+        return False
     return bool(_ANY_LETTER.search(secret)) and bool(_DIGIT.search(secret) or _CHOSEN_SIGNS.search(secret))
 
 
@@ -194,6 +241,58 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
     if not 2 <= len(words) <= 6 or _SAMPLE.search(data, start, end) or _VARIABLE.match(data, start, end):
         return False
     return bool(_DIGIT.search(data, start, end)) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
+
+
+def _is_words(data: bytes, start: int, end: int) -> bool:
+    """Four words or more, hardly a sentence; for what is announced as a passphrase."""
+    words = data[start:end].split()
+    if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
+        return False
+    return all(word.isalnum() for word in words) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
+
+
+def _is_slug(data: bytes, start: int, end: int) -> bool:
+    """Small words joined by dashes, none of which is a word of programmers; only for what is announced as
+    a password."""
+    word = data[start:end].decode("utf-8", "replace")
+    if not word.islower() or not _SLUG.fullmatch(word) or _is_known(data[start:end]):
+        return False
+    parts = word.split("-")
+    return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)
+
+
+def _is_worded(data: bytes, start: int, end: int) -> bool:
+    """A password, which may be a slug of three words."""
+    return _is_password(data, start, end) or (data.count(b"-", start, end) > 1 and _is_slug(data, start, end))
+
+
+def _is_cell(data: bytes, start: int, end: int) -> bool:
+    """What stands in a column of passwords."""
+    return _is_direct(data, start, end) or _is_slug(data, start, end)
+
+
+def _is_ciphered(data: bytes, start: int, end: int) -> bool:
+    """Opaque, or as many changes and signs as nobody types."""
+    secret = data[start:end]
+    if b" " in secret:
+        return False
+    return _is_opaque(data, start, end) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end))
+
+
+def _is_piped(data: bytes, start: int, end: int) -> bool:
+    """What is written to a command that reads a secret."""
+    if b"$" in data[start:end] and _EXPANDED.search(data, start, end):
+        return False
+    return _is_argument(data, start, end) or _is_opaque(data, start, end)
+
+
+def _is_basic(data: bytes, start: int, end: int) -> bool:
+    """A name and a password in base64."""
+    try:
+        plain = binascii.a2b_base64(data[start:end] + b"==")
+    except binascii.Error:
+        return False
+    return _NAME_AND_PASSWORD.fullmatch(plain) is not None
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
@@ -224,7 +323,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
     if _SAMPLE.search(secret) or _is_known(secret):
         return False
     if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
-        return True
+        return _WRITTEN.search(secret) is not None
     if data[end : end + 1] in (b"(", b"[", b"{"):
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
@@ -273,11 +372,20 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "chosen": _is_chosen,
     "strong": _is_strong,
     "password": _is_password,
+    "hidden": _is_hidden,
     "opaque": _is_opaque,
     "encoded": _is_encoded,
     "direct": _is_direct,
     "argument": _is_argument,
     "phrase": _is_phrase,
+    "slug": _is_slug,
+    "words": _is_words,
+    "worded": _is_worded,
+    "cell": _is_cell,
+    "ciphered": _is_ciphered,
+    "piped": _is_piped,
+    "basic": _is_basic,
+    "titled": _is_titled,
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }

@@ -21,11 +21,11 @@ else:
     entities = Module("html.entities")
 
 _ENTITY = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6})|[A-Za-z][A-Za-z0-9]{1,30});")
-_PERCENT = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
+_PERCENT = re.compile(rb"(?:%(?:25){0,3}[0-9A-Fa-f]{2})+")
 _UNICODE = re.compile(rb"(?:\\{1,4}u[0-9A-Fa-f]{4})+")
 _UNIT = re.compile(rb"u([0-9A-Fa-f]{4})")
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
-_IN_BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
+_IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
 _BASE64_LEAST, _BASE64_MOST = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
 """How text in base64 begins: every third byte of it is printable or breaks a line."""
@@ -76,6 +76,12 @@ def _from_entity(escape: bytes) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass") if 0 < code <= _GREATEST else escape
 
 
+def _from_percent(escape: bytes) -> bytes:
+    while b"%25" in escape:  # encoded more than once
+        escape = escape.replace(b"%25", b"%")
+    return unquote_to_bytes(escape)
+
+
 def _from_unicode(escape: bytes) -> bytes:
     units = b"".join(int(unit, 16).to_bytes(2, "big") for unit in _UNIT.findall(escape))
     return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
@@ -83,7 +89,7 @@ def _from_unicode(escape: bytes) -> bytes:
 
 _WAYS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = {
     b"&": (_ENTITY, _from_entity),
-    b"%": (_PERCENT, unquote_to_bytes),
+    b"%": (_PERCENT, _from_percent),
     b"\\": (_UNICODE, _from_unicode),
 }
 

@@ -52,7 +52,8 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     memories = len(shown)
     outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else "nothing found"
     if memories:
-        outcome = f"{memories} {'memory' if memories == 1 else 'memories'} of {result.project or 'the owner'}"
+        of = f"of {result.project}" if result.project else "of no project"
+        outcome = f"{memories} {'memory' if memories == 1 else 'memories'} {of}"
     _note(home, query, steps, shown, outcome, result.took_ms)
 
 

@@ -30,7 +30,8 @@ CANDIDATES = 250
 WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
-_MOST = 1 + FULL_TEXT_BONUS
+HIGHEST = 1 + FULL_TEXT_BONUS
+"""What a score is divided by, so that the best there can be is 1."""
 NAME_BONUS = 0.1
 LINK_SHARE = 0.5
 UNSEEN_ROWS = 50
@@ -123,7 +124,7 @@ class MemoryRecall:
         self, question: Question, wanted: Filter, ranking: Ranking, *, vector: QueryVector | None, lexical: bool = True
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
-        if question.is_open or wanted.is_for_handoffs:
+        if question.is_open:
             return self._of_a_time(
                 self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today), ranking
             )
@@ -284,8 +285,10 @@ def _score(
         weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
     bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
     worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
-    score = min(1.0, (similarity**SIMILARITY_EXPONENT * worth + bonus) / (_MOST if ranking.clamped else 1.0))
+    score = min(1.0, (similarity**SIMILARITY_EXPONENT * worth + bonus) / (HIGHEST if ranking.clamped else 1.0))
+    components["relevance"] = round(similarity, 4)
     components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
+    components["worth"] = round(worth, 4)
     if bonus:
         components["full_text"] = round(bonus, 4)
     return score, components

@@ -116,7 +116,7 @@ def narrowed(query: RecallQuery, question: Question) -> Filter:
 
 def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
     """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
-    if query.mode is Mode.BROWSE or question.is_open or query.filter.is_for_handoffs:
+    if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
     shown = {item.memory.id for item in answering(sureness_kind(question), ranked)}

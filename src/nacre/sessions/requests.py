@@ -41,6 +41,23 @@ class SessionRequest(Request, frozen=True, kw_only=True):
     folder: Annotated[str | None, Meta(description="Whose last session, where none is named.")] = None
 
 
+class ResumeRequest(Request, frozen=True, kw_only=True):
+    """Which session to go on with."""
+
+    what: (
+        Annotated[
+            str,
+            Meta(
+                description="Its id or the beginning of it, else words of its title or of what was said; by default, "
+                "the last one of the folder.",
+                max_length=20_000,
+            ),
+        ]
+        | None
+    ) = None
+    folder: Annotated[str | None, Meta(description="Whose last session, where none is named; its own go first.")] = None
+
+
 class MatchRequest(Request, frozen=True, kw_only=True):
     """Turns that a regular expression matches."""
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
-from nacre.platform.lazy import Module
-from nacre.storage.sessions import OPENING_TURNS
+from nacre.sessions.opening import opening_of
 from nacre.values.filters import SessionFilter
 from nacre.values.session import StoredSession, StoredTurn, ToolCall, Turn
 from nacre.views import SessionLine, SessionView
-
-if TYPE_CHECKING:
-    from nacre.sessions.summary import summarise
-else:
-    summarise = Module("nacre.sessions.summary.summarise")
 
 
 def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
@@ -66,14 +59,6 @@ def cleaned(home: Home, view: SessionView) -> SessionView:
         turns=tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns),
         opening=view.opening and clean(view.opening),
     )
-
-
-def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """What a session without a title is called: its first real request."""
-    if stored.session.title:
-        return None
-
-    return summarise.opening([item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
 
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -29,10 +28,9 @@ _FINAL = (ModelUnavailable, ModelRefused, BudgetSpent)
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[A]):
-    """An answer, and how long it took."""
+    """An answer, beside the errors and what was not answered."""
 
     value: A
-    seconds: float
 
 
 def ask_all(
@@ -52,9 +50,8 @@ def ask_all(
     def put(question: Callable[[], A]) -> Answered[A] | NacreError | None:
         if is_over.is_set():
             return None
-        began = time.perf_counter()
         try:
-            return Answered(question(), time.perf_counter() - began)
+            return Answered(question())
         except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
             if is_final(error):
                 is_over.set()

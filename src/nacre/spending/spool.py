@@ -49,6 +49,16 @@ def note_answer(home: Home, key: str, model: str, answer: str) -> None:
     _append(home, b'{"answer":' + _encoded(kept) + b"}", at_most=_MOST_BYTES)
 
 
+def noted_calls(home: Home) -> Iterator[Call]:
+    """Calls that were noted and are not in the database yet, for who only reads."""
+    for spool in (*_left(home), home.settings.home / SPOOL):
+        with contextlib.suppress(OSError):
+            for line in _lines(spool):
+                with contextlib.suppress(msgspec.ValidationError):
+                    if "call" in line:
+                        yield msgspec.convert(line["call"], Call)
+
+
 def fold_notes(home: Home) -> None:
     """Bring what was noted into the database, and drop what is too old to be kept. Raises StoreBusy."""
     if home.database.unwritable:

@@ -16,10 +16,6 @@ _VISIBLE = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
-_NO_HANDOFF = """(m.kind <> 'event' OR m.id NOT IN (
-    SELECT g.memory FROM tags g JOIN tags s ON s.memory = g.memory AND s.tag = 'session' WHERE g.tag = 'handoff'
-))"""
-"""As ``Memory.is_handoff`` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,7 @@ class Clause:
 def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
     """The condition on memories ``m``: on those that are active, or were on the day that ``as_of`` names.
 
-    With ``today``, what is no longer true does not pass. What has expired by then passes only ``for_list``, and so do
-    handoffs, unless the filter names their tag: they are given to a session, and answer no question.
+    With ``today``, what is no longer true does not pass. What has expired by then passes only ``for_list``.
     """
     parts = [
         *_past_parts(wanted.as_of),
@@ -62,7 +57,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         parts.append(("(m.expires_on IS NULL OR m.expires_on > ?)", (today.isoformat(),)))
     if wanted.min_importance is not None:
         parts.append(("m.importance >= ?", (wanted.min_importance,)))
-    if wanted.user_only:
+    if wanted.owner_only:
         parts.append(("m.speaker = 'owner'", ()))
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
@@ -72,8 +67,6 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
-    if not (for_list or wanted.is_for_handoffs):
-        parts.append((_NO_HANDOFF, ()))
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 
 
@@ -89,7 +82,7 @@ def turn_clause(wanted: Filter) -> Clause:
         *_session_parts(wanted),
         *_among("s.tool", wanted.tools),
     ]
-    if wanted.user_only:
+    if wanted.owner_only:
         parts.append(("t.speaker = 'owner'", ()))
     if wanted.trusted:
         parts.append(("t.trust = 'trusted'", ()))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
+from nacre.storage.names import Names
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
@@ -63,12 +64,18 @@ class Memories:
         return self._db
 
     @cached_property
+    def names(self) -> Names:
+        """What memories are called."""
+        return Names(self._db)
+
+    @cached_property
     def _rows(self) -> RowCodec[Memory]:
         return RowCodec(Memory, self._db.columns("memories"), elsewhere=_TABLES, renamed=_RENAMED)
 
     def put(self, memory: Memory) -> None:
-        """Insert a memory, or replace its row, tags, links and full text. Call inside a transaction."""
-        self.delete(memory.id)
+        """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction."""
+        former = self.names.of(memory.id)
+        self._drop(memory.id)
         values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
@@ -86,11 +93,11 @@ class Memories:
         self._db.run_many("insert_confirmation", again)
         if memory.claim:
             self.set_claim(memory.id, memory.claim)
-        if not memory.is_handoff:
-            self._index(number, memory)
+        self._index(number, memory)
+        self.names.put(memory, former)
 
     def _index(self, number: int, memory: Memory) -> None:
-        """Full text; how common a word is among memories is counted there, too, so that handoffs stay out of it."""
+        """Full text; how common a word is among memories is counted there, too."""
         self._db.run(
             "index_memory",
             row=number,
@@ -115,6 +122,11 @@ class Memories:
 
     def delete(self, memory_id: str) -> None:
         """Take a memory out of the index; nothing happens when it is not there."""
+        former = self.names.of(memory_id)
+        self._drop(memory_id)
+        self.names.resolve(former)
+
+    def _drop(self, memory_id: str) -> None:
         row = self._db.one("delete_memory", id=memory_id)
         if row:
             self._db.run("unindex_memory", row=row[0])
@@ -184,15 +196,6 @@ class Memories:
             for memory_id, kind, content, turns in self._db.all("list_memories_of_session", session=session)
         ]
 
-    def handoffs(self, project: str, since: datetime, *, in_any_state: bool = False) -> list[Memory]:
-        """What sessions of a project handed over since a time, the latest first; with retired ones, if wanted."""
-        rows = self._db.all("list_handoffs", project=project, since=to_ms(since), retired=in_any_state)
-        return self._build(rows)
-
-    def stale_handoffs(self, before: datetime) -> list[str]:
-        """The ids of handoffs that nobody was given, last written before a time."""
-        return [memory for (memory,) in self._db.all("list_stale_handoffs", before=to_ms(before))]
-
     def news(self, wanted: News) -> list[tuple[int, Memory]]:
         """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
         rows = self._db.all(
@@ -248,16 +251,8 @@ class Memories:
         """Ids and subjects of memories that are superseded by nothing that holds, so that no recall finds them."""
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
-    def former_handoffs(self, before: datetime) -> list[str]:
-        """The ids of handoffs that were retired before a time, the oldest first."""
-        return [memory for (memory,) in self._db.all("list_former_handoffs", before=to_ms(before))]
-
-    def waiting_handoffs(self) -> int:
-        """How many handoffs wait for a session."""
-        return int((self._db.one("count_handoffs") or (0,))[0])
-
     def counts(self) -> dict[str, int]:
-        """Active memories by kind, and how many are superseded and retired; without handoffs."""
+        """Active memories by kind, and how many are superseded and retired."""
         found = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
         row = self._db.one("count_inactive") or (0, 0)
         return {**found, "superseded": int(row[0]), "retired": int(row[1])}

@@ -43,6 +43,11 @@ class Reviews:
             for memory, reason, detail, suggested, created in self._db.all("list_reviews")
         ]
 
+    def waiting(self) -> tuple[int, int]:
+        """How many candidates wait, and how many memories."""
+        candidates, memories = self._db.one("count_waiting") or (0, 0)
+        return candidates, memories
+
     def dismiss(self, memory_id: str, at: int) -> int:
         """The memory is kept; returns how many entries that settled."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)

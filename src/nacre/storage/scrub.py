@@ -28,7 +28,7 @@ _FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memor
 _OWN_WAY = frozenset(
     {
         "turns", "memories", "tags", "links", "vault_files", "git_state", "embedding", "other_embedding", "names",
-        "shards",
+        "shards", "memory_names", "mentions",
     }
 )  # fmt: skip
 """Turns are rewritten here with their full text; memories, and what follows them, come from their files; names go when

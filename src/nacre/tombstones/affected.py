@@ -10,6 +10,7 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.turn_rows import shared_identity
 from nacre.tombstones.tombstones import Barred
 from nacre.values.forgetting import SessionPlace, TurnPlace
+from nacre.values.handoff import Handoff
 from nacre.values.memory import Memory
 
 
@@ -19,7 +20,7 @@ class Affected:
 
     ``sessions`` go whole. ``turns`` maps sessions that stay to those of their turns that go. ``memories`` go; those in
     ``changed`` are written anew, ``retired`` among them because what superseded them goes. ``untitled`` are sessions
-    whose title goes.
+    whose title goes, ``handoffs`` what is handed over of what goes.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -27,6 +28,7 @@ class Affected:
     memories: tuple[Memory, ...]
     changed: tuple[Memory, ...]
     untitled: tuple[SessionPlace, ...]
+    handoffs: tuple[Handoff, ...]
 
     @property
     def retired(self) -> list[Memory]:
@@ -47,12 +49,23 @@ def survey(home: Home, barred: Barred) -> Affected:
     emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
     memories, changed = _memories_barred(home, barred)
     now = home.now()
+    touched = {one.id for one in (*gone, *map(by_row.__getitem__, turns))}
     return Affected(
         sessions=(*gone, *emptied),
         turns={by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied},
         memories=tuple(memories),
         changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
         untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
+        handoffs=tuple(one for one in home.handoffs.everything() if one.session in touched or _is_barred(one, barred)),
+    )
+
+
+def _is_barred(handoff: Handoff, barred: Barred) -> bool:
+    """Whether a handoff is forgotten, though its session may not be in the index any more."""
+    return (
+        barred.has_session(handoff.session)
+        or barred.has_words(handoff.content)
+        or barred.is_before(handoff.written, handoff.project, handoff.session)
     )
 
 

@@ -190,6 +190,8 @@ def _erase_memories(change: Change, found: Affected) -> None:
         for memory_id in sorted(memory.id for memory in found.memories):
             _erase_memory(change.home, memory_id)
             change.yield_locks()
+    for handoff in found.handoffs:
+        change.home.handoffs.remove(handoff)
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:

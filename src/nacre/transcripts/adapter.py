@@ -157,6 +157,9 @@ class Adapter:
     ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
     ``environment`` names the variables that ``roots`` reads: a watcher that the system starts is given these alone.
 
+    ``resume`` is the command by which the tool opens a session again, ``{id}`` standing for its id; none where it has
+    no such command.
+
     ``versions``, ``reads`` and ``leaves_out`` are for people (docs/agents.md): the tool's versions of which files were
     read, what is read of them, and what is not.
     """
@@ -173,3 +176,4 @@ class Adapter:
     leaves_out: tuple[str, ...] = ()
     beside: Callable[[Path], Iterable[Path]] | None = None
     environment: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()

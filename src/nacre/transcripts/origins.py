@@ -38,6 +38,10 @@ class Claims(msgspec.Struct, gc=False):
     verifiedSlackHumanTurn: Any = None  # noqa: N815
     isSystemInitiated: Any = None  # noqa: N815
     isForwarded: Any = None  # noqa: N815
+    textNotTyped: Any = None  # noqa: N815
+    handedOff: Any = None  # noqa: N815
+    wakeupSource: Any = None  # noqa: N815
+    scheduledTaskId: Any = None  # noqa: N815
     isSimulatedMsg: Any = None  # noqa: N815
     simulatedMsgReason: Any = None  # noqa: N815
     isUser: Any = None  # noqa: N815
@@ -57,6 +61,8 @@ _OWNERS = frozenset(
 )  # fmt: skip
 _WAYS = frozenset({"sdk"})
 """Values that say how a message came, not from whom: ``claude -p`` is the owner's command as any other is."""
+_UNTOLD = ("turnOrigin", "unknown")
+"""Claude Code's word for a turn of which it only knows that nobody else began it."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -70,8 +76,8 @@ def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
 def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
     if any(_value(claim, name) is False for name in _SAY_OWNER) or any(_value(claim, name) for name in _SAY_OTHER):
         return True
-    kinds = [_kind(value) for name in _NAMES if not _is_nothing(value := _value(claim, name))]
-    return any(kind not in _OWNERS and kind not in _WAYS for kind in kinds)
+    kinds = [(name, _kind(value)) for name in _NAMES if not _is_nothing(value := _value(claim, name))]
+    return any(kind not in _OWNERS and kind not in _WAYS and (name, kind) != _UNTOLD for name, kind in kinds)
 
 
 def _value(claim: Claims | Mapping[str, Any], name: str) -> Any:

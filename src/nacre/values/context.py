@@ -12,6 +12,8 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.values.recall import Lane
 
 DEFAULT_BUDGET_TOKENS = 2_000
+LOOKED_FOR = "looked for"
+"""What the gate says of a prompt for which memory was searched."""
 
 
 class Moment(StrEnum):

@@ -81,7 +81,8 @@ class ForgetPlan:
     ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` go whole, with as many turns
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
-    found; ``untitled`` are sessions whose title it is in. ``files`` are the transcripts that tell it.
+    found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
+    tell it.
     """
 
     how: str
@@ -93,6 +94,7 @@ class ForgetPlan:
     released: tuple[Memory, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
     untitled: tuple[str, ...] = ()
+    handoffs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     match: re.Pattern[str] | None = None
 
@@ -104,7 +106,7 @@ class ForgetPlan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to forget."""
-        return not (self.sessions or self.parts or self.memories or self.losing or self.untitled)
+        return not (self.sessions or self.parts or self.memories or self.losing or self.untitled or self.handoffs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.memory import Memory
+
+HANDED_FOR = timedelta(days=7)
+"""So long a handoff is kept, and given to sessions that begin."""
+
+BY_RULES = "rules"
+"""Who wrote a handoff that needed nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """What a session leaves for the next one of its project.
+
+    ``by`` says who wrote it: rules, a model (its name), the agent or the owner. ``said`` is when the last words were
+    said that it knows of, ``until`` their turn, ``asked`` the turn in which the owner asked for something last.
+    ``given`` is the session that was given it; empty: it waits.
+    """
+
+    id: str
+    project: str
+    session: str
+    content: str
+    by: str
+    written: datetime
+    said: datetime
+    until: str = ""
+    asked: str = ""
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +42,7 @@ class HandoffView:
     """
 
     project: str | None
-    memory: Memory | None = None
+    handoff: Handoff | None = None
     waits: bool = False
     is_new: bool = False
     note: str | None = None
@@ -42,7 +68,3 @@ class FlushReport:
     sessions: int = 0
     chores: ChoresReport = ChoresReport()
     notes: tuple[str, ...] = ()
-
-
-HANDED_FOR = timedelta(days=7)
-"""So long a handoff is given to sessions that begin."""

@@ -14,9 +14,6 @@ MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
 """Fields of a memory, and of what it holds, that name something by an id or a slug; all other texts are words."""
 
-HANDOFF = "handoff"
-HANDOFF_TAGS = frozenset({HANDOFF, "session"})
-
 
 class Kind(StrEnum):
     """What sort of knowledge a memory is."""
@@ -171,11 +168,6 @@ class Memory:
     def is_vouched(self) -> bool:
         """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
         return self.trust is Trust.TRUSTED and not self.proposed
-
-    @property
-    def is_handoff(self) -> bool:
-        """Whether a session handed it over to the next one: it is given once, and compared with no other memory."""
-        return self.kind is Kind.EVENT and set(self.tags) >= HANDOFF_TAGS
 
     @property
     def last_said(self) -> datetime:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from nacre.platform.bounds import bounds
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.memory import HANDOFF, Expiry, Kind, Memory, Scope
+from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
 
 DEFAULT_LIMIT = 10
@@ -35,8 +35,7 @@ class Filter:
     fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
     said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
     draws on text from outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with
-    both. Handoffs are found only where
-    ``tags`` name theirs.
+    both.
     """
 
     projects: Annotated[tuple[str, ...], bounds("Only these projects, and what belongs to none.")] = ()
@@ -51,16 +50,11 @@ class Filter:
     )
     expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
     scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = Scope.PRIVATE
-    user_only: Annotated[bool, bounds("Only what the owner said.")] = False
+    owner_only: Annotated[bool, bounds("Only what the owner said.")] = False
     tools: Annotated[tuple[str, ...], bounds("Only what was said in sessions with these tools, e.g. claude-code.")] = ()
     as_of: Annotated[date | None, bounds("What was true on that day, also what was superseded since.")] = None
     trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
     settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
-
-    @property
-    def is_for_handoffs(self) -> bool:
-        """Whether handoffs may be found: they are in no index of words or vectors, and are told by their age."""
-        return any(tag.lower() == HANDOFF for tag in self.tags)
 
 
 @dataclass(frozen=True, slots=True)

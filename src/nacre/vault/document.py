@@ -52,8 +52,10 @@ MANAGED = tuple(name for field in _FIELDS for name in ((field, *_DATES) if field
 
 def render(memory: Memory) -> str:
     """A new file for a memory."""
-    values = {**to_front(memory), **memory.extra}
-    return f"---\n{front_matter.dump(values)}---\n{_body(memory)}"
+    own = {
+        key: value for key, value in memory.extra.items() if key not in MANAGED or (key == "claim" and not memory.claim)
+    }
+    return f"---\n{front_matter.dump(to_front(memory) | own)}---\n{_body(memory)}"
 
 
 def rewrite(text: str, memory: Memory) -> str:

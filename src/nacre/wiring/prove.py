@@ -14,6 +14,7 @@ from nacre.wiring.plan import plan
 from nacre.wiring.prove_hooks import prove_hooks
 from nacre.wiring.prove_plugins import prove_plugins
 from nacre.wiring.prove_servers import prove_servers
+from nacre.wiring.prove_versions import prove_versions
 from nacre.wiring.record import Wired, load
 from nacre.wiring.versions import daemon_of_another, written_by_another
 from nacre.wiring.warm_daemon import warmed
@@ -32,7 +33,8 @@ def prove_hosts(settings: Settings) -> list[Check]:
     with warmed(settings) if wishes else nullcontext():
         names = _names(wishes)
         checks += [check for wish in wishes for check in _prove(settings, wired, wish, names[wish.place])]
-    hosts = {wish.host for wish in wishes}
+    hosts = dict.fromkeys(wish.host for wish in wishes)
+    checks += prove_versions(settings, hosts)
     idle = [one.host.name for one in found_hosts(settings) if one.host.name not in hosts]
     if idle:
         hint = f"nacre init --host {','.join(idle)}"

@@ -38,7 +38,7 @@ def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
         after = improve(context, session)
     assert before
     assert after
-    assert (after.id, after.subject) == (before.id, before.subject)
+    assert (after.id, after.session) == (before.id, before.session)
     told = after.content.lower()
     assert "open threads:" in told
     for said in ("spooler.py", "ready signal", "400", "ines", "changelog", "press"):

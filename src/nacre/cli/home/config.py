@@ -73,6 +73,7 @@ def show(run: Run) -> None:
                 )
                 for setting in nacre_settings.SETTINGS
             ],
+            header=("setting", "value", "from", "meaning"),
             drop=(2,) if not _any_set(run) else (),
         )
 

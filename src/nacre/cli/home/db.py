@@ -144,7 +144,7 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
         ]
     )
     paper.heading("Home")
-    vectors = f"{count(stats.passages, 'passage')}" + (
+    vectors = f"{count(stats.passages, 'passage')} of sessions" + (
         f", {stats.vectors_missing:,} texts wait" if stats.vectors_missing else ""
     )
     paper.facts(

@@ -49,8 +49,10 @@ def evaluate(
 ) -> None:
     """Ask saved queries of your memory, and see what changed.
 
-    The queries are yours: nacre eval add. Three of the ready-made ones mean more than their words: session-start is
-    what a session would begin with, recent-decisions and active-todos list these by date. Asking does not count as use.
+    A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
+    afterwards which memories moved. The queries are yours: nacre eval add. Three of the ready-made ones mean more than
+    their words: session-start is what a session would begin with, recent-decisions and active-todos list these by date.
+    Asking does not count as use.
     """
     if context.invoked_subcommand is not None:
         return
@@ -83,7 +85,8 @@ def list_queries(run: Run, queries: Path | None) -> None:
     saved: list[SavedQuery] = perform(run, "eval-list", queries=queries)
 
     def render(paper: Paper) -> None:
-        paper.table([(bold(query.id), query.query, dim(_expecting(query))) for query in saved])
+        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
+        paper.table(rows, header=("id", "query", "expects"))
         paper.blank()
         paper.line(dim(f"in {file}" if file.exists() else "the ready-made ones; nacre eval add saves your own"))
 
@@ -110,7 +113,9 @@ def add(
     added: SavedQuery = perform(run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects)
     run.answer(
         {"added": _query_record(added)},
-        lambda paper: paper.line("Saved: ", bold(added.id), "  ", added.query, "  ", dim(_expecting(added))),
+        lambda paper: paper.line(
+            "Saved: ", bold(added.id), "  ", added.query, dim(f"  expects {_expecting(added)}" if added.expects else "")
+        ),
     )
 
 
@@ -136,7 +141,7 @@ def _query_record(query: SavedQuery) -> dict[str, object]:
 
 
 def _expecting(query: SavedQuery) -> str:
-    return f"expects {', '.join(item[-8:] for item in query.expects)}" if query.expects else ""
+    return ", ".join(item[-8:] for item in query.expects)
 
 
 def _render_evaluation(
@@ -144,6 +149,9 @@ def _render_evaluation(
     saved: str | None,
 ) -> None:  # fmt: skip
     """Every query with what it finds, and where each memory was before."""
+    if not (baseline or saved):
+        paper.line(dim("What saved queries find now; --save-baseline keeps that, --compare tells what changed since."))
+        paper.line(dim("nacre eval add saves a query of yours."))
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()
@@ -173,13 +181,14 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
         (
             f"{rank:>2}", _told_move(moved.get(result.memory.id)),
             "" if result.score is None else f"{result.score:.2f}", dim(short_id(result.memory)),
-            kind_span(result.memory.kind), f"{result.memory.importance:>2}", dim(day(result.memory.created)),
+            kind_span(result.memory.kind), f"{result.memory.importance:>4}", dim(day(result.memory.created)),
             subject_and_content(result.memory),
         )
         for rank, result in enumerate(answer.results, start=1)
     ]  # fmt: skip
     if rows:
-        paper.table(rows, drop=(5, 6, 3), indent=2)
+        header = ("", "", "score", "id", "kind", "imp.", "date", "memory")
+        paper.table(rows, header=header, drop=(5, 4, 3), indent=2)
     else:
         paper.line(dim("nothing close enough" if answer.abstained else "nothing"), indent=2)
     for move in moved.values():

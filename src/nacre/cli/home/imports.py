@@ -12,6 +12,7 @@ from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
+from nacre.cli.operations import resumable
 from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
@@ -21,13 +22,14 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.portability import importing, requests
     from nacre.portability.importing import ImportPlan, ImportReport
+    from nacre.portability.sources.source import Skipped
 else:
     importing = Module("nacre.portability.importing")
     requests = Module("nacre.portability.requests")
 
 _SOURCES = (
-    "nacre", "agenr", "agent-knowledge", "clawxmemory", "claude-memory", "openclaw", "codex-memories", "chatgpt",
-    "claude-ai",
+    "nacre", "agenr", "claude-mem", "mem0", "basic-memory", "mcp-memory-service", "letta", "agent-knowledge",
+    "clawxmemory", "claude-memory", "openclaw", "codex-memories", "chatgpt", "claude-ai",
 )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ _SOURCES = (
     "import",
     examples=[
         "nacre import memories.jsonl --trust",
-        "nacre import ~/.agenr/knowledge.db --dry-run",
+        "nacre import ~/.claude-mem/claude-mem.db --dry-run",
         "nacre import ~/Downloads/chatgpt-export.zip",
     ],
 )
@@ -67,7 +69,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     if run.is_interactive and not yes:
         run.show(lambda paper: _render_plan(paper, plan))
         run.confirm("Take this in?")
-    with progress.shown(run) as notify:
+    with progress.shown(run) as notify, resumable(run):
         report = importing.carry_out(run.home, plan, notify)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
     run.answer(_import_record(plan, report, dry_run=False), lambda paper: _render_import(paper, plan, report))
@@ -88,7 +90,8 @@ def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bo
         "newly_trusted": report.trusted if report else actions["trust"],
         "known": actions["known"],
         "duplicates": repeated,
-        "skipped": [{"where": item.where, "reason": item.reason} for item in plan.skipped],
+        "skipped": [{"where": item.where, "reason": item.reason, "count": item.count} for item in plan.skipped],
+        "left_out": [{"reason": reason, "count": number} for reason, number in _left_out(plan).items()],
         "pages": report.pages if report else len(plan.pages),
         "ledger_entries": report.entries if report else len(plan.entries),
         "sessions": report.sessions if report else plan.sessions,
@@ -164,12 +167,22 @@ def _transcripts(plan: ImportPlan) -> str:
     return f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them" if plan.transcripts else ""
 
 
-def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
-    reasons: dict[str, list[str]] = {}
+def _left_out(plan: ImportPlan) -> dict[str, int]:
+    """How many things were left out for each reason, the most frequent first."""
+    numbers = Counter[str]()
     for item in plan.skipped:
-        reasons.setdefault(item.reason, []).append(item.where)
+        numbers[item.reason] += item.count
+    return dict(numbers.most_common())
+
+
+def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
+    reasons: dict[str, list[Skipped]] = {}
+    for item in plan.skipped:
+        reasons.setdefault(item.reason, []).append(item)
     if reasons:
         paper.heading("Left out")
-    for reason, places in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        paper.line(Span(reason, "yellow"), f": {', '.join(places[:3])}{more}", indent=2, hang=2)
+    for reason, number in _left_out(plan).items():
+        items = reasons[reason]
+        more = f" and {len(items) - 3} more" if len(items) > 3 else ""
+        places = ", ".join(item.where for item in items[:3])
+        paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2, hang=2)

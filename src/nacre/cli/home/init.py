@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
 from nacre.cli.operations import ask, perform
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nacre.cli.home.wiring import Shown
     from nacre.cli.models import writer as cli_writer
     from nacre.redact import redactor
+    from nacre.setup import writer as writers
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
@@ -36,6 +38,7 @@ else:
     cli_writer = Module("nacre.cli.models.writer")
     codex_trust = Module("nacre.wiring.codex_trust")
     record = Module("nacre.wiring.record")
+    writers = Module("nacre.setup.writer")
     ways = Module("nacre.wiring.ways")
     wiring_apply = Module("nacre.wiring.apply")
     wiring_plan = Module("nacre.wiring.plan")
@@ -54,7 +57,13 @@ else:
     ],
 )
 @click.option(
-    "--host", "hosts", type=TEXT, multiple=True, metavar="NAME[,NAME]", help="Which tools; else all that are here."
+    "--host",
+    "hosts",
+    type=TEXT,
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help="Which tools; else all that are here.",
+    shell_complete=completions.completer(completions.hosts),
 )
 @click.option("--project", type=click.Path(path_type=Path), metavar="PATH", help="For one project only, in its folder.")
 @click.option(
@@ -106,10 +115,9 @@ def init(  # noqa: PLR0913 - one a question
         _show(run, wanted)
         return
     if asks and not wanted.is_nothing:
-        paper = run.paper(stderr=True)
-        home_wiring.render_plan(paper, wanted, _shown(run))
-        click.echo(f"\n{paper.text()}", err=True)
-        run.confirm("Remove it?" if uninstall else "Write this?")
+        _confirm(
+            run, wanted, offers_writer=not (uninstall or named or writer or run.settings.flag("models.background"))
+        )
     if not uninstall:
         private_files.make_folder(run.settings.home)
     with wiring_apply.alone(run.settings.home):
@@ -132,6 +140,28 @@ def init(  # noqa: PLR0913 - one a question
         first_reading.show_reach(run)
         if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
+
+
+def _confirm(run: Run, wanted: WiringPlan, *, offers_writer: bool) -> None:
+    """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where it is not to be."""
+    paper, places = run.paper(stderr=True), _shown(run)
+    home_wiring.render_outline(paper, wanted, places)
+    if offers_writer and (found := writers.found_writers(run.settings)):
+        paper.blank()
+        told = f"Writer of memories: none yet. {found[0].label} could be; what it would take is told and asked below."
+        paper.line(dim(told))
+    click.echo(f"\n{paper.text()}", err=True)
+    question = "Remove it?" if wanted.is_removal else "Write this?"
+    while True:
+        said = str(click.prompt(f"{question} y(es), n(o), d(iff)", default="n", err=True)).strip().lower()
+        if said in ("y", "yes"):
+            return
+        if said in ("n", "no"):
+            raise click.Abort
+        if said in ("d", "diff"):
+            run.show(lambda paper: home_wiring.render_plan(paper, wanted, places))
+        else:
+            click.echo("Type y, n, or d to see every line of it.", err=True)
 
 
 def _offer_writer(run: Run) -> None:

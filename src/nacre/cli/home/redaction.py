@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli import progress
-from nacre.cli.command import command
+from nacre.cli.command import TEXT, command
 from nacre.cli.formats import count, seconds
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
@@ -32,17 +33,18 @@ _REFUSAL = "not interactive: pass --yes if that is what you want"
     "redact",
     examples=[
         "nacre redact notes.md",
+        "nacre redact 'mail jo@example.org, the key is in the safe'",
         "pbpaste | nacre redact -",
-        "nacre redact --rules",
     ],
 )
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument("words", nargs=-1, metavar="[FILE|TEXT]", type=TEXT)
 @click.option("--rules", "lists_rules", is_flag=True, help="List the rules instead.")
 @click.pass_obj
-def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
+def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     """Show a text as it would be stored, and which rules find secrets in it.
 
-    FILE is a file, or - for standard input. Nothing is stored. What is yours to add: redaction.patterns for your own
+    FILE is a file, or - for standard input; what is no file is TEXT itself. Shells keep what is typed: real secrets are
+    for a file. Nothing is stored. What is yours to add: redaction.patterns for your own
     secrets, redaction.allow for what only looks like one, redaction.emails
     and redaction.home_paths for what goes besides; <private>…</private> marks what is never kept.
     """
@@ -50,17 +52,28 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
         names = nacre_redact.rule_names()
         run.answer({"rules": names}, lambda paper: _render_rules(paper, names))
         return
-    if file is None:
-        raise click.UsageError("say which text: a file, or - for standard input")
-    data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    if not words:
+        raise click.UsageError("say which text: a file, - for standard input, or the text itself")
+    text, is_typed = _text_of(words)
     redactor = nacre_redact.Redactor(*run.settings.redaction)
-    result = redactor.redact(data.decode("utf-8", errors="replace"))
+    result = redactor.redact(text)
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
     run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))
     if not run.as_json:
         notes = run.paper(stderr=True)
+        if is_typed and len(words) == 1 and not words[0].split()[1:]:
+            notes.line(dim("There is no file of that name: this is the text itself."))
         _render_redacted(notes, dict(result.found))
         click.echo(notes.text(), err=True, nl=False)
+
+
+def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
+    """The text that is meant, and whether it was typed."""
+    if words == ("-",):
+        return sys.stdin.buffer.read().decode("utf-8", errors="replace"), False
+    if len(words) == 1 and os.path.exists(words[0]):
+        return Path(words[0]).read_bytes().decode("utf-8", errors="replace"), False
+    return " ".join(words), True
 
 
 @command(

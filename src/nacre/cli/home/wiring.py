@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.formats import count
 from nacre.cli.home.init_daemon import DaemonMet
-from nacre.cli.paper import Paper, Span, bold, dim
+from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ else:
     registry = Module("nacre.hosts.registry")
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
 Clean = Callable[[str], str]
 _LONGEST_LINE = 300
 _NEW_LINES = 12
@@ -78,6 +79,24 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     _left(paper, plan.kept, places, "kept      ")
 
 
+def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
+    """What would be done, a line a file."""
+    rows: list[tuple[str, str, Part]] = []
+    for change in plan.changes:
+        if change.action != "none" and not places.is_own(change.path):
+            labels = ", ".join(registry.HOSTS[host].label for host in change.hosts)
+            rows.append((_OUTLINED[change.action], places.short(change.path), dim(f"{labels}: {change.what}")))
+    rows += [
+        (_OUTLINED[action], where, dim(f"{label}: {what}, {count(number, 'file')}"))
+        for action, where, label, what, number in _own(plan, places)
+    ]
+    rows += [("run", places.words(command), dim(command.what)) for command in plan.commands]
+    for verb, path, what in rows:
+        paper.line(bold(f"{verb:<7}"), path, "  ", what, hang=7)
+    _left(paper, plan.left_alone, places)
+    _left(paper, plan.kept, places, "kept      ")
+
+
 def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet | None = None) -> None:
     """What was done, what became of the daemon, and what is left to do."""
     plan = done.plan
@@ -118,15 +137,19 @@ def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
 
 def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
     """Files in nacre's own folder, a line a host and action."""
+    for action, where, label, what, number in _own(plan, places):
+        paper.line(bold(f"{verbs[action]:<8}"), f" {count(number, 'file')} in {where}", dim(f"  {label}: {what}"))
+
+
+def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, int]]:
+    """Of the files in nacre's own folder: what is done, where, for which host, what they are, how many."""
     counted: Counter[tuple[str, str, str]] = Counter(
         (change.action, change.hosts[0], change.what)
         for change in plan.changes
         if change.action != "none" and places.is_own(change.path)
     )
     for (action, host, what), number in counted.items():
-        where = places.short(places.home / "hosts" / host)
-        label = f"  {registry.HOSTS[host].label}: {what}"
-        paper.line(bold(f"{verbs[action]:<8}"), f" {count(number, 'file')} in {where}", dim(label))
+        yield action, places.short(places.home / "hosts" / host), registry.HOSTS[host].label, what, number
 
 
 def _shown(change: FileChange, clean: Clean) -> Iterator[str]:

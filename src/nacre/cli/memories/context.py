@@ -12,14 +12,15 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, stamp
 from nacre.cli.memories.hits import describe_lanes, lane_records
-from nacre.cli.operations import ask
-from nacre.cli.options import NO_DAEMON
+from nacre.cli.operations import ask, is_empty
+from nacre.cli.options import NO_DAEMON, tie_hint
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.home.territory import territory
 from nacre.platform.lazy import Module
 from nacre.text import passages
+from nacre.values.context import LOOKED_FOR
 
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
@@ -63,7 +64,8 @@ def context(  # noqa: PLR0913 - one parameter an option
 ) -> None:  # fmt: skip
     """Tell an agent what it should know, at its start or with a prompt.
 
-    Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
+    Prints nothing where nothing is worth telling; why not, where that may surprise, is said on standard error. With
+    --output it is a file for agents that only read files.
     """
     text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
     run.by_itself = no_daemon
@@ -77,6 +79,11 @@ def context(  # noqa: PLR0913 - one parameter an option
         run.answer(record, lambda paper: _render_explained(paper, block))
     else:
         run.answer(record, lambda paper: _render_context(paper, block, output=output, changed=changed))
+        if not block.text and not run.as_json and block.gate in ("", LOOKED_FOR):
+            place = str((folder or Path.cwd()).absolute())
+            why, hint = _why_nothing(run, block, place)
+            run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
+            run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
     session_state.write_state(run.settings.home, session, block.state)
 
 
@@ -107,6 +114,17 @@ def _render_context(paper: Paper, block: ContextBlock, *, output: Path | None, c
         paper.line(bold("Written: ") if changed else "", told)
     elif block.text:
         paper.verbatim(block.text)
+
+
+def _why_nothing(run: Run, block: ContextBlock, folder: str) -> tuple[str, str]:
+    """Why a context is empty, and what helps."""
+    if is_empty(run):
+        return "nothing is remembered yet", "nacre quickstart"
+    if block.project:
+        return f"nothing that is remembered of {block.project} fits", "--explain tells what was left out"
+    namesake = ask(run, "place", folder=folder).namesake
+    helps = tie_hint(namesake) if namesake else "nacre project lists the projects that are known"
+    return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps
 
 
 def _render_explained(paper: Paper, block: ContextBlock) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import command
+from nacre.cli.command import TEXT, command
 from nacre.cli.formats import SHORT_ID, Record, count, day, minute, short_session, stamp
 from nacre.cli.memories.memory import memory_record, render_table
 from nacre.cli.operations import perform
@@ -15,6 +16,7 @@ from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
+from nacre.errors import InvalidInput
 from nacre.platform.lazy import Module
 from nacre.values import forgetting as values_forgetting
 
@@ -29,6 +31,7 @@ else:
 
 
 _SHOWN = 12
+_SHORTEST_ID = 4
 
 
 @command(
@@ -39,6 +42,7 @@ _SHOWN = 12
         "nacre forget --memory 5f0c2a4d --yes",
     ],
 )
+@click.argument("words", nargs=-1, metavar="", type=TEXT)
 @option("forget", "sessions", metavar="ID", help="A session, with what it taught.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory, with what shows it.")
 @option("forget", "project", help="All of a project up to now; . is the one of this folder.")
@@ -53,13 +57,23 @@ _SHOWN = 12
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(
-    run: Run, /, shows_list: bool, reference: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
+    run: Run,
+    /,
+    words: tuple[str, ...],
+    shows_list: bool,
+    reference: str | None,
+    dry_run: bool,
+    yes: bool,
+    examples: bool,
+    **wanted: Any,
 ) -> None:
     """Delete for good: memories, the turns that show them, and all that was made of them.
 
     It cannot be undone. What is left in the ledger are ids and keyed hashes, so that neither a transcript that is read
     again nor another machine brings it back. To take memories out of recall and keep them, retire them.
     """
+    if words:
+        raise _unmarked(words)
     if shows_list:
         _list(run)
         return
@@ -77,6 +91,17 @@ def forget(
         return
     _ask(run, planned, yes=yes)
     _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
+
+
+def _unmarked(words: Sequence[str]) -> InvalidInput:
+    """What says neither a text nor an id: the difference is one between a word and all that holds it."""
+    one = words[0]
+    is_id = len(words) == 1 and len(one) >= _SHORTEST_ID and not set(one.lower()) - set("0123456789abcdef-")
+    chosen = f"--memory {one}" if is_id else f"--match {shlex.quote(' '.join(words))}"
+    return InvalidInput(
+        "forget deletes for good, and wants to be told by an option what is meant",
+        hint=f"nacre forget {chosen} --dry-run shows what would go",
+    )
 
 
 def _wanted(run: Run, *, project: str | None, **wanted: Any) -> dict[str, Any]:
@@ -131,6 +156,7 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
         "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
         "forgotten_memories": [memory_record(memory) for memory in plan.memories],
         "untitled_sessions": list(plan.untitled),
+        "forgotten_handoffs": list(plan.handoffs),
         "losing": [memory_record(memory) for memory in plan.losing],
         "released": [memory_record(memory) for memory in plan.released],
         "excerpts": [{"of": one.of, "excerpt": one.text} for one in plan.excerpts],
@@ -154,6 +180,7 @@ def _counts(plan: ForgetPlan) -> str:
     """What goes, in numbers."""
     said = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
     said += [count(len(plan.sessions), "whole session")] if plan.sessions else []
+    said += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
     return joined(said, ", ")
 
 
@@ -208,7 +235,7 @@ def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
         ]
         state = "allowed again" if run.is_allowed else ""
         rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*said, state])))
-    paper.table(rows)
+    paper.table(rows, header=("id", "when", "what", "gone"))
     paper.blank()
     paper.line(dim("nacre forget --allow-again ID lets it be read again, where a transcript still tells it"))
 

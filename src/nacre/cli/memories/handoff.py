@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import command
-from nacre.cli.formats import Record, short_id, stamp
-from nacre.cli.memories.memory import memory_record
+from nacre.cli.formats import Record, stamp
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 from nacre.values.actor import Actor, Face, acting
+from nacre.values.codec import plain
 
 if TYPE_CHECKING:
     from nacre.chores import queue
@@ -87,7 +87,7 @@ def _handoff_record(view: HandoffView) -> Record:
     """The answer of ``handoff``."""
     return {
         "project": view.project,
-        "handoff": memory_record(view.memory) if view.memory else None,
+        "handoff": plain(view.handoff),
         "waits": view.waits,
         "stored": view.is_new,
         "note": view.note,
@@ -104,8 +104,8 @@ def _chore_record(chore: Chore) -> Record:
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:
     """What is handed over, by which session, and who has it."""
-    memory = view.memory
-    if memory is None:
+    handoff = view.handoff
+    if handoff is None:
         place = f"in {view.project}" if view.project else "here: this folder belongs to no project that was met"
         hint = "" if view.note else "  nacre handoff --store hands the last session over"
         paper.line(f"Nothing is handed over {place}.", dim(hint))
@@ -113,9 +113,9 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
             paper.line(dim(view.note), indent=2)
         return
     state = "stored; " if view.is_new else ""
-    state += "waits for the next session" if view.waits else (memory.retired.reason or "") if memory.retired else ""
-    paper.line(bold(memory.subject), dim(f"  {view.project} · {state}"))
-    paper.body(memory.content, indent=2)
-    paper.line(dim(f"from {memory.source.session} · {short_id(memory)}"), indent=2)
+    state += f"given to {handoff.given}" if handoff.given else "waits for the next session"
+    paper.line(bold(f"session handoff {handoff.said:%Y-%m-%d %H:%M}"), dim(f"  {view.project} · {state}"))
+    paper.body(handoff.content, indent=2)
+    paper.line(dim(f"from {handoff.session} · by {handoff.by}"), indent=2)
     if view.note:
         paper.line(dim(view.note), indent=2)

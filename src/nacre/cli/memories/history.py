@@ -85,29 +85,43 @@ def diff(run: Run, reference: str | None) -> None:
     run.answer(_diff_record(operation, found), lambda paper: _render_diff(paper, operation, found))
 
 
-@command("undo", examples=["nacre undo 5f0c2a4d", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"])
-@argument("undo", "operation", metavar="OPERATION")
+@command("undo", examples=["nacre undo", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"])
+@argument("undo", "operation", metavar="[OPERATION]")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @option("undo", "force", help="Keep both versions of what was changed since in the same place.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def undo(run: Run, operation: str, dry_run: bool, force: bool, yes: bool) -> None:
+def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Bring back what an operation changed.
 
-    Memories it made are retired, what it changed is as it was before, and what was changed since stays. An undo is an
-    operation, too: it can be undone. On a terminal it asks first.
+    Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are
+    retired, what it changed is as it was before, and what was changed since stays. An undo is an operation, too: it can
+    be undone. On a terminal it asks first; elsewhere it wants an id or --yes.
     """
-    if dry_run or (run.is_interactive and not yes):
+    is_seen = run.is_interactive and not yes
+    if dry_run or is_seen or not (yes or operation):
         planned: Undoing = perform(run, "undo-plan", operation=operation, force=force)
         if dry_run:
             run.answer(_undo_record(planned), lambda paper: _render_undo(paper, planned))
             return
+        if not is_seen:
+            raise _unnamed(planned.operation)
         run.show(lambda paper: _render_undo(paper, planned))
         if not planned.conflicts and planned.steps:
             run.confirm("Undo?")
+        operation = planned.operation.id  # another may be the last one by now
     done: Undoing = perform(run, "undo", operation=operation, force=force)
-    run.answer(_undo_record(done), lambda paper: _render_undo(paper, done))
+    run.answer(_undo_record(done), lambda paper: _render_undo(paper, done, is_seen=is_seen))
     run.embed_afterwards()
+
+
+def _unnamed(last: Operation) -> click.UsageError:
+    about = f" ({last.subject})" if last.subject else ""
+    return click.UsageError(
+        f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}{about}, "
+        "or an operation's id",
+        click.get_current_context(),
+    )
 
 
 @command("commit", examples=["nacre commit", "nacre commit --json"])
@@ -211,7 +225,7 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
                 f"{operation.subject or ''}{why}",
             )
         )  # fmt: skip
-    paper.table(rows, drop=(1, 3))
+    paper.table(rows, header=("id", "when", "what", "by", "of"), drop=(3, 1))
     if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
 
@@ -261,15 +275,15 @@ def _value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _render_undo(paper: Paper, undoing: Undoing) -> None:
-    """What an undo does, or did."""
+def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> None:
+    """What an undo does, or did; the steps once."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
     paper.line(
         f"{verb}: ", bold(f"{operation.action}: {operation.subject or ''}"),
         dim(f"  {joined((minute(operation.at), _short_operation(operation)))}"),
     )  # fmt: skip
-    for step in undoing.steps:
+    for step in () if is_seen else undoing.steps:
         _step(paper, step, is_done=undoing.op is not None)
     if not undoing.steps:
         paper.line("Nothing of it is left to undo.", indent=2)

@@ -20,12 +20,16 @@ from nacre.cli.formats import (
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.platform.lazy import Module
 from nacre.text import passages
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
+    from nacre.retrieval import memories
     from nacre.values.memory import Memory
     from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+else:
+    memories = Module("nacre.retrieval.memories")
 
 
 _QUOTE_CHARACTERS = 180
@@ -114,11 +118,20 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    """What a score is made of: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
+    """What a score is made of, and how: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
     names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
-    rows = [(dim("score"), dim(f"{score:.4f}"))]
+    rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
     rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
     paper.table(rows, indent=_INDENT)
+
+
+def _formula(parts: dict[str, float]) -> str:
+    """How a memory's score is worked out; those of turns, and of memories without a boost, are sums."""
+    if "worth" not in parts:
+        return ""
+    bonus = " + full_text" if "full_text" in parts else ""
+    drawn = " + co_recall" if "co_recall" in parts else ""
+    return f" = (relevance^{memories.SIMILARITY_EXPONENT} × worth{bonus}) / {memories.HIGHEST}{drawn}"
 
 
 def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0) -> None:

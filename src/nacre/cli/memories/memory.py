@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
+_COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
+_PROJECT = 24
 
 
 _IN_DETAIL = frozenset({
@@ -53,16 +55,17 @@ def evidence_record(evidence: Evidence) -> Record:
 
 
 def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
-    """One line a memory: id, day, kind, importance, project, subject."""
+    """One line a memory: id, day, kind, importance, project, subject. Date, project and subject go last."""
     rows = [
         (
             dim(short_id(memory)), dim(day(memory.created)), kind_span(memory.kind),
-            Span(f"{memory.importance:>2}", "bold" if memory.importance >= 8 else ""), place_name(memory),
+            Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
+            passages.shorten(place_name(memory), _PROJECT),
             subject_and_content(memory),
         )
         for memory in memories
     ]  # fmt: skip
-    paper.table(rows, drop=(3, 1, 4), indent=indent)
+    paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
 
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:

@@ -35,7 +35,7 @@ _HOW = {
     "retire",
     examples=[
         "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
-        "nacre retire 'session handoff *' --persist --yes",
+        "nacre retire 'standup notes *' --persist --yes",
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
@@ -171,7 +171,7 @@ def _render_retired_list(paper: Paper, memories: Sequence[Memory], rules: Sequen
         if one.retired
     ]
     if rows:
-        paper.table(rows, drop=(1,))
+        paper.table(rows, header=("id", "retired", "memory", "reason"), drop=(1,))
     if rules:
         paper.heading("Whenever they are stored")
         paper.table([(dim(rule.id[-SHORT_ID:]), _standing(rule), dim(rule.reason or "")) for rule in rules], indent=2)

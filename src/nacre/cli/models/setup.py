@@ -17,7 +17,7 @@ from nacre.cli.models.auth import MOST_KEY_CHARACTERS, checked_key
 from nacre.cli.models.setup_choices import SetupOptions, settle
 from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.run import Run
-from nacre.errors import ModelRefused
+from nacre.errors import InvalidInput, ModelRefused
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def _wish(run: Run, asked: SetupOptions, *, may_ask: bool) -> Wish:
         return settle(run.settings, asked, setup_dialog.Dialog(run) if may_ask else None)
     if may_ask:
         return setup_dialog.walk(run)
-    raise click.UsageError(
-        "not interactive, and nothing says what to set up: pass --provider and --model (and --key-env or "
-        "--key-stdin where it needs a key), or --none, --embedding, --background, --daily-budget",
-        click.get_current_context(),
+    raise InvalidInput(
+        "not interactive, and nothing says what to set up: pass --provider and --model, and --key-env or --key-stdin "
+        "where it needs a key; or --none, --embedding, --background, --daily-budget",
+        hint="nacre setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
     )
 
 

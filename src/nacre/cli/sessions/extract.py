@@ -53,7 +53,10 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @option("extract-propose", "model", help="The language model, as provider:model; none extracts by rules.")
 @click.option("--whole", is_flag=True, help="Show the model each session as a whole, however long it is.")
 @click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
-@option("extract-propose", "user_only", help="Show the model what you said, and nothing of the agent's.")
+@option(
+    "extract-propose", "owner_only", "--mine", "--user-only",
+    help="Show the model what you said, and nothing of the agent's.",
+)  # fmt: skip
 @option("extract-propose", "related", help="Do not show the model what is known of the topic.")
 @click.option("--markdown", is_flag=True, help="Answer in Markdown.")
 @TRACE_PROMPTS
@@ -61,7 +64,7 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.pass_obj
 def extract(  # noqa: PLR0913 - one parameter an option
     run: Run, path: Path | None, session: str | None, model: str | None, whole: bool, in_chunks: bool,
-    user_only: bool, related: bool, markdown: bool, output: Path | None,
+    owner_only: bool, related: bool, markdown: bool, output: Path | None,
 ) -> None:  # fmt: skip
     """Show what would be learned from a transcript, and store nothing.
 
@@ -81,7 +84,7 @@ def extract(  # noqa: PLR0913 - one parameter an option
     way = requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     with _readable(path) as file, progress.shown(run) as notify:
         wanted = requests.ProposalRequest(
-            path=file, session=session, model=model, way=way, user_only=user_only, related=related
+            path=file, session=session, model=model, way=way, owner_only=owner_only, related=related
         )
         found = propose.propose(run.home, wanted, notify or (lambda _: None))
     run.warnings += _warnings(found)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, count, duration, minute, short_session, speaker_name, stamp, tokens_told
 from nacre.cli.memories.memory import memory_record, render_table
-from nacre.cli.operations import ask
+from nacre.cli.operations import ask, place_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
@@ -30,7 +31,9 @@ else:
 
 
 _TURNS_SHOWN = 40
-REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
+REFERENCE = click.argument(
+    "reference", metavar="[ID]", type=TEXT, required=False, shell_complete=completions.completer(completions.sessions)
+)  # fmt: skip
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
@@ -69,7 +72,14 @@ def ask_session(
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
     here = str(Path.cwd())
     view: SessionView = ask(run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here)
+    tell_which(run, reference, view.session)
     return view
+
+
+def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
+    """Warn where the last session of this folder was wanted, and none of it is known."""
+    if reference is None and (session.project is None or place_of(run, None).project != session.project):
+        run.warnings.append("no session in this folder is known: this is the last one of all")
 
 
 @command(

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from nacre.views import SessionLine, SessionPage
 
 
-_COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
-_LEAST_TITLE = 44
+_COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "title")
+_LEAST_TITLE = 30
+_PROJECT = 24
 _BRANCH = 20
 _MODEL = 20
 
@@ -117,8 +118,7 @@ def list_sessions(
 def _render_sessions(paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int) -> None:
     """One line a session: id, day, tool, project, branch, model, how long, turns, tokens, title."""
     rows = [_row(line) for line in lines]
-    names = [dim(name) if any(row[at] for row in rows) else "" for at, name in enumerate(_COLUMNS)]
-    paper.table([names, *rows], drop=(5, 8, 4, 6, 1, 7, 3), least=_LEAST_TITLE)
+    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
     if has_more:
         paper.blank()
         paper.line(dim(f"more: --offset {offset + len(lines)}"))
@@ -128,7 +128,7 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
     stored, session = line.session, line.session.session
     return (
         dim(short_session(session.native_id)), dim(day(stored.ended or session.started)), session.tool,
-        stored.project or "", dim(passages.shorten(session.branch or "", _BRANCH)),
+        passages.shorten(stored.project or "", _PROJECT), dim(passages.shorten(session.branch or "", _BRANCH)),
         dim(passages.shorten(session.model or "", _MODEL)),
         f"{duration(line.active):>9}" if line.active else "", f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "", session_title(line),

@@ -15,7 +15,7 @@ from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
+from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record, tell_which
 from nacre.values import session
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
     """
     here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
     reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
+    tell_which(run, next(iter(named)), reports[0].view.session)
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
@@ -130,8 +131,15 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     render_outcome(paper, report.view)
 
 
+def _to_you(reason: str) -> str:
+    """A reason as the person reads it whom it calls the owner."""
+    for told, said in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
+        reason = reason.replace(told, said)
+    return reason
+
+
 def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
-    paper.line(Span(outcome.ending.value, _TINTS[outcome.ending]), dim(f"  {outcome.reason}"), indent=2)
+    paper.line(Span(outcome.ending.value, _TINTS[outcome.ending]), dim(f"  {_to_you(outcome.reason)}"), indent=2)
     if outcome.words and outcome.speaker:
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
 

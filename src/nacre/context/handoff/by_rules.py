@@ -19,7 +19,7 @@ _HEAD = "The owner said last in that session:"
 
 
 @dataclass(frozen=True, slots=True)
-class Handoff:
+class LastWords:
     """``content`` is what is handed over, ``until`` the id of the last turn that it knows of, ``asked`` that of the
     last one in which the owner wanted something."""
 
@@ -28,7 +28,7 @@ class Handoff:
     asked: str
 
 
-def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle) -> Handoff | None:
+def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle) -> LastWords | None:
     """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted and without
     nods ("go on").
 
@@ -44,7 +44,7 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
     if not told or until is None or not has_something(session, shown, sound, [one for one, _ in kept]):
         return None
     lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in told]
-    return Handoff("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
+    return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
 
 
 def _tells(text: str) -> bool:

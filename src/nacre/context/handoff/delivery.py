@@ -16,19 +16,15 @@ from pathlib import Path
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.platform import private_files
-from nacre.values.handoff import HANDED_FOR
-from nacre.values.memory import Memory
+from nacre.values.handoff import BY_RULES, HANDED_FOR, Handoff
 from nacre.values.session import Speaker, Turn
 
 CLAIM_SECONDS = 60.0
 _MOST_BYTES = 1_000
 _MOST = 3
-_KEY = "handoff"
-BY_RULES = "rules"
-"""Who wrote a handoff that needed nobody."""
 
 
-def due(home: Home, project: str | None, session: str | None, *, own: bool = False) -> list[Memory]:
+def due(home: Home, project: str | None, session: str | None, *, own: bool = False) -> list[Handoff]:
     """The handoffs of a project that a session may be given, the latest first; at most three.
 
     Not its own, unless ``own``: after a compaction or a reset it forgot what it handed over. Not those that another
@@ -36,24 +32,25 @@ def due(home: Home, project: str | None, session: str | None, *, own: bool = Fal
     """
     if not project:
         return []
-    found = home.memories.handoffs(project, home.now() - HANDED_FOR)
-    mine = [one for one in found if own or not session or one.source.session != session]
+    since = home.now() - HANDED_FOR
+    found = [one for one in home.handoffs.waiting(project) if one.written >= since]
+    mine = [one for one in found if own or not session or one.session != session]
     return [one for one in mine if not session or _is_free(home, one, session)][:_MOST]
 
 
-def claim(home: Home, memory: Memory, session: str | None) -> bool:
+def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
     """Take a handoff for a session, so that no other is given it; returns whether it has it now.
 
     Its own it needs not take: the next session is given it all the same. Where the home cannot be written to, nobody
     can tell, and all are given it.
     """
-    if not session or memory.source.session == session:
+    if not session or handoff.session == session:
         return True
-    path = _path(home.settings.home, memory.id)
+    path = _path(home.settings.home, handoff.id)
     holder = _holder(path)
     if holder == session:
         return True
-    if not _is_free(home, memory, session):
+    if not _is_free(home, handoff, session):
         return False
     try:
         private_files.make_folder(path.parent)
@@ -72,7 +69,10 @@ def claim(home: Home, memory: Memory, session: str | None) -> bool:
     except OSError:
         with suppress(OSError):
             path.unlink()
-    return True
+    if home.handoffs.waits(handoff):
+        return True
+    forget_claim(home, handoff.id)  # another was given it since we looked
+    return False
 
 
 def _put_aside(path: Path, holder: str) -> None:
@@ -87,21 +87,21 @@ def _put_aside(path: Path, holder: str) -> None:
         aside.unlink()
 
 
-def is_held(home: Home, memory: Memory, session: str | None) -> bool:
+def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
     """Whether a session took a handoff: it may not have been told, though."""
-    return bool(session) and _holder(_path(home.settings.home, memory.id)) == session
+    return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
-def let_go(home: Home, memory_id: str, session: str | None) -> None:
+def let_go(home: Home, handoff_id: str, session: str | None) -> None:
     """Give back what was taken and did not fit."""
-    path = _path(home.settings.home, memory_id)
+    path = _path(home.settings.home, handoff_id)
     if session and _holder(path) == session:
         with suppress(OSError):
             path.unlink()
 
 
 def delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """The handoffs that reached the session that took them, as (memory, session)."""
+    """The handoffs that reached the session that took them, as (id, session)."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -114,48 +114,35 @@ def has_claim(home: Home, session: str) -> bool:
     return any(_holder(path) == session for path in _claims(home.settings.home))
 
 
-def forget_claim(home: Home, memory_id: str) -> None:
-    """The handoff is retired: nobody takes it any more."""
+def forget_claim(home: Home, handoff_id: str) -> None:
+    """Nobody takes it any more."""
     with suppress(OSError):
-        _path(home.settings.home, memory_id).unlink()
+        _path(home.settings.home, handoff_id).unlink()
 
 
-def handed_at(memory: Memory) -> datetime | None:
-    """When the last words were said that a handoff knows of."""
-    told = memory.extra.get(_KEY)
-    try:
-        return datetime.fromisoformat(str(told["at"])) if isinstance(told, dict) and told.get("at") else None
-    except ValueError:
-        return None
-
-
-def covered(memory: Memory, turns: Sequence[Turn]) -> frozenset[str]:
+def covered(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
     """Those of a session's turns that its handoff tells of: what rules wrote quotes the owner, what anybody else wrote
     sums all of it up."""
-    told = memory.extra.get(_KEY)
-    if not isinstance(told, dict):
-        return frozenset()
-    ids, at = [turn.id for turn in turns], handed_at(memory)
-    if told.get("until") in ids:
-        known = list(turns[: ids.index(str(told["until"])) + 1])
+    ids = [turn.id for turn in turns]
+    if handoff.until in ids:
+        known = list(turns[: ids.index(handoff.until) + 1])
     else:
-        known = [turn for turn in turns if turn.time and at and turn.time <= at]
-    return frozenset(turn.id for turn in known if turn.speaker is Speaker.OWNER or told.get("by") != BY_RULES)
+        known = [turn for turn in turns if turn.time and turn.time <= handoff.said]
+    return frozenset(turn.id for turn in known if turn.speaker is Speaker.OWNER or handoff.by != BY_RULES)
 
 
-def is_late(memory: Memory, started_ms: int) -> bool:
+def is_late(handoff: Handoff, started_ms: int) -> bool:
     """Whether it was written after a session began, of one that had ended before: the session missed it."""
-    at = handed_at(memory)
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
-    return at is not None and at <= started <= memory.updated + timedelta(seconds=1)
+    return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 
 
-def _is_free(home: Home, memory: Memory, session: str) -> bool:
-    path = _path(home.settings.home, memory.id)
+def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
+    path = _path(home.settings.home, handoff.id)
     holder = _holder(path)
     if holder is None or holder == session:
         return True
-    if memory.id in read_state(home.settings.home, holder).given:
+    if handoff.id in read_state(home.settings.home, holder).given:
         return False
     with suppress(OSError):
         return home.clock().timestamp() - path.stat().st_mtime > CLAIM_SECONDS
@@ -177,5 +164,5 @@ def _claims(home: Path) -> list[Path]:
     return []
 
 
-def _path(home: Path, memory_id: str) -> Path:
-    return home / "run" / "handoffs" / memory_id
+def _path(home: Path, handoff_id: str) -> Path:
+    return home / "run" / "handoffs" / handoff_id

@@ -29,7 +29,7 @@ def handoff(home: Home, request: HandoffRequest) -> HandoffView:
         return _store(home, request)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     found = latest(home, project)
-    return HandoffView(project, found, found is not None and found.retired is None)
+    return HandoffView(project, found, found is not None and not found.given)
 
 
 def _store(home: Home, request: HandoffRequest) -> HandoffView:
@@ -42,10 +42,10 @@ def _store(home: Home, request: HandoffRequest) -> HandoffView:
         except NacreError as error:
             note = f"no model wrote it: {error.message}"
     found = made or latest(home, session.project)
-    is_known = found is not None and found.source.session == session.session.id
+    is_known = found is not None and found.session == session.session.id
     if session.project and not (made or request.words or is_known):
         note = NOTHING
-    is_waiting = found is not None and found.retired is None
+    is_waiting = found is not None and not found.given
     return HandoffView(session.project, found, is_waiting, made is not None, note)
 
 

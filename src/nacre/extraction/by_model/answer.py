@@ -71,7 +71,10 @@ def tidied(text: str) -> str:
     over = None
     if isinstance(data, dict):
         over = data.get("over")
-        data = next((data[name] for name in ("memories", "entries", "items") if name in data), [data])
+        one = next((data[name] for name in ("memories", "entries", "items") if name in data), None)
+        if one is None and over is None and _memory(data) is None:
+            return text  # neither memories nor that there are none
+        data = [data] if one is None else one
     if not isinstance(data, list):
         return text
     found = {"memories": [one for item in data if (one := _memory(item))]}

@@ -107,16 +107,16 @@ def as_data(text: str) -> str:
     return _NUMBER.sub("(", _FRAME.sub("‹", text))
 
 
-def laid_out(turns: Sequence[Turn], *, user_only: bool = False, after: int = 0) -> list[Line]:
+def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
     """The turns that a model is shown, under the numbers ``after`` one.
 
-    ``user_only`` leaves out what the agent said and did.
+    ``owner_only`` leaves out what the agent said and did.
     """
     lines: list[Line] = []
     day, number = "", after
     calls = _Calls()
     for at, turn in enumerate(turns):
-        if user_only and turn.speaker is not Speaker.OWNER:
+        if owner_only and turn.speaker is not Speaker.OWNER:
             continue
         shown = _plan(turn) if is_accepted_plan(turns, at) else _shown(turn, calls)
         number += bool(shown)

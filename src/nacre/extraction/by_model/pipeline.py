@@ -51,7 +51,7 @@ class Wanted:
 
     begin: int = 0
     way: Way = Way.FITTING
-    user_only: bool = False
+    owner_only: bool = False
     related: Sequence[Memory] = ()
     timeout_seconds: float = 120.0
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
@@ -134,7 +134,7 @@ class Asking:
         self.is_whole = True
 
     def run(self) -> Extraction:
-        lines = laid_out(self.turns, user_only=self.wanted.user_only)
+        lines = laid_out(self.turns, owner_only=self.wanted.owner_only)
         all_of_it = whole(lines, self.wanted.begin)
         if all_of_it is None:
             return Extraction((), self.caller.name)

@@ -89,7 +89,7 @@ def prove_vectors(home: Home) -> Proof:
     elif sound.bits_missing():
         told = f"the quick index of passages lacks {sound.bits_missing()} of them"
         found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
-    return Proof("vectors", f"{home.vectors.count():,} passages", found)
+    return Proof("vectors", f"{home.vectors.count_memories():,} memories, {home.vectors.count():,} passages", found)
 
 
 def _drop_vectors(home: Home) -> None:

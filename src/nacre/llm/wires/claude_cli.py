@@ -18,10 +18,12 @@ from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 _FLAGS = (
     "-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config",
     "--no-session-persistence", "--system-prompt", INSTRUCTIONS,
+    "--settings", '{"enabledPlugins": {"agents-md@builtin": false}}',  # it would leave a file in the owner's home
 )  # fmt: skip
 _ENVIRON = {
     "CLAUDE_CODE_MAX_RETRIES": "0",  # it would go on in silence for minutes where a limit is reached
-    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else bounds them
+    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else bounds them; models from 5.5 on think all the same
+    "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool for that
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would leave a folder in the owner's home for each call
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }

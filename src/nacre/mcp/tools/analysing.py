@@ -88,7 +88,7 @@ def _unlinked(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 def _linked(one: Connected) -> str:
     alike = f", {one.alike} alike" if one.alike else ""
-    return f"{_short(one.memory)}: {count(one.links, 'link', 'links')}{alike}"
+    return f"{_short(one.memory)}: {count(one.links, 'link', 'links')} with memories that hold{alike}"
 
 
 def _short(memory: Memory) -> str:
@@ -163,6 +163,7 @@ def _trouble(trouble: Trouble) -> str:
 def _repair(repair: Repair) -> str:
     day = f"{repair.time:%Y-%m-%d} " if repair.time else ""
     worked = "worked" if repair.worked else "was not seen to work"
-    steps = "; ".join(shorten(step.input or step.name, 100) for step in repair.steps)
-    words = f": {shorten(repair.words.text, _WORDS)}" if repair.words else ""
-    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}: {one_line(harmless(steps + words))}"
+    steps = "; ".join(filter(None, (shorten(step.input or step.name, 100) for step in repair.steps)))
+    words = shorten(repair.words.text, _WORDS) if repair.words else ""
+    told = ": ".join(["", *filter(None, (steps, words))])
+    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}{one_line(harmless(told))}"

@@ -113,13 +113,16 @@ def graph(desk: Desk, asked: arguments.Graph) -> Answer:
     """What a memory is linked with, link by link."""
     first = _look(desk, asked.id, update=False)
     seen, lines, edges = {first.memory.id}, [], []
+    told: set[tuple[str, ...]] = set()
     ring = [first]
     for away in range(1, asked.depth + 1):
         following: list[MemoryView] = []
         for view in ring:
             for link in view.links:
-                if not _is_wanted(link, asked):
+                ends = (view.memory.id, link.other) if link.is_outgoing else (link.other, view.memory.id)
+                if not _is_wanted(link, asked) or (link.rel, *ends) in told:
                     continue
+                told.add((link.rel, *ends))
                 edges.append({"from": view.memory.id, **_link_record(link)})
                 lines.append(f"{'  ' * (away - 1)}[{short_id(view.memory.id)}] {_link(link).strip()}")
                 if link.other not in seen and link.subject is not None and len(seen) < _MOST_NODES:
@@ -128,7 +131,6 @@ def graph(desk: Desk, asked: arguments.Graph) -> Answer:
                         following.append(_look(desk, link.other, update=False))
         ring = following
     together = [f"  [{short_id(one.memory.id)}] {title_of(one.memory)}" for one in first.together]
-    lines = list(dict.fromkeys(lines))
     shown = fitting(lines, asked.budget)
     text = framed(
         f"[{short_id(first.memory.id)}] {title_of(first.memory)}: {count(len(lines), 'link', 'links')}.",

@@ -11,9 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.platform import json_text
 from nacre.portability.sources.notes import Note, kind_of, notes
-from nacre.portability.sources.shape import cleaned, project_of, shape, words_hash
+from nacre.portability.sources.shape import json_of, project_of, shape, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped, Transcript
 from nacre.portability.sources.tree import Tree
 from nacre.transcripts.accounts.chatgpt import ADAPTER as CHATGPT_ADAPTER
@@ -54,7 +53,7 @@ def _remembered(tree: Tree) -> Iterator[Item]:
     for name in tree.names:
         if not _MEMORIES.fullmatch(name):
             continue
-        held = _json(tree, name)
+        held = json_of(tree, name)
         if held is None:
             yield Skipped(name, "it is no JSON")
         for account in held if isinstance(held, list) else [held]:
@@ -83,15 +82,8 @@ def _memory(note: Note, file: str, modified: datetime, project: str | None) -> M
 def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
     for name in tree.names:
         if name.endswith("projects.json") or re.fullmatch(r"(?:.*/)?projects/[^/]+\.json", name):
-            held = _json(tree, name)
+            held = json_of(tree, name)
             yield from (one for one in (held if isinstance(held, list) else [held]) if isinstance(one, dict))
-
-
-def _json(tree: Tree, name: str) -> Any:
-    try:
-        return cleaned(json_text.parse(tree.text(name) or "null"), tree.clean)
-    except ValueError:
-        return None
 
 
 CHATGPT = _source(CHATGPT_ADAPTER)

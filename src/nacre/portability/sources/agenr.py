@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import InvalidInput
-from nacre.platform import json_text
 from nacre.platform.ids import to_millisecond, to_ms
-from nacre.portability.sources.shape import between, imported_id, is_true, moment, project_of, shape, tags_of, text_of
+from nacre.portability.sources.databases import database_with, refused
+from nacre.portability.sources.shape import (
+    between,
+    imported_id,
+    is_true,
+    listed,
+    modified_of,
+    moment,
+    project_of,
+    shape,
+    tags_of,
+    text_of,
+)
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
@@ -32,7 +42,7 @@ _COLUMNS = (
     "suppressed_contexts", "subject_entity", "subject_attribute", "claim_predicate", "claim_object",
     "claim_confidence",
 )  # fmt: skip
-_NEEDED = {"id", "type", "subject", "content"}
+_TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
 _RELATIONS = {"supersedes": "supersedes", "contradicts": "contradicts", "elaborates": "elaborates"}
 _MOST_INTERVALS = 100
 
@@ -42,39 +52,22 @@ def _recognise(tree: Tree) -> bool:
 
 
 def _database(tree: Tree) -> Path | None:
-    for name in tree.names:
-        if tree.root.suffix == ".zip" or not tree.is_database(name):
-            continue
-        path = tree.path_of(name)
-        try:
-            with open_foreign(path) as database:
-                if set(database.columns("entries")) >= _NEEDED:
-                    return path
-        except InvalidInput:
-            continue
-    return None
+    return database_with(tree, _TABLES)
 
 
 def _read(tree: Tree) -> Iterator[Item]:
     path = _database(tree)
     if path is None:
-        yield from _refused(tree)
+        yield from refused(tree, "it has no table of entries as agenr makes it")
         return
     with open_foreign(path, tree.clean) as database:
         tags = _grouped(database, "tags", "entry_id", "tag")
         links = _links(database)
         entries = list(database.rows("entries", _COLUMNS))
-        modified = datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
+        modified = modified_of(path)
         known = {str(entry["id"]): _id(entry) for entry in entries}
         for entry in entries:
             yield _found(entry, path, modified, tags.get(str(entry["id"]), []), links.get(str(entry["id"]), []), known)
-
-
-def _refused(tree: Tree) -> Iterator[Item]:
-    """Named as agenr's, and not: say what is wrong with the file. Raises InvalidInput."""
-    for name in tree.names:
-        with open_foreign(tree.path_of(name)):
-            yield Skipped(str(tree.path_of(name)), "it has no table of entries as agenr makes it")
 
 
 def _found(
@@ -97,7 +90,7 @@ def _found(
         expiry=_choice(Expiry, entry.get("expiry"), Expiry.PERMANENT),
         scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE), project=project_of(text_of(entry, "project")),
         canonical_key=text_of(entry, "canonical_key"), claim=_claim(entry),
-        suppressed_contexts=tuple(_listed(entry, "suppressed_contexts")),
+        suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
     )  # fmt: skip
     memory = replace(memory, updated=to_millisecond(updated or memory.updated))
     ended = str(entry.get("superseded_by") or "")
@@ -137,7 +130,7 @@ def _usage(entry: Mapping[str, Any]) -> Usage | None:
     contradictions = int(between(entry.get("contradictions"), 0, 1e6, 0))
     if not count and quality == 0.5 and not contradictions:
         return None
-    times = [to_ms(at) for value in _listed(entry, "recall_intervals") if (at := moment(value))]
+    times = [to_ms(at) for value in listed(entry.get("recall_intervals")) if (at := moment(value))]
     intervals = tuple(at for at in times if at is not None)[-_MOST_INTERVALS:]
     return Usage(count, moment(entry.get("last_recalled_at")), intervals, contradictions, quality, count)
 
@@ -155,14 +148,6 @@ def _grouped(database: ForeignDatabase, table: str, key: str, value: str) -> dic
     for row in database.rows(table, (key, value)):
         found.setdefault(str(row.get(key)), []).append(str(row.get(value)))
     return found
-
-
-def _listed(entry: Mapping[str, Any], name: str) -> list[Any]:
-    try:
-        value = json_text.parse(entry.get(name) or "[]")
-    except (TypeError, ValueError):
-        return []
-    return value if isinstance(value, list) else []
 
 
 def _id(entry: Mapping[str, Any]) -> str:

@@ -12,11 +12,16 @@ from nacre.portability.sources.tree import Tree
 SOURCES: dict[str, str] = {
     "nacre": "nacre.portability.sources.nacre_export:SOURCE",
     "agenr": "nacre.portability.sources.agenr:SOURCE",
+    "claude-mem": "nacre.portability.sources.claude_mem:SOURCE",
+    "mcp-memory-service": "nacre.portability.sources.mcp_memory:SOURCE",
+    "letta": "nacre.portability.sources.letta:SOURCE",
     "chatgpt": "nacre.portability.sources.accounts:CHATGPT",
     "claude-ai": "nacre.portability.sources.accounts:CLAUDE_AI",
+    "mem0": "nacre.portability.sources.mem0:SOURCE",
     "clawxmemory": "nacre.portability.sources.clawxmemory:SOURCE",
     "codex-memories": "nacre.portability.sources.codex_memories:SOURCE",
     "claude-memory": "nacre.portability.sources.claude_memory:SOURCE",
+    "basic-memory": "nacre.portability.sources.basic_memory:SOURCE",
     "agent-knowledge": "nacre.portability.sources.agent_knowledge:SOURCE",
     "openclaw": "nacre.portability.sources.openclaw:SOURCE",
 }

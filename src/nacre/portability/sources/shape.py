@@ -6,13 +6,16 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from nacre.platform import json_text
 from nacre.platform.ids import content_hash, to_millisecond
-from nacre.portability.sources.tree import Tree
+from nacre.portability.sources.tree import MOST_EXPORT_BYTES, Tree
 from nacre.text.passages import one_line, title_of
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.session import Speaker
+from nacre.vault.document import MANAGED
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import slugify
 
@@ -46,15 +49,17 @@ def shape(
 ) -> Memory:  # fmt: skip
     """A memory from a source's words. ``stated`` is the date the source gives, ``modified`` stands in for it.
 
-    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise.
+    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise. Keys of ``extra``
+    that mean something here are left out: no file says of itself that it is trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
     origin = {"from": source, "id": key, "hash": words_hash(content)}
+    kept = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
     values: dict[str, Any] = {"updated": created, "speaker": Speaker.AGENT, "confidence": Confidence.EXTRACTED, **more}
     return Memory(
         id=imported_id(source, key, stated), kind=kind, subject=one_line(subject or "") or title_of(content),
-        content=content, created=created, source=Source(file=file), extra={**(extra or {}), ORIGIN: origin}, **values,
+        content=content, created=created, source=Source(file=file), extra={**kept, ORIGIN: origin}, **values,
     )  # fmt: skip
 
 
@@ -65,6 +70,14 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
     """
     front, body = split(tree.text(name) or "")
     return cleaned(load(front) if front else {}, tree.clean), tree.clean(body).strip()
+
+
+def json_of(tree: Tree, name: str) -> Any:
+    """What a file of JSON holds, without secrets; ``None`` when it is none, or too large."""
+    try:
+        return cleaned(json_text.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
+    except ValueError:
+        return None
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
@@ -90,6 +103,31 @@ def moment(value: object) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def modified_of(path: Path) -> datetime:
+    """When a file was last written: the date of what states none."""
+    return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
+
+
+def listed(value: object) -> list[Any]:
+    """A list, also one that is kept as the text of a JSON list; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json_text.parse(value)
+        except ValueError:
+            return []
+    return value if isinstance(value, list) else []
+
+
+def named(value: object) -> dict[str, Any]:
+    """A mapping, also one that is kept as the text of a JSON object; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json_text.parse(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:

@@ -27,10 +27,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something that is not taken in, and why in a few words; ``where`` is a file or an id."""
+    """Something that is not taken in, and why in a few words; ``where`` is a file or an id, or says what ``count`` of
+    them are.
+    """
 
     where: str
     reason: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

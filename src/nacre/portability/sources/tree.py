@@ -19,6 +19,9 @@ MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
 """A note or a page is never larger; what is larger is told and left out."""
 
+MOST_EXPORT_BYTES = 256_000_000
+"""What another memory puts into one file as a whole."""
+
 _HEAD_BYTES = 65_536
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
 _DATABASE = b"SQLite format 3\x00"
@@ -60,13 +63,13 @@ class Tree:
         """The names with an ending."""
         return (name for name in self.names if name.lower().endswith(suffix))
 
-    def text(self, name: str) -> str | None:
+    def text(self, name: str, most: int = MOST_BYTES) -> str | None:
         """A file as text; ``None`` when it is too large, cannot be read or is not text."""
         leaf = self.leaves[name]
-        if leaf.size > MOST_BYTES:
+        if leaf.size > most:
             return None
         try:
-            data = leaf.read(None)
+            data = leaf.read(most)
         except BROKEN:
             return None
         return None if b"\x00" in data else data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

@@ -92,10 +92,7 @@ class Selection:
     def list_memories(
         self, wanted: Filter, *, limit: int, offset: int, today: date | None = None
     ) -> tuple[list[int], int]:  # fmt: skip
-        """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold.
-
-        Handoffs are among them: a list tells all that is there.
-        """
+        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold."""
         where = memory_clause(wanted, today, for_list=True)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0

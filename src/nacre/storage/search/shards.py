@@ -134,7 +134,7 @@ class Shard:
             )
         if wanted.tools:
             yield self._marked([f"t:{tool}" for tool in wanted.tools])
-        if wanted.user_only:
+        if wanted.owner_only:
             yield self._marked([f"s:{Speaker.OWNER.value}"])
         if wanted.trusted:
             yield self._marked([f"u:{Trust.TRUSTED.value}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import apsw
 
 from nacre.errors import SchemaTooNew
 from nacre.platform import private_files
+from nacre.text.wikilinks import aliases_in, called, mentioned
 
 _FOLDER = Path(__file__).parent.parent / "sql" / "migrations"
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
@@ -48,6 +50,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         )
     if version:
         _keep_copy(connection, path.with_name(f"{path.name}.before-{newest():04d}"))
+    _lend_functions(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, sql in migrations().items():
@@ -58,6 +61,21 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _lend_functions(connection: apsw.Connection) -> None:
+    """What migrations call to read a text: names of memories, and names in their bodies, as JSON."""
+
+    def names(*values: object) -> str:
+        subject, path, extra = (str(value) if value is not None else None for value in values)
+        found = called(subject or "", path, aliases_in(json.loads(extra or "{}").get("aliases")))
+        return json.dumps([[name, written, int(is_alias)] for name, (written, is_alias) in found.items()])
+
+    def links(*values: object) -> str:
+        return json.dumps(mentioned(str(values[0])))
+
+    connection.create_scalar_function("called", names, 3, deterministic=True)
+    connection.create_scalar_function("mentioned", links, 1, deterministic=True)
 
 
 def is_present_schema(connection: apsw.Connection) -> bool:

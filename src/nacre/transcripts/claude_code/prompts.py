@@ -15,6 +15,7 @@ from nacre.values.session import Flag
 
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN = "Implement the following plan:"
+_FEEDBACK = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
 """Commands that are prompts begin so; those for the host itself, as ``/model``, begin with their name."""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
@@ -44,13 +45,20 @@ def interruption(text: str) -> tuple[str, str]:
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
 
-def plan_of(text: str) -> tuple[str, str]:
-    """What the owner chose, and the plan: the agent wrote it, and the host hands it over as the first prompt."""
-    head, _, plan = text.partition("\n\n")
-    if head.strip() != _PLAN or not plan.strip():
-        return "", ""
-    title = plan.strip().partition("\n")[0]
-    return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan.strip()
+def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
+    """What the owner chose, the plan, and what they said of it: the agent wrote it, and the host hands it over as the
+    first prompt. Where the record names the plan that was ``accepted``, what follows it is the host's, and the
+    owner's words at its end.
+    """
+    head, _, rest = text.partition("\n\n")
+    plan, words = rest.strip(), ""
+    if head.strip() != _PLAN or not plan:
+        return "", "", ""
+    if accepted and plan.startswith(accepted.strip()):
+        words = plan.removeprefix(accepted.strip()).partition(_FEEDBACK)[2].strip()
+        plan = accepted.strip()
+    title = plan.partition("\n")[0]
+    return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan, words
 
 
 def answers_in(output: str) -> list[tuple[str, str]]:

@@ -108,15 +108,9 @@ class Reader:
 
     def other(self, record: Record) -> None:
         if record.type in ("ai-title", "custom-title"):
-            self.title(record)
+            self.sessions.entitle(record)
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
-
-    def title(self, record: Record) -> None:
-        custom = record.type == "custom-title"
-        title = record.customTitle or record.aiTitle
-        if title and (custom or not self.carry.get("custom_title")):
-            self.carry["title"], self.carry["custom_title"] = title, custom
 
     # What the owner says
 
@@ -137,15 +131,17 @@ class Reader:
         cut, text = interruption(text)
         if cut:
             yield from self.interrupted(_beside(record, "cut") if text else record, cut)
-        if names_another(record, message, *said):
+        title, plan, feedback = plan_of(text, record.planContent)
+        if names_another(record, message, *said) and not (plan and record.planContent):
             yield from self.another(record, text)
             return
-        title, plan = plan_of(text)
         if plan:
             yield from self.derived(_beside(record, "plan"), plan)
         words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
+        if feedback:
+            yield from self.owner(_beside(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Iterator[Session | Turn]:
         """Somebody else's words in the owner's place, another agent's or a stranger's; what the host itself wrote of
@@ -265,7 +261,10 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Iterator[Session | Turn]:
-        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back."""
+        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back.
+
+        A removal that names it, or its reason, only tells of that: what is delivered then has a record of its own.
+        """
         queue = self.carry["queue"]
         match record.operation:
             case "enqueue":
@@ -281,7 +280,7 @@ class Reader:
             case "remove" if queue:
                 when, text = queue.pop(0)
                 words, flags = self.typed(text, ahead=True)
-                if words:
+                if words and not (record.reason or is_string(record.content)):
                     queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
                     yield from self.owner(queued, words, flags)
                     self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], words]

@@ -18,10 +18,15 @@ from nacre.values.session import Tokens
 T = TypeVar("T")
 
 IGNORED = frozenset(
-    "file-history-snapshot last-prompt permission-mode mode agent-name teleported-from relocated frame-link "
-    "worktree-state bridge-session atis-latch started result system tool_use tool_result".split()
+    "agent-color agent-name agent-setting api-request api-request-blob api-request-resumed api-request-shape "
+    "artifact-autoreact-ledger artifact-comment-monitor atis-latch attribution-snapshot bridge-session "
+    "content-replacement continued-in cost-state data-flow-incomplete data-flow-records derived-from dev-mods "
+    "ended-by-model file-history-delta file-history-snapshot fork-context-ref frame-link history-suppression "
+    "host-row hybrid-organization isolation-latch last-prompt memory-mode mode observer-ref permission-mode "
+    "relocated repl-mode result resume-head-vouch session-owner started system tag teleported-from tool_result "
+    "tool_use tools-used worktree-state".split()
 )
-"""Types of records that hold nothing to read."""
+"""Types of records that hold nothing to read: all that Claude Code 2.1.330 writes beside those that are."""
 
 
 class Record(Claims, gc=False):
@@ -40,11 +45,13 @@ class Record(Claims, gc=False):
     isCompactSummary: bool | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
     operation: str | None = None
+    reason: str | None = None
     summary: str | None = None
     leafUuid: str | None = None  # noqa: N815
     aiTitle: str | None = None  # noqa: N815
     customTitle: str | None = None  # noqa: N815
     prUrl: str | None = None  # noqa: N815
+    planContent: str | None = None  # noqa: N815
     message: msgspec.Raw = msgspec.Raw(b"null")
     content: msgspec.Raw = msgspec.Raw(b"null")
     attachment: msgspec.Raw = msgspec.Raw(b"null")

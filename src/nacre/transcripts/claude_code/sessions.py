@@ -33,6 +33,13 @@ class Sessions:
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
 
+    def entitle(self, record: Record) -> None:
+        """Keep a title: the owner's before one that the host made."""
+        custom = record.type == "custom-title"
+        title = record.customTitle or record.aiTitle
+        if title and (custom or not self.carry.get("custom_title")):
+            self.carry["title"], self.carry["custom_title"] = title, custom
+
     def session_of(self, record: Record) -> Session:
         """The session that a record is said in."""
         own, native_id = self.ids_of(record)

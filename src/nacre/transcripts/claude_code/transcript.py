@@ -44,7 +44,8 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=_sniff,
     parse=parse,
-    versions="2.0.64–2.1.111",
+    resume=("claude", "--resume", "{id}"),
+    versions="2.0.64–2.1.330",
     reads=(
         "what was said",
         "commands",
@@ -58,6 +59,6 @@ ADAPTER = Adapter(
         "interruptions",
         "pull requests",
     ),
-    leaves_out=("thinking", "pictures", "progress", "file history"),
+    leaves_out=("thinking", "pictures", "progress", "file history", "copies of requests"),
     environment=("CLAUDE_CONFIG_DIR",),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from nacre.transcripts.adapter import Head
-from nacre.transcripts.blocks import ABSENT, plain, text_of
-from nacre.transcripts.objects import parse_time
+from nacre.transcripts.blocks import ABSENT, Block, plain, text_of
+from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.origins import Claims
 from nacre.transcripts.phrases import is_tools
 from nacre.transcripts.tool_calls import outcome
@@ -20,7 +21,8 @@ TOOL = "codex"
 
 NOISE_ITEMS = frozenset({
     "reasoning", "ghost_snapshot", "tool_search_call", "tool_search_output", "image_generation_call",
-    "agent_message", "compaction", "compaction_summary", "context_compaction",
+    "agent_message", "compaction", "compaction_summary", "context_compaction", "compaction_trigger",
+    "additional_tools", "configuration_update",
 })  # fmt: skip
 NOISE_EVENTS = frozenset({
     "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break",
@@ -30,7 +32,12 @@ NOISE_EVENTS = frozenset({
     "dynamic_tool_call_request", "dynamic_tool_call_response", "thread_rolled_back", "undo_started",
     "undo_completed", "plan_update", "turn_diff", "background_event", "hook_started", "hook_completed",
 })  # fmt: skip
-NOISE_RECORDS = frozenset({"world_state", "inter_agent_communication_metadata", "state", "token_usage_record"})
+NOISE_RECORDS = frozenset({
+    "world_state", "inter_agent_communication_metadata", "state", "token_usage_record", "dynamic_tools_updated",
+    "security_risk_score",
+})  # fmt: skip
+KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
+"""What Codex keeps beside the model's history."""
 
 _NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
 _NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
@@ -47,6 +54,8 @@ _OWNERS_SOURCES = frozenset({
 say, is prompted by somebody else."""
 
 _REQUEST = "## My request for Codex:"
+_REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
+_HEARTBEAT = "user.heartbeat"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
 _FAILED = re.compile(r"(failed|error|execution error|aborted|unsupported|unknown)\b", re.IGNORECASE)
@@ -83,6 +92,7 @@ class Item(Claims, gc=False):
     thread_name: Any = None
     info: msgspec.Raw = ABSENT
     reason: Any = None
+    internal_chat_message_metadata_passthrough: msgspec.Raw = ABSENT
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -120,6 +130,56 @@ class Spent(msgspec.Struct, gc=False):
     total_token_usage: Total | None = None
 
 
+class Answer(msgspec.Struct, gc=False):
+    """A question of the agent's, and what the owner answered."""
+
+    question: str = ""
+    answer: str = ""
+
+
+class Segment(msgspec.Struct, gc=False):
+    """What was spoken."""
+
+    role: str = ""
+    text: str = ""
+
+
+class Marks(msgspec.Struct, gc=False):
+    """What Codex notes of a message's content, block by block: since 0.169 whose each of them is."""
+
+    content_item_kinds: Sequence[str] = ()
+    content_item_metadata: Sequence[dict[str, Any]] = ()
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the owner wrote it once, and Codex says it again at its time."""
+        return _HEARTBEAT in self.content_item_kinds
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """What names whose the blocks are that Codex did not write itself."""
+        return [mark for mark in self.content_item_metadata if not _is_harness(mark)]
+
+    def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks that Codex did not write itself."""
+        marks: list[dict[str, Any]] = [*self.content_item_metadata, *({} for _ in blocks)]
+        return [block for block, mark in zip(blocks, marks, strict=False) if not _is_harness(mark)]
+
+
+def _is_harness(mark: dict[str, Any]) -> bool:
+    provenance = mark.get("provenance")
+    return isinstance(provenance, dict) and provenance.get("type") == "harness"
+
+
+class Kept(msgspec.Struct, gc=False):
+    """What such a record holds: another agent's message, the answers to a form, or words that were spoken."""
+
+    type: str | None = None
+    content: str | None = None
+    questions: Sequence[Answer] = ()
+    data: Segment | None = None
+
+
 class Compacted(msgspec.Struct, gc=False):
     """The payload of ``compacted``; the history it repeats is left alone."""
 
@@ -130,6 +190,9 @@ RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
 SPENT = msgspec.json.Decoder(Spent | None)
+ANSWERS = msgspec.json.Decoder(list[Answer])
+MARKS = msgspec.json.Decoder(Marks)
+KEPT = msgspec.json.Decoder(Kept)
 COMPACTED = msgspec.json.Decoder(Compacted)
 
 
@@ -186,9 +249,16 @@ def is_anothers(meta: Meta) -> bool:
 def typed(text: str) -> str:
     """What the owner typed: the request without an IDE's context; empty for what Codex itself wrote."""
     text = text.strip()
-    if is_tools(TOOL, text) or _TAGGED.match(text):
+    if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
     return text.partition(_REQUEST)[2].strip() if text.startswith("#") and _REQUEST in text else text
+
+
+def replies_in(text: str) -> list[Answer]:
+    """The owner's answers to questions that did not wait for them; Codex sends them as a message."""
+    if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
+        return []
+    return decode(ANSWERS, text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS).encode("utf-8", errors="replace")) or []
 
 
 @dataclass(frozen=True, slots=True)

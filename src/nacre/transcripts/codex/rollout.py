@@ -19,13 +19,18 @@ from nacre.transcripts.blocks import blocks_of, plain
 from nacre.transcripts.codex.records import (
     COMPACTED,
     ITEM,
+    KEPT,
+    KEPT_RECORDS,
+    MARKS,
     META,
     NOISE_ITEMS,
     NOISE_RECORDS,
     RECORD,
     SPENT,
     TOOL,
+    Answer,
     Item,
+    Marks,
     Meta,
     Record,
     is_anothers,
@@ -33,6 +38,7 @@ from nacre.transcripts.codex.records import (
     is_noise_event,
     is_rollout,
     read_output,
+    replies_in,
     session_of,
     typed,
 )
@@ -40,7 +46,7 @@ from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_pr
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time, split_objects
 from nacre.transcripts.origins import Claims, names_another
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
 Said = Iterator[Session | Turn]
 
@@ -97,6 +103,8 @@ class _Reader:
             yield from self.item(offset, record, bytes(record.payload))
         elif record.type in ("turn_context", "compacted"):
             yield from self.context(record)
+        elif record.type in KEPT_RECORDS:
+            yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
             yield from self.item(offset, record, raw)
         elif record.type not in NOISE_RECORDS:
@@ -150,6 +158,31 @@ class _Reader:
         yield from self.settle()
         if compacted and compacted.message:
             yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
+
+    def kept(self, offset: int, record: Record) -> Said:
+        """What another agent wrote is only heard; what the owner answered in a form, or spoke, is theirs."""
+        found = decode(KEPT, bytes(record.payload))
+        if found is None:
+            self.source.corrupt()
+        elif record.type == "inter_agent_communication":
+            self.talk.exchange.saw(found.content or "")
+        elif found.type == "verified_answer":
+            yield from self.settle()
+            for one in found.questions:
+                yield from self.answered(one, record.timestamp)
+        elif found.type == "transcript_segment" and found.data:
+            yield from self.settle()
+            if found.data.role == "user":
+                yield from self.prompt(found.data.text, record.timestamp, is_others=False)
+            else:
+                yield from self.agent([found.data.text], "spoken", offset, record)
+
+    def answered(self, one: Answer, stamp: str | None) -> Said:
+        """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
+        trusts = self.talk.exchange.trust_of
+        pair = f"{one.question} → {one.answer}" if one.question else one.answer
+        words = next((text for text in (pair, one.answer) if trusts(text) is Trust.TRUSTED), "")
+        yield from self.prompt(words or pair, stamp, is_others=not words)
 
     # Messages and calls
 
@@ -215,10 +248,13 @@ class _Reader:
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
-            words = "\n\n".join(filter(None, map(typed, texts)))
+            marks = decode(MARKS, bytes(item.internal_chat_message_metadata_passthrough)) or Marks()
+            said = marks.without_harness(blocks)
+            words = "\n\n".join(filter(None, (typed(block.text) for block in said if block.text and block.is_text)))
             if words:
                 self.heard_at = self.heard_at or self.talk.place(offset)
-                self.heard.append(_Heard(words, record.timestamp, names_another(record, item, *blocks)))
+                is_others = marks.is_scheduled or names_another(record, item, *said, *marks.claims)
+                self.heard.append(_Heard(words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
         """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
@@ -236,6 +272,10 @@ class _Reader:
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Said:
         """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
+        if not is_others and (replies := replies_in(words)):
+            for one in replies:
+                yield from self.answered(one, stamp)
+            return
         is_sub = self.talk.session.kind is SessionKind.SUBAGENT
         claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
         yield from self.say(Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim)
@@ -316,7 +356,8 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=is_rollout,
     parse=parse,
-    versions="0.116–0.121; rollouts without payloads (from their description)",
+    resume=("codex", "resume", "{id}"),
+    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
         "what was said",
         "tool calls with outcome, files and errors",

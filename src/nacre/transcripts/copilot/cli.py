@@ -250,6 +250,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="GitHub Copilot CLI", roots=_roots, sniff=_sniff, parse=parse,
+    resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads=(
         "what was said", "tool calls with outcome", "folder, branch and repository", "model", "tokens", "title",

@@ -229,6 +229,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="Cursor", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    resume=("cursor-agent", "--resume", "{id}"),
     versions="command line agent of 2025 and 2026 (from its description; one file without messages)",
     reads=("what was said", "tool calls with outcome", "title", "folder", "model", "words of packed messages"),
     leaves_out=("times of messages (not recorded)", "thinking", "tool calls of packed messages", "other blobs"),

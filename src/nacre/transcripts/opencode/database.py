@@ -113,6 +113,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    resume=("opencode", "--session", "{id}"),
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
         "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",

@@ -132,6 +132,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=_messages_of,
+    resume=("opencode", "--session", "{id}"),
     versions="storage of 0.1 to 1.3, exports (from their description)",
     reads=(
         "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",

@@ -260,6 +260,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="Gemini CLI", roots=_roots, sniff=_sniff, parse=parse, whole=True,
+    resume=("gemini", "--resume", "{id}"),
     versions="0.23 (documents), 0.40 (event logs)",
     reads=("what was said", "tool calls with outcome", "model", "tokens", "title", "sub-agents",
            "folder, where it is recorded", "interruptions", "errors of the model"),

@@ -27,7 +27,6 @@ WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS :project
 -- Active memories without a claim, the latest first.
 SELECT m.id FROM active_memories m LEFT JOIN claims c ON c.memory = m.id
 WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless)
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- insert_claimless --

@@ -16,17 +16,15 @@ SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
 FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
 
 -- match_memories --
--- Active memories of one project that hold any of some words, the best first. What is handed over is compared with nothing.
+-- Active memories of one project that hold any of some words, the best first.
 SELECT m.row FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
 WHERE memories_fts MATCH :words AND m.project IS :project
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY rank LIMIT :limit;
 
 -- list_memories_titled --
 -- Active memories of one project with a title or a canonical key.
 SELECT m.row FROM active_memories m
 WHERE m.project IS :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 LIMIT :limit;
 
 -- list_superseded_by --
@@ -59,7 +57,6 @@ VALUES (:source, 'related_to', :target, 'auto', :strength);
 -- Active memories without a signature.
 SELECT m.row, m.content FROM active_memories m LEFT JOIN signatures s ON s.memory = m.row
 WHERE s.memory IS NULL
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.row LIMIT :limit;
 
 -- insert_signature --

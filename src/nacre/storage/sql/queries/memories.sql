@@ -51,22 +51,6 @@ UNION ALL
 SELECT m.id, m.kind, m.content, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
 WHERE c.session = :session;
 
--- list_handoffs --
--- What sessions of a project handed over, the latest first; nothing that draws on text from outside.
-SELECT m.* FROM memories m
-WHERE m.project = :project AND m.updated >= :since AND m.kind = 'event' AND (m.retired_at IS NULL OR :retired)
-    AND m.superseded_by IS NULL AND m.trust = 'trusted'
-    AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
-    AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'session')
-ORDER BY m.updated DESC, m.row DESC LIMIT 5;
-
--- list_stale_handoffs --
--- What nobody was given, and nobody is given any more.
-SELECT m.id FROM tags g JOIN active_memories m ON m.id = g.memory
-WHERE g.tag = 'handoff' AND m.updated < :before AND m.kind = 'event'
-    AND EXISTS (SELECT 1 FROM tags t WHERE t.memory = m.id AND t.tag = 'session')
-LIMIT 50;
-
 -- list_news --
 -- What was stored lately and matters to a session that did not store it. A mark beyond the last row is of another database.
 SELECT m.* FROM active_memories m
@@ -76,7 +60,6 @@ WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) TH
     AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
     AND (m.expires_on IS NULL OR m.expires_on > :today)
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.row LIMIT :limit;
 
 -- find_last_row --
@@ -88,7 +71,6 @@ SELECT max(row) FROM memories;
 SELECT 1 FROM memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND (m.session IN (SELECT value FROM json_each(:sessions)) OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS :project))
-    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 LIMIT 1;
 
 -- list_all_memory_ids --
@@ -100,34 +82,12 @@ SELECT id FROM memories;
 SELECT DISTINCT project FROM active_memories WHERE project IS NOT NULL;
 
 -- count_memories --
--- By kind, active ones; handoffs are counted apart.
-SELECT kind, count(*) FROM active_memories
-WHERE kind <> 'event' OR id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-)
-GROUP BY kind ORDER BY count(*) DESC;
+-- By kind, active ones.
+SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC;
 
 -- count_inactive --
--- Superseded and retired, without handoffs.
-SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories
-WHERE kind <> 'event' OR id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-);
-
--- count_handoffs --
--- Those that wait for a session.
-SELECT count(*) FROM active_memories
-WHERE kind = 'event' AND id IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-);
-
--- list_former_handoffs --
--- What was handed over long ago: retired before a time.
-SELECT id FROM memories
-WHERE kind = 'event' AND retired_at < :before AND id IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-)
-ORDER BY retired_at;
+-- Superseded and retired.
+SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories;
 
 -- list_lost --
 -- Superseded by nothing that holds: what took their place is not there or retired, or they follow each other in a circle.
@@ -210,8 +170,8 @@ FROM memories;
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- count_links --
--- Of each active memory but handoffs: to how many other active ones a link leads that somebody made, to how many one of
--- mere likeness, and how often it was of use.
+-- Of each active memory: to how many other active ones a link leads that somebody made, to how many one of mere likeness,
+-- and how often it was of use.
 WITH ends AS (
     SELECT source AS id, target AS other, origin FROM links UNION SELECT target, source, origin FROM links
 )
@@ -222,9 +182,8 @@ FROM active_memories m
 LEFT JOIN ends e ON e.id = m.id
 LEFT JOIN active_memories o ON o.id = e.other
 LEFT JOIN usage u ON u.memory = m.id
-WHERE NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 GROUP BY m.row ORDER BY m.row;
 
 -- list_derived_links --
--- Edges that no front matter holds: likeness.
-SELECT source, rel, target, origin, strength, reason FROM links WHERE origin <> 'manual' ORDER BY source, rel, target;
+-- Edges that no file holds: likeness.
+SELECT source, rel, target, origin, strength, reason FROM links WHERE origin NOT IN ('manual', 'body') ORDER BY source, rel, target;

@@ -48,3 +48,11 @@ SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = 
 -- list_proposed --
 -- What agents stored, and the owner neither said nor kept.
 SELECT id FROM active_memories WHERE proposed ORDER BY row;
+
+-- count_waiting --
+-- Candidates, and memories to review: those in the queue, and those that agents proposed, which are queued when it is
+-- looked at.
+SELECT
+    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories)),
+    (SELECT count(*) FROM active_memories
+        WHERE proposed OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));

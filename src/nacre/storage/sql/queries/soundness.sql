@@ -15,11 +15,8 @@ SELECT "table", count(*) FROM pragma_foreign_key_check() GROUP BY "table";
 SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM turns);
 
 -- list_memories_unindexed --
--- FTS5 keeps one size record a row. Handoffs have none.
-SELECT id FROM memories WHERE row NOT IN (SELECT id FROM memories_fts_docsize) AND (kind <> 'event' OR id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-))
-ORDER BY row;
+-- FTS5 keeps one size record a row.
+SELECT id FROM memories WHERE row NOT IN (SELECT id FROM memories_fts_docsize) ORDER BY row;
 
 -- list_turns_unindexed --
 -- As above.

@@ -91,10 +91,7 @@ SELECT
     count(*) FILTER (WHERE u.quality >= 0.7),
     count(*) FILTER (WHERE coalesce(u.quality, 0.5) >= 0.3 AND coalesce(u.quality, 0.5) < 0.7),
     count(*) FILTER (WHERE u.quality < 0.3)
-FROM active_memories m LEFT JOIN usage u ON u.memory = m.id
-WHERE m.kind <> 'event' OR m.id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-);
+FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
 -- insert_usage --
 -- How a memory was used elsewhere, where nothing is known of it here.

@@ -55,26 +55,19 @@ WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 
 -- list_memories_to_embed --
 -- Memories without a vector, the newest first; what was superseded is asked for, too, when the question is about the
--- past. Handoffs need none.
+-- past.
 SELECT m.row, m.subject, m.content FROM past_memories m
-LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL AND (m.kind <> 'event' OR m.id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-))
+LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL
 ORDER BY m.row DESC LIMIT :limit;
 
 -- list_memory_texts --
 -- What all memories say that get vectors: to tell beforehand what that takes.
-SELECT subject, content FROM past_memories WHERE kind <> 'event' OR id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-)
-ORDER BY row;
+SELECT subject, content FROM past_memories ORDER BY row;
 
 -- count_memories_to_embed --
 -- How many are left.
 SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row
-WHERE v.memory IS NULL AND (m.kind <> 'event' OR m.id NOT IN (
-    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
-));
+WHERE v.memory IS NULL;
 
 -- insert_memory_vector --
 -- A memory has one vector per piece of its text; a row that went while its vectors were made has none.

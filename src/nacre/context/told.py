@@ -1,0 +1,66 @@
+"""What an agent was told in so many words: what says the same in the same words is not told beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nacre.home.home import Home
+from nacre.text.passages import normalise, shorten
+from nacre.values.context import SessionState
+
+_LONG = 40
+"""So many characters are said by chance nowhere: of such a sentence it counts where others stand around it, too. Of a
+shorter one these might say the opposite."""
+
+TURN_CHARACTERS = 400
+"""So much of a turn is told."""
+
+_LATEST_TURNS = 80
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+
+
+class Told:
+    """Sentences that were told."""
+
+    def __init__(self) -> None:
+        self._sentences: set[str] = set()
+        self._text = ""
+
+    def add(self, text: str) -> None:
+        """Note what is told."""
+        self._sentences.update(_sentences(text))
+        self._text += f"\n{normalise(text)}"
+
+    def says(self, text: str) -> bool:
+        """Whether all of a text was told: each sentence as it is, a long one also within another."""
+        if not self._text:
+            return False
+        found = list(_sentences(text))
+        return bool(found) and all(
+            one in self._sentences or (len(one) >= _LONG and one in self._text) for one in found
+        )  # fmt: skip
+
+
+def told_before(home: Home, project: str | None, state: SessionState) -> Told:
+    """What a session was told: memories, what was handed over to it, turns of the session before."""
+    told = Told()
+    refs = [ref for ref in state.given if "#" in ref]
+    ids = set(state.given).difference(refs)
+    for memory in home.memories.in_any_state(sorted(ids)) if ids else ():
+        told.add(memory.content)
+    for handoff in home.handoffs.among(project, ids) if project and ids else ():
+        told.add(handoff.content)
+    for ref in refs:
+        session, _, turn = ref.partition("#")
+        for stored in home.sessions.find(session):
+            for one in home.sessions.last_turns(stored.row, _LATEST_TURNS):
+                if one.turn.id == turn:
+                    told.add(shorten(one.turn.text, TURN_CHARACTERS))
+    return told
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for part in _SENTENCE.split(text):
+        if sentence := normalise(part):
+            yield sentence

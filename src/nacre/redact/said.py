@@ -1,0 +1,256 @@
+"""Secrets that people tell each other: words that follow a name such as "password", in any language.
+
+The words after the name are looked at one by one. The nearer a word stands, and the plainer it is announced ("is", a
+colon, quotes), the less it has to look like a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nacre.redact.values import CHECKS
+
+_WINDOW = 600
+_MOST_WORDS = 9
+_FAR = 99
+_ESCAPED = "surrogateescape"
+"""How bytes that are no UTF-8 are kept: a text that was decoded may hold any."""
+
+_PASSWORD_LEAST, _KEY_LEAST, _KEY_SURE = 6, 16, 20
+
+_TOKEN = re.compile(
+    r"""[ \t]{0,4}(?:
+    (?:(?<![\w"'`])\\{0,7}["'`]|[“”„»「『‘＂]|«[ ]?)(?P<quoted>[^"'`“”»「」『』«\r\n\\]{4,100})
+        \\{0,7}(?:["'`“”」』«＂’]|[ ]?»)(?![A-Za-z0-9])
+    |(?P<link>:=|=>|[:=](?!//)|：|—|–|→|->)
+    |(?P<stop>[。！？\r\n\\{\[]|["'],)
+    |(?P<skip>[*_`(（]{1,3}|</?\w{1,8}>|["'`“”»「『‘＂、，’」』）,])
+    |(?P<foreign>(?:(?![。！？：、，（）「」『』—–→“”„‘’＂])[\u0800-\uffff])+)
+    |(?P<word>(?:[!#-&(-;=-\[\]-_a-~\x80-\xaa\xac-\xba\xbc-\u07ff]|<(?!/)|(?<=[A-Za-z])['’](?=[A-Za-z]))+)
+    )""",
+    re.VERBOSE,
+)
+_CLOSED = re.compile(r"""(?:\\{0,7}["'`]|[”»’])(?=[\s:=,)>*]|$)""")
+_LINKS = frozenset(
+    "is was are to ist lautet est es jest wynosi er olarak è é e' à är heißt là será sarebbe brzmi zní je"
+    " este adalah είναι є هي هو היא это c'est c’est on sein wäre seria era fue quedó ficou będzie wordt"
+    " luidt blir became becomes reads says contains enthält contient contiene contém".split()
+)
+"""Words that announce what a name stands for."""
+
+_FOREIGN_OTHER = re.compile("指纹|公钥|公開|ハッシュ|摘要|指紋")
+_FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
+_FILLERS = frozenset(
+    "now just still currently actually changed set reset updated rotated again as most the désormais"
+    " maintenant jetzt nun ab sofort wieder ahora adesso ora agora nu teraz теперь сейчас şimdi un une"
+    " ein een una uma".split()
+)
+"""Words that may stand between."""
+
+_OTHERS = frozenset(
+    "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
+    " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
+)
+_OTHER_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
+"""Words after which comes something else than a key, and how others begin."""
+
+_ABOUT = frozenset(
+    "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
+    " нельзя hash hashed hashes gehasht policy policies".split()
+)
+_ABOUT_ROOTS = ("primari", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic", "compuest")
+"""Words that make it a sentence about passwords, or of another kind of key."""
+
+_KEY_OF_NOTE = re.compile(
+    rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
+    rb"|sending|routing|ingest|master|zugriffs|zugangs|dienst)[ ._-]?$",
+    re.IGNORECASE,
+)
+_KEY_OF_OTHERS = re.compile(
+    rb"(?:public|primary|foreign|websocket|cache|next|starting|idempotency|request|host|partition|sort|object|page|row|hash"
+    rb"|rsa|gpg|pgp|lookup|index|build|composite|shift)[ _-]?(?:(?:api|app|access|auth|client|sdk)[ _-]?){0,2}$|:$",
+    re.IGNORECASE,
+)
+_BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
+_BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
+_LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
+_GLUED = re.compile(rb"[\x80-\xff][!-~]")
+_NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
+_PHRASE = re.compile(
+    rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)
+    """,
+    re.VERBOSE,
+)
+_END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
+_CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
+
+
+class Word(NamedTuple):
+    """A word after a name."""
+
+    text: str
+    number: int
+    """How many words stand between."""
+    announced: int
+    """How many words ago it was announced."""
+    is_assigned: bool
+    """Whether a colon or the like announced it."""
+    is_quoted: bool
+    is_last: bool
+    """Whether its clause ends there."""
+
+    def passes(self, check: str) -> bool:
+        """Whether the word passes one of :data:`CHECKS`."""
+        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _ESCAPED)
+        return CHECKS[check](data, int(self.is_quoted), len(data))
+
+
+def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """The word after a name that is the password."""
+    phrase = _PHRASE.match(data, match.end()) if match[0].lower().endswith(b"phrase") else None
+    if phrase and CHECKS["words"](data, *phrase.span(1)):
+        yield phrase.span(1)
+    else:
+        # 密码heron-71: nothing stands between.
+        is_glued = _GLUED.match(data, match.end() - 1) is not None
+        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR, ends=_is_about))
+
+
+def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """The word after a name that is the key."""
+    before = data[max(0, match.start() - 40) : match.start()]
+    line_end = data.find(b"\n", match.end(), match.end() + _WINDOW)
+    if not _LONG_WORD.search(data, match.end(), line_end if line_end >= 0 else match.end() + _WINDOW):
+        return
+    if not _KEY_OF_OTHERS.search(before):
+        is_plain = _BARE_NAME.match(match[0]) and not _KEY_OF_NOTE.search(before)
+        yield from _iter_said(data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, ends=_is_other))
+
+
+def _iter_said(data: bytes, start: int, walk: _Walk) -> Iterator[tuple[int, int]]:
+    text = data[start : start + _WINDOW].decode("utf-8", _ESCAPED)
+    found = walk.find(text)
+    if found:
+        place = start + len(text[: found[0]].encode("utf-8", _ESCAPED))
+        yield place, place + len(text[slice(*found)].encode("utf-8", _ESCAPED))
+
+
+def _is_password(word: Word) -> bool:
+    is_near = word.announced == 0 or word.number == 0
+    if word.is_quoted and " " in word.text:
+        return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
+    if word.is_quoted:
+        return any(map(word.passes, ("chosen", "titled", "slug"))) if is_near else word.passes("strong")
+    if len(word.text) < _PASSWORD_LEAST:
+        return False
+    if word.announced == 0 and (word.passes("chosen") or _is_slug(word)):
+        return True
+    return (is_near and word.passes("titled")) or (not _BARE_HASH.match(word.text) and word.passes("strong"))
+
+
+def _is_about(text: str) -> bool:
+    return text in _ABOUT or text.startswith(_ABOUT_ROOTS)
+
+
+def _is_other(text: str) -> bool:
+    return any(part in _OTHERS or part.startswith(_OTHER_ROOTS) for part in text.replace("_", "-").split("-"))
+
+
+def _is_slug(word: Word) -> bool:
+    """Whether the word is a slug. Right behind the name two words are too few, and underscores are those of code."""
+    if not word.is_assigned or not word.is_last:
+        return False
+    if word.number:
+        return word._replace(text=word.text.replace("_", "-")).passes("slug")
+    return word.text.count("-") > 1 and word.passes("slug")
+
+
+def _is_key(word: Word) -> bool:
+    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
+        return False
+    return word.passes("opaque" if len(word.text) >= _KEY_SURE or word.announced == 0 else "random")
+
+
+def _is_plain_key(word: Word) -> bool:
+    """For a name such as "key", which many things have that are no secrets."""
+    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
+        return False
+    if word.announced == _FAR and word.number == 0:
+        is_told = _BARE_HASH.fullmatch(word.text) is not None
+    else:
+        is_told = word.announced == 0 and word.number > 0 and not word.is_assigned
+    return word.passes("random") or (is_told and word.passes("opaque"))
+
+
+class _Walk:
+    """A walk over the words after a name, up to the secret or the end of the sentence."""
+
+    __slots__ = ("_announced", "_ends", "_is_assigned", "_judge", "_number")
+
+    def __init__(self, judge: Callable[[Word], bool], *, ends: Callable[[str], bool], announced: int = _FAR) -> None:
+        """Take what tells whether a word is the secret, and after which words something else comes."""
+        self._judge, self._announced, self._ends = judge, announced, ends
+        self._number, self._is_assigned = 0, False
+
+    def find(self, text: str) -> tuple[int, int] | None:
+        """Where the secret lies."""
+        closed = _CLOSED.match(text)
+        position = closed.end() if closed else 0
+        while self._number < _MOST_WORDS:
+            token = _TOKEN.match(text, position)
+            if token is None or token["stop"]:
+                break
+            position = token.end()
+            if token["link"]:
+                self._announced, self._is_assigned = 0, True
+            elif token["foreign"]:
+                if not self._passes_foreign(token["foreign"]):
+                    break
+            elif not token["skip"]:
+                first, last = _trim(token)
+                word = self._judged(text[first:last], token, is_last=_END.match(text, last) is not None)
+                if word is None:
+                    return first, last
+                if not self._passes(word, text[last:position], text[position : position + 1]):
+                    break
+        return None
+
+    def _judged(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
+        """The word, unless it is the secret."""
+        word = Word(text, self._number, self._announced, self._is_assigned, token["quoted"] is not None, is_last)
+        is_code = token["word"] and _CODE.search(token["word"])
+        return None if not is_code and self._judge(word) else word
+
+    def _passes_foreign(self, text: str) -> bool:
+        """Pass words that no blanks part. Tell whether to go on."""
+        if _FOREIGN_LINK.search(text):
+            self._announced, self._is_assigned = 0, False
+        else:
+            self._announced += 1
+        self._number += 1
+        return not _FOREIGN_OTHER.search(text)
+
+    def _passes(self, word: Word, behind: str, following: str) -> bool:
+        """Pass a word and the signs behind it. Tell whether to go on."""
+        text = word.text.lower()
+        self._number += 1
+        if behind.startswith((":", "=")):
+            self._announced, self._is_assigned = 0, True
+        elif text in _LINKS:
+            self._announced, self._is_assigned = 0, False
+        elif text not in _FILLERS:
+            self._announced += 1
+        if self._ends(text):
+            return False
+        return not behind.startswith((".", "!", "?", ";")) or bool(following.strip())
+
+
+def _trim(token: re.Match[str]) -> tuple[int, int]:
+    """Where a word lies without what stands around it."""
+    kind = "quoted" if token["quoted"] else "word"
+    word = token[kind]
+    core = word.strip() if kind == "quoted" else word.rstrip(",;:.)]}>*`_").lstrip("(*_`")
+    first = token.start(kind) + word.index(core)
+    return first, first + len(core)

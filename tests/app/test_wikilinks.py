@@ -1,0 +1,22 @@
+"""``[[name]]`` in a memory's body is a link to the memory of that name, and stays one when that is renamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre, nacre
+
+__all__ = ["nacre"]
+
+
+def links(nacre: Nacre, reference: str) -> list[tuple[str, str, str | None]]:
+    """Relation, direction and subject of the links at a memory."""
+    found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
+    return sorted((link["rel"], link["direction"], link["subject"]) for link in found)
+
+
+@pytest.fixture
+def keel(nacre: Nacre) -> str:
+    return str(nacre("store", "The keel is made of ash wood.", "--subject", "Keel of the dinghy", "--json").json["id"])

@@ -1,0 +1,118 @@
+"""What a command takes where nothing was said, and what it says where it cannot know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+BILLING = "acme-billing"
+
+
+@pytest.fixture
+def checkout(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is called as a project is, and in which nobody worked yet."""
+    folder = user_home / "checkouts" / BILLING
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
+    nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (("tail",), ("show",), ("summary",), ("export", "--format", "markdown")):
+        shown = nacre("sessions", *command)
+        assert "PostgreSQL" in shown.out
+        assert "this is the last one of all" in shown.err
+
+
+def test_the_last_session_of_this_folder_is_shown_without_a_word(
+    nacre: Nacre, learned: dict[str, Any], checkout: Path
+) -> None:
+    nacre("project", "tie", BILLING)
+    shown = nacre("sessions", "tail")
+    assert "PostgreSQL" in shown.out
+    assert not shown.err
+
+
+def test_without_any_session_it_is_said_how_they_come(nacre: Nacre) -> None:
+    assert "nacre ingest" in nacre("sessions", "tail", code=3).err
+
+
+def test_an_empty_context_says_why(
+    nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = nacre("context")
+    assert not told.out
+    assert f"Nothing to tell: {tmp_path} belongs to no known project" in " ".join(told.err.split())
+    assert "hint: nacre project lists" in told.err
+    assert not nacre("context", "thanks").err
+    assert nacre("context", "--json").err == ""
+
+
+def test_an_empty_memory_says_that_it_is_why_a_context_is_empty(nacre: Nacre) -> None:
+    assert "nothing is remembered yet" in nacre("context").err
+
+
+def test_a_folder_that_is_called_as_a_project_is_gets_a_hint_and_can_be_tied(
+    nacre: Nacre, learned: dict[str, Any], checkout: Path
+) -> None:
+    assert f"nacre project tie {BILLING}" in nacre("context").err
+    assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".", code=3).err
+    assert nacre("project", "--json").json == {"project": None, "namesake": BILLING, "known": [BILLING]}
+    assert f"{checkout} belongs to {BILLING} now" in nacre("project", "tie", BILLING).out
+    assert f"This folder belongs to {BILLING}" in nacre("project").out
+    assert nacre("list", "--project", ".", "--json").json["total"] == len(learned["memory_ids"])
+    assert "PostgreSQL" in nacre("context").out
+    nacre("undo", "--yes")
+    assert nacre("project", "--json").json["project"] is None
+
+
+def test_a_tie_brings_the_remote_of_a_repository_along(
+    nacre: Nacre, learned: dict[str, Any], user_home: Path, checkout: Path
+) -> None:
+    remote = '[remote "origin"]\n\turl = git@code.example:acme/billing.git\n'
+    (checkout / ".git").mkdir()
+    (checkout / ".git" / "config").write_text(remote, encoding="utf-8")
+    (checkout / "src").mkdir()
+    nacre("project", "tie", BILLING, str(checkout / "src"))
+    page = (user_home / ".nacre" / "vault" / "projects" / BILLING / "project.md").read_text(encoding="utf-8")
+    assert f", {checkout}]\n" in page
+    assert "code.example/acme/billing" in page
+
+
+def test_a_folder_is_tied_to_one_project_that_is_known(
+    nacre: Nacre, learned: dict[str, Any], user_home: Path, checkout: Path
+) -> None:
+    nacre("store", "Tea is served at four", "--project", "kitchen")
+    assert f"known: {BILLING}, kitchen" in nacre("project", "tie", "kitchn", code=3).err
+    nacre("project", "tie", "kitchen")
+    assert "belongs to the project kitchen" in nacre("project", "tie", BILLING, str(checkout), code=4).err
+    assert "belongs to the project kitchen" in nacre("project", "tie", BILLING, f"../{BILLING}", code=4).err
+    assert "holds more than one project" in nacre("project", "tie", BILLING, str(user_home), code=2).err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [(("tea", "at", "four"), "--match 'tea at four'"), (("5f0c2a4d",), "--memory 5f0c2a4d"), (("tea",), "--match tea")],
+)
+def test_forgetting_bare_words_points_to_the_option_that_is_meant(
+    nacre: Nacre, words: tuple[str, ...], option: str
+) -> None:
+    assert f"hint: nacre forget {option} --dry-run shows what would go" in nacre("forget", *words, code=2).err
+
+
+def test_setup_without_a_terminal_says_what_to_pass(nacre: Nacre) -> None:
+    told = nacre("setup", code=2).err
+    assert "pass --provider and --model" in told
+    assert "hint: nacre setup --provider " in told
+
+
+def test_eval_says_what_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert nacre("eval").out.startswith("What saved queries find now; --save-baseline keeps that")

@@ -1,0 +1,255 @@
+"""``nacre resume``: the session that is meant, opened by its own tool, in the folder where it worked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+
+from nacre.testing import samples
+from nacre.transcripts.registry import builtins
+from nacre.values.model_calls import OWN_CALL
+from tests.cli.conftest import SESSION, Nacre, said, write_transcript
+
+OTHER = "1a2b3c4d-0000-4000-8000-000000000002"
+FAKE = """#!/bin/sh
+umask > "$0.umask"
+pwd > "$0.pwd"
+printf '%s\\n' "$@" > "$0.words"
+exit 7
+"""
+
+
+def talk(home: Path, folder: Path, session: str, day: str, *texts: str) -> Path:
+    """A session with Claude Code in a folder, where Claude Code keeps it."""
+    records = [
+        said(role, text, number, session=session, day=day, cwd=str(folder))
+        for number, text in enumerate(texts)
+        for role in (("user", "assistant")[number % 2],)
+    ]
+    place = str(folder).replace("/", "-").replace("_", "-").replace(".", "-")
+    return write_transcript(home / ".claude" / "projects" / place / f"{session}.jsonl", records)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    folder = tmp_path / "code" / "ledger books"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def harbour(tmp_path: Path) -> Path:
+    folder = tmp_path / "code" / "harbour"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def sessions(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None:
+    """Two sessions with Claude Code: an older one about the ledger, a later one about the harbour."""
+    talk(user_home, ledger, SESSION, "2026-11-17", "Round the amounts of the ledger half to even", "Done: banker's.")
+    talk(user_home, harbour, OTHER, "2026-11-18", "When do the boats leave the harbour?", "They leave at nine.")
+    nacre("ingest", "--no-vectors")
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that notes how it was started, and is the only ``claude`` on the PATH."""
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(FAKE, encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return program
+
+
+def noted(program: Path, what: str) -> str:
+    return program.with_name(f"{program.name}.{what}").read_text(encoding="utf-8").strip()
+
+
+@pytest.mark.usefixtures("sessions")
+def test_a_session_is_opened_by_its_own_tool_in_its_folder(terminal: Nacre, claude: Path, ledger: Path) -> None:
+    shown = terminal("resume", SESSION[:8])
+    assert shown.code == 7  # nacre became the program
+    assert noted(claude, "words") == f"--resume\n{SESSION}"
+    assert noted(claude, "pwd") == str(ledger)
+    assert "Round the amounts of the ledger" in shown.out
+    assert f"claude --resume {SESSION}" in shown.out
+
+
+@pytest.mark.usefixtures("sessions")
+def test_what_the_tool_makes_has_the_modes_that_its_owner_is_used_to(terminal: Nacre, claude: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        terminal("resume", SESSION[:8])
+    finally:
+        os.umask(before)
+    assert noted(claude, "umask") == "0027"
+
+
+@pytest.mark.usefixtures("sessions")
+@pytest.mark.parametrize(
+    ("what", "session"),
+    [
+        ([OTHER], OTHER), ([f"claude-code:{SESSION[:6]}"], SESSION), (["amounts", "ledger"], SESSION),
+        (["banker's"], SESSION), (["boats"], OTHER),
+    ],
+)  # fmt: skip
+def test_a_session_is_found_by_its_id_its_beginning_and_by_words(nacre: Nacre, what: list[str], session: str) -> None:
+    assert nacre("resume", *what, "--json").json["command"] == ["claude", "--resume", session]
+
+
+@pytest.mark.usefixtures("sessions")
+def test_without_words_it_is_the_last_session_of_this_folder(
+    nacre: Nacre, ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ledger)
+    printed = nacre("resume", "--print").out
+    assert printed == f"cd {shlex.quote(str(ledger))} && claude --resume {SESSION}\n"
+    monkeypatch.chdir(tmp_path)
+    refused = nacre("resume", "--json", code=3).error
+    assert (refused["code"], refused["hint"]) == ("not_found", "give an id; nacre sessions list shows them")
+
+
+def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
+    nacre: Nacre, user_home: Path, ledger: Path, harbour: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(user_home, ledger, SESSION, "2026-11-17", "The tests are slow, make them quick", "They are.")
+    talk(user_home, harbour, OTHER, "2026-11-18", "The tests are slow, make them quick", "They are.")
+    nacre("ingest", "--no-vectors")
+    assert nacre("resume", "tests are slow", "--json").json["session_id"] == OTHER
+    monkeypatch.chdir(ledger)
+    assert nacre("resume", "tests are slow", "--json").json["session_id"] == SESSION
+
+
+@pytest.mark.usefixtures("sessions")
+def test_where_nobody_sits_the_command_is_only_printed(process: Nacre, claude: Path) -> None:
+    refused = process("resume", SESSION, code=2)
+    assert "not interactive: pass --print" in refused.err
+    assert process("resume", SESSION, "--print").out.endswith(f"claude --resume {SESSION}\n")
+    assert not list(claude.parent.glob("claude.*"))
+
+
+@pytest.mark.usefixtures("sessions")
+def test_a_tool_that_is_not_installed_is_named_with_the_command(
+    terminal: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    shown = terminal("resume", SESSION)
+    assert shown.code == 5
+    assert "there is no claude on the PATH" in shown.out
+    assert f"claude --resume {SESSION}" in " ".join(shown.out.split())
+
+
+@pytest.mark.usefixtures("sessions")
+def test_what_is_gone_is_told_with_what_can_be_done(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None:
+    ledger.rmdir()
+    refused = nacre("resume", SESSION, "--json", code=3).error
+    assert f"the folder of claude-code:{SESSION} is gone: {ledger}" in refused["message"]
+    assert f"nacre sessions show claude-code:{SESSION}" in refused["hint"]
+    next((user_home / ".claude" / "projects").glob(f"*/{OTHER}.jsonl")).unlink()
+    refused = nacre("resume", OTHER, "--json", code=3).error
+    assert f"nacre sessions restore claude-code:{OTHER}" in refused["hint"]
+    nacre("sessions", "restore", OTHER)
+    assert nacre("resume", OTHER, "--json").json["folder"] == str(harbour)
+
+
+@pytest.mark.usefixtures("sessions")
+def test_what_nobody_spoke_of_is_not_found(nacre: Nacre) -> None:
+    refused = nacre("resume", "zebra", "crossing", "--json", code=3).error
+    assert refused["message"] == "no session is called 'zebra crossing', and none speaks of it"
+
+
+def test_a_sub_agents_session_leads_to_the_one_that_sent_it(nacre: Nacre, user_home: Path, ledger: Path) -> None:
+    main = talk(user_home, ledger, SESSION, "2026-11-17", "Look for places that round amounts", "I send somebody.")
+    task = [said("user", "List all that rounds", 6, cwd=str(ledger)), said("assistant", "None.", 7, cwd=str(ledger))]
+    for record in task:
+        record |= {"isSidechain": True, "agentId": "0a0b0c", "uuid": f"sub-{record['uuid']}"}
+    write_transcript(main.parent / "agent-0a0b0c.jsonl", task)
+    nacre("ingest", "--no-vectors")
+    refused = nacre("resume", "agent-0a0b0c", "--json", code=4).error
+    assert "subagent" in refused["message"]
+    assert f"nacre resume claude-code:{SESSION}" in refused["hint"]
+
+
+@pytest.mark.parametrize("tool", ["claude-code", "codex", "gemini-cli", "copilot-cli"])
+def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path) -> None:
+    put(user_home, tool)
+    nacre("ingest", "--no-vectors")
+    (listed,) = nacre("sessions", "list", "--json").json["sessions"]
+    if listed["cwd"]:  # of a machine that is not this one
+        assert nacre("resume", listed["session"], "--json", code=3).error["code"] == "not_found"
+        return
+    expected = [word.replace("{id}", listed["session_id"]) for word in builtins()[tool].resume]
+    assert nacre("resume", listed["session"], "--json").json["command"] == expected
+
+
+@pytest.mark.parametrize("tool", ["continue", "cline", "cursor-transcripts"])
+def test_a_tool_that_opens_no_session_says_so_with_what_can_be_done(tool: str, nacre: Nacre, user_home: Path) -> None:
+    put(user_home, tool)
+    nacre("ingest", "--no-vectors")
+    (listed,) = nacre("sessions", "list", "--json").json["sessions"]
+    refused = nacre("resume", listed["session"], "--json", code=5).error
+    assert (refused["code"], refused["hint"]) == ("unavailable", f"nacre sessions show {listed['session']} reads it")
+
+
+def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(nacre: Nacre, tmp_path: Path, ledger: Path) -> None:
+    copy = write_transcript(tmp_path / "copies" / f"{SESSION}.jsonl", [
+        said("user", "Round the amounts", 1, cwd=str(ledger)), said("assistant", "Done.", 2, cwd=str(ledger)),
+    ])  # fmt: skip
+    nacre("ingest", str(copy), "--no-vectors")
+    refused = nacre("resume", SESSION, "--json", code=5).error
+    assert refused["message"].endswith(f"its command line keeps none in {copy.parent}")
+
+
+@pytest.mark.parametrize("name", ["--dangerously-skip-permissions", "-p", "$(touch x)", "../../x"])
+def test_an_id_that_may_be_an_option_is_handed_to_no_program(
+    name: str, nacre: Nacre, user_home: Path, ledger: Path
+) -> None:
+    talk(user_home, ledger, SESSION, "2026-11-17", "Round the amounts of the ledger", "Done.")
+    path = next((user_home / ".claude" / "projects").glob(f"*/{SESSION}.jsonl"))
+    path.write_text(path.read_text(encoding="utf-8").replace(f'"{SESSION}"', json.dumps(name)), encoding="utf-8")
+    nacre("ingest", "--no-vectors")
+    refused = nacre("resume", "amounts of the ledger", "--json", code=5).error
+    assert refused["code"] == "unavailable"
+
+
+def test_what_nacre_itself_asked_a_model_is_never_gone_on_with(nacre: Nacre, user_home: Path) -> None:
+    name, data = samples()["gemini-cli"]
+    folder = user_home / ".gemini" / "tmp" / "ab" / "chats"
+    folder.mkdir(parents=True)
+    first = "When do the boats leave the harbour?"
+    own = (
+        data.decode()
+        .replace(first, f"{OWN_CALL} {first}")
+        .replace("6e111111", "6e222222")
+        .replace("4000-b000", "4000-a000")
+    )
+    (folder / name).write_bytes(data)
+    (folder / name.replace("6e111111", "6e222222")).write_text(
+        own.replace("2026-11-18", "2026-11-19"), encoding="utf-8"
+    )
+    nacre("ingest", "--no-vectors")
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 2
+    assert nacre("resume", "6e222222", "--json", code=4).error["code"] == "conflict"
+    assert nacre("resume", "boats", "harbour", "--json").json["session_id"].startswith("6e111111")
+
+
+def put(home: Path, adapter: str) -> Path:
+    """A sample transcript where its tool keeps it."""
+    name, data = samples()[adapter]
+    place = {
+        "claude-code": ".claude/projects/-code-acme", "codex": ".codex/sessions/2026/11/18",
+        "gemini-cli": ".gemini/tmp/ab/chats", "copilot-cli": ".copilot/session-state/c0de",
+        "continue": ".continue/sessions", "cursor-transcripts": ".cursor/projects/code-acme/agent-transcripts",
+        "cline": ".cline/data/tasks/1795000000000",
+    }[adapter]  # fmt: skip
+    (home / place).mkdir(parents=True)
+    (home / place / name).write_bytes(data)
+    return home / place / name

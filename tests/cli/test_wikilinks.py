@@ -1,0 +1,151 @@
+"""``[[name]]`` in a memory's body is a link to the memory of that name, and stays one when that is renamed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.cli.conftest import Nacre
+
+KEEL = "Keel of the dinghy"
+
+
+def links(nacre: Nacre, reference: str) -> list[tuple[str, str | None]]:
+    """Direction and subject of the links at a memory that bodies make."""
+    found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
+    return sorted((link["direction"], link["subject"]) for link in found if link["origin"] == "body")
+
+
+def write(user_home: Path, path: str, text: str) -> Path:
+    file = user_home / ".nacre/vault" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def keel(nacre: Nacre) -> Path:
+    """The file of a memory that others link."""
+    answer = nacre("store", "The keel is made of ash wood.", "--subject", KEEL, "--json").json
+    shown = nacre("show", answer["memory"]["id"], "--no-update", "--json").json
+    return Path(shown["path"])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Keel of the dinghy", "keel of the dinghy", "keel-of-the-dinghy", "keel-of-the-dinghy#Wood|the keel",
+        "global/fact/keel-of-the-dinghy", "Keel of the dinghy#^block-1", "../fact/keel-of-the-dinghy",
+        "keel-of-the-dinghy\\|the keel",
+    ],
+)  # fmt: skip
+def test_a_link_by_subject_file_or_path_leads_there_and_is_seen_from_both_ends(
+    nacre: Nacre, keel: Path, written: str
+) -> None:
+    body = f"| part | where |\n|---|---|\n| ballast | below ![[{written}]] |"
+    nacre("store", body, "--subject", "Ballast", "--json")
+    assert links(nacre, "Ballast") == [("out", KEEL)]
+    assert links(nacre, KEEL) == [("in", "Ballast")]
+    assert nacre("show", "Ballast", "--no-update", "--json").json["content"] == body
+
+
+def test_what_names_nothing_stays_text_until_there_is_a_memory_of_that_name(nacre: Nacre, user_home: Path) -> None:
+    write(user_home, "global/fact/ballast.md", "Ballast lies beside [[Keel of the dinghy]], see [[A page to come]].\n")
+    assert links(nacre, "ballast") == []
+    nacre("store", "The keel is made of ash wood.", "--subject", KEEL, "--json")
+    assert links(nacre, "ballast") == [("out", KEEL)]
+    nacre("retire", KEEL, "--yes")
+    assert links(nacre, "ballast") == []
+    assert "[[A page to come]]" in nacre("show", "ballast", "--no-update").out
+
+
+def test_code_holds_no_links(nacre: Nacre, keel: Path) -> None:
+    nacre("store", f"Try `[[{KEEL}]]` or\n\n```sh\nif [[ -f keel ]]; then [[{KEEL}]]; fi\n```\n", "--subject", "Shell")
+    assert links(nacre, "Shell") == []
+
+
+@pytest.mark.parametrize("how", ["by command", "by hand"])
+def test_a_rename_breaks_no_link_not_even_after_a_rebuild_and_an_undo_takes_it_back(
+    nacre: Nacre, keel: Path, user_home: Path, how: str
+) -> None:
+    nacre("store", f"Ballast lies beside [[{KEEL}]].", "--subject", "Ballast", "--json")
+    if how == "by command":
+        nacre("edit", KEEL, "--subject", "Backbone")
+        nacre("edit", "Backbone", "--kind", "decision")
+    else:
+        text = keel.read_text().replace(f"subject: {KEEL}", "subject: Backbone")
+        keel.unlink()
+        write(user_home, "global/decision/backbone.md", text)
+    assert links(nacre, "Ballast") == [("out", "Backbone")]
+    shown = nacre("show", "Backbone", "--no-update", "--json").json
+    (alias,) = shown["extra"]["aliases"]
+    assert alias.lower().replace(" ", "-") == "keel-of-the-dinghy"
+    assert "/global/decision/" in shown["path"]
+    nacre("db", "rebuild", "--yes")
+    assert links(nacre, "Ballast") == [("out", "Backbone")]
+    assert nacre("doctor", "--deep", "--json").json["ok"] is True
+    if how == "by command":
+        for operation in nacre("log", "--json").json["operations"][:2]:
+            nacre("undo", operation["operation"], "--yes")
+        assert links(nacre, "Ballast") == [("out", KEEL)]
+        assert "aliases" not in nacre("show", KEEL, "--no-update", "--json").json["extra"]
+
+
+def test_a_name_that_nobody_links_leaves_no_alias(nacre: Nacre, keel: Path) -> None:
+    nacre("edit", KEEL, "--subject", "Backbone")
+    assert nacre("show", "Backbone", "--no-update", "--json").json["extra"] == {}
+
+
+def test_of_several_of_one_name_that_of_the_same_project_is_meant_and_an_ambiguous_name_leads_nowhere(
+    nacre: Nacre,
+) -> None:
+    for project, wood in (("sloop", "oak"), ("yawl", "elm")):
+        nacre("store", f"The mast of the {project} is made of {wood}.", "--subject", "Mast", "--project", project)
+    nacre("store", "The shrouds hold the [[Mast]] of this boat.", "--subject", "Shrouds", "--project", "yawl")
+    nacre("store", "Tar smells of pine, as a [[Mast]] does.", "--subject", "Tar")
+    shown = nacre("show", "Shrouds", "--no-update", "--json").json
+    (link,) = [link for link in shown["links"] if link["origin"] == "body"]
+    assert "yawl" in nacre("show", link["id"], "--no-update", "--json").json["content"]
+    assert links(nacre, "Tar") == []
+
+
+def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
+    nacre: Nacre, keel: Path, tmp_path: Path
+) -> None:
+    nacre("store", f"Ballast lies beside [[{KEEL}]].", "--subject", "Ballast", "--json")
+    words = (
+        f"---\nname: {KEEL}\ndescription: {KEEL}\ntype: project\n---\nThe keel is made of gold, ask the treasurer.\n"
+    )
+    fact = tmp_path / ".claude/projects/-boat/memory/keel.md"
+    fact.parent.mkdir(parents=True)
+    fact.write_text(words)
+    assert nacre("import", str(fact.parent), "--json").json["added"] == 1
+    shown = nacre("show", "Ballast", "--no-update", "--json").json
+    (link,) = [link for link in shown["links"] if link["origin"] == "body"]
+    assert nacre("show", link["id"], "--no-update", "--json").json["trust"] == "trusted"
+
+
+def test_a_home_from_before_finds_the_links_in_its_bodies(nacre: Nacre, keel: Path, user_home: Path) -> None:
+    nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
+    database = apsw.Connection(str(user_home / ".nacre/nacre.db"))
+    database.execute("DROP TABLE memory_names; DROP TABLE mentions; DELETE FROM links; PRAGMA user_version = 28")
+    database.close()
+    assert links(nacre, "Ballast") == [("out", KEEL)]
+    nacre("edit", KEEL, "--subject", "Backbone")
+    assert links(nacre, "Ballast") == [("out", "Backbone")]
+
+
+def test_a_page_to_read_shows_links_as_names_and_a_copy_holds_them_in_the_text_alone(
+    nacre: Nacre, keel: Path, tmp_path: Path
+) -> None:
+    ballast = f"---\nlinks: [{{rel: part_of, to: {keel.read_text().split('id: ')[1][:36]}}}]\n---\nBeside [[{KEEL}]].\n"
+    write(keel.parents[4], "global/fact/ballast.md", ballast)
+    nacre("export", str(tmp_path / "memories.md"))
+    assert f"\npart of [[{KEEL}]]\n" in (tmp_path / "memories.md").read_text()
+    nacre("export", str(tmp_path / "memories.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "memories.jsonl").read_text().splitlines()]
+    assert {line["type"] for line in lines} == {"header", "memory", "ledger", "trailer"}

@@ -1,0 +1,110 @@
+"""The line below Claude Code's prompt: right, at once, and whatever is wrong, a line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import nacre
+from tests.hooks.conftest import PATIENT_MS, SESSION, Hooked, locked_against_readers
+from tests.processes import Processes
+
+COMMAND = [sys.executable, "-m", "nacre", "statusline"]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOOK_MS", str(PATIENT_MS))
+
+
+def shown(given: object = None, *more: str, stdin: bytes | None = None) -> str:
+    """What is printed for what Claude Code hands over; it ends with 0, and complains of nothing."""
+    data = json.dumps({"session_id": SESSION} if given is None else given).encode() if stdin is None else stdin
+    ran = subprocess.run([*COMMAND, *more], input=data, capture_output=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    return ran.stdout.decode()
+
+
+def test_a_session_that_was_told_nothing_is_told_so_by_the_bare_name(hooked: Hooked) -> None:
+    assert shown() == "nacre\n"
+
+
+def test_what_the_session_was_told_is_counted(hooked: Hooked) -> None:
+    hooked.run("UserPromptSubmit")
+    assert shown() == "nacre: 1 told\n"
+    assert shown({"session_id": "another"}) == "nacre\n"
+
+
+def test_what_waits_for_a_person_is_counted(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked.run("UserPromptSubmit")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    with nacre.open_memory(hooked.home) as memory:
+        proposed = memory.store("The lamp of the lighthouse is an LED")
+        memory.store("The keeper of the lighthouse is called Ines")
+    monkeypatch.delenv("CLAUDECODE")
+    assert shown() == "nacre: 1 told, 2 to review\n"
+    with nacre.open_memory(hooked.home) as memory:
+        memory.call("review-dismiss", references=(proposed.memory_id,))
+    assert shown() == "nacre: 1 told, 1 to review\n"
+    assert json.loads(shown(None, "--json")) == {"told": 1, "to_review": 1}
+
+
+@pytest.mark.parametrize("given", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}'])
+def test_whatever_is_handed_over_there_is_a_line(hooked: Hooked, given: bytes) -> None:
+    assert shown(stdin=given) == "nacre\n"
+
+
+def test_where_there_is_no_home_none_is_made(hooked: Hooked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "nowhere"))
+    assert shown() == "nacre\n"
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.fixture
+def _broken(hooked: Hooked) -> None:
+    (hooked.home / "nacre.db").write_bytes(b"no database")
+    (hooked.home / "config.toml").write_text("[nonsense", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("_broken")
+def test_a_broken_home_costs_the_count_alone(hooked: Hooked) -> None:
+    state = hooked.home / "run" / "sessions" / f"claude-code=3a={SESSION}.json"
+    state.parent.mkdir(parents=True)
+    state.write_text(json.dumps({"given": ["a", "b"]}), encoding="utf-8")
+    assert shown() == "nacre: 2 told\n"
+    state.write_text("{", encoding="utf-8")
+    assert shown() == "nacre\n"
+
+
+def test_a_lock_is_not_waited_for(hooked: Hooked) -> None:
+    hooked.run("UserPromptSubmit")
+    with locked_against_readers(hooked.home):
+        began = time.monotonic()
+        assert shown() == "nacre: 1 told\n"
+        assert time.monotonic() - began < PATIENT_MS / 1000
+
+
+def test_a_host_that_never_ends_its_object_is_not_waited_for(
+    hooked: Hooked, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NACRE_HOOK_MS")
+    started = processes.start(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert started.stdin
+    started.stdin.write(b'{"session_id":')
+    started.stdin.flush()
+    assert started.wait(timeout=30) == 0
+    assert started.stdout
+    assert started.stdout.read().startswith(b"nacre")
+
+
+def test_neither_the_command_line_nor_a_model_is_loaded_for_it(hooked: Hooked) -> None:
+    loud = [sys.executable, "-X", "importtime", "-m", "nacre", "statusline"]
+    ran = subprocess.run(loud, input=b'{"session_id": "a"}', capture_output=True, text=False, timeout=60, check=True)
+    loaded = {line.rpartition(b"|")[2].strip().decode() for line in ran.stderr.splitlines()}
+    assert "nacre.storage.sqlite.database" in loaded
+    assert not loaded & {"click", "msgspec", "numpy", "nacre.cli", "nacre.settings", "nacre.embed", "dataclasses"}
