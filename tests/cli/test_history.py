@@ -235,4 +235,6 @@ def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str
     nacre("commit")
     told = nacre("undo", "--yes", code=4)
     assert "nothing of this operation is left to undo: forget " in told.err
-    assert "nacre log" in told.err
+    earlier = last(nacre, "store")
+    assert f"nacre undo {earlier[-8:]} takes back what was done before it, store (Tea is served at four)" in told.err
+    nacre("undo", earlier, "--yes")
