@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
@@ -13,6 +15,7 @@ from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
 from nacre.extraction.with_model import rests
 from nacre.home.home import Home
+from nacre.ingestion.plan import sessions_in
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, check, write_setting
@@ -24,7 +27,7 @@ from nacre.text.passages import count_tokens
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
-from nacre.values.session import SessionKind, StoredSession
+from nacre.values.session import Session, SessionKind, StoredSession, Turn
 from nacre.values.spending import DOLLAR
 
 TOKENS_A_DAY = 100_000
@@ -73,6 +76,11 @@ class Foreseen:
     until: datetime | None = None
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+
+    @property
+    def most(self) -> int:
+        """Tokens a day that are proposed as a bound."""
+        return max(TOKENS_A_DAY, int(round(self.tokens * 1.5, -4)))
 
     @property
     def in_words(self) -> str:
@@ -140,6 +148,19 @@ def foreseen(home: Home) -> Foreseen:
     return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
 
 
+def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
+    """The same by the transcripts of the last seven days, where none is read yet; a sample of them is parsed."""
+    sample = [
+        (session, _taken(home.settings, session, turns))
+        for session, turns in sessions_in(home, paths[:_SAMPLE])
+        if session.kind is SessionKind.MAIN and session.tool not in home.settings.texts("writer.exclude_tools")
+    ]
+    shown = [tokens for _, tokens in sample if tokens]
+    a_day = len(shown) / _WEEK.days * len(paths) / max(1, min(len(paths), _SAMPLE))
+    tools = dict.fromkeys(session.tool for session, _ in sample)
+    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), tools=tuple(tools))
+
+
 def _week(home: Home, until: datetime) -> list[StoredSession]:
     """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
     wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
@@ -148,8 +169,11 @@ def _week(home: Home, until: datetime) -> list[StoredSession]:
 
 def _tokens(home: Home, one: StoredSession) -> int:
     """What a writer is asked about a session takes; 0 where it is not asked."""
-    turns = home.sessions.whole(one.row)
-    if not is_worth_asking(one.session, turns, home.settings):
+    return _taken(home.settings, one.session, home.sessions.whole(one.row))
+
+
+def _taken(settings: Settings, session: Session, turns: Sequence[Turn]) -> int:
+    if not is_worth_asking(session, turns, settings):
         return 0
     said = sum(count_tokens(turn.text) for turn in turns)
     return min(_MOST_TOKENS, int(said * _FRAME)) + _BESIDE
