@@ -15,6 +15,7 @@ from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
 from nacre.extraction.with_model import rests
 from nacre.home.home import Home
+from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
@@ -140,25 +141,29 @@ def foreseen(home: Home) -> Foreseen:
     if not sessions and (last := home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=1)):
         until = last[0].ended
         sessions = _week(home, until) if until else []
-    sample = [_tokens(home, one) for one in sessions[:_SAMPLE]]
-    shown = [tokens for tokens in sample if tokens]
-    a_day = len(sessions) / _WEEK.days * len(shown) / max(1, len(sample))
-    tools = dict.fromkeys(one.session.tool for one in sessions)
-    projects = dict.fromkeys(one.project for one in sessions if one.project)
-    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
+    return _foreseen(sessions, [_tokens(home, one) for one in sessions[:_SAMPLE]], len(sessions), until)
 
 
 def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
     """The same by the transcripts of the last seven days, where none is read yet; a sample of them is parsed."""
-    sample = [
-        (session, _taken(home.settings, session, turns))
-        for session, turns in sessions_in(home, paths[:_SAMPLE])
-        if session.kind is SessionKind.MAIN and session.tool not in home.settings.texts("writer.exclude_tools")
-    ]
-    shown = [tokens for _, tokens in sample if tokens]
-    a_day = len(shown) / _WEEK.days * len(paths) / max(1, min(len(paths), _SAMPLE))
-    tools = dict.fromkeys(session.tool for session, _ in sample)
-    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), tools=tuple(tools))
+    sample, tokens = [], []
+    for session, turns in sessions_in(home, paths[:_SAMPLE]):
+        stored = StoredSession(0, session, likely_project(home, session), None, None, len(turns))
+        if session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
+            sample.append(stored)
+            tokens.append(_taken(home.settings, session, turns))
+    return _foreseen(sample, tokens, len(sample) * len(paths) / max(1, min(len(paths), _SAMPLE)), None)
+
+
+def _foreseen(
+    sessions: Sequence[StoredSession], tokens: Sequence[int], number: float, until: datetime | None
+) -> Foreseen:  # fmt: skip
+    """By some sessions of a week, the tokens that a sample of them takes, and how many the week had."""
+    shown = [one for one in tokens if one]
+    a_day = number / _WEEK.days * len(shown) / max(1, len(tokens))
+    tools = dict.fromkeys(one.session.tool for one in sessions)
+    projects = dict.fromkeys(one.project for one in sessions if one.project)
+    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
 
 
 def _week(home: Home, until: datetime) -> list[StoredSession]:

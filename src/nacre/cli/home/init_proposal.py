@@ -18,6 +18,7 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.cli.home.wiring import Shown
+    from nacre.cli.models import writer as cli_writer
     from nacre.hosts import codex
     from nacre.setup import examples, first_ingest
     from nacre.setup import writer as writers
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nacre.values.wiring import WiringPlan
     from nacre.wiring.ways import FoundHost
 else:
+    cli_writer = Module("nacre.cli.models.writer")
     codex = Module("nacre.hosts.codex")
     examples = Module("nacre.setup.examples")
     first_ingest = Module("nacre.setup.first_ingest")
@@ -157,7 +159,8 @@ def _rest(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
         paper.body(
             f"Nobody writes memories from sessions yet: what you say plainly is kept. {proposal.writer.label} could "
             f"write the rest once a session is over: {much}never more than {proposal.foreseen.most:,} tokens a day. "
-            "w says yes to that, too.",
+            "It is shown, without secrets, the sessions of all tools and projects that nacre reads"
+            f"{cli_writer.covered(proposal.foreseen)}. w says yes to that, too.",
             indent=0,
         )
 

@@ -128,7 +128,7 @@ def offer(run: Run) -> bool:
     paper.body(
         f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} "
         f"never takes more than {told.most:,} tokens a day. It is shown, without secrets, the sessions of all tools "
-        f"and projects that nacre reads{_covered(told)}; writer.exclude_tools and writer.exclude_projects leave some "
+        f"and projects that nacre reads{covered(told)}; writer.exclude_tools and writer.exclude_projects leave some "
         "out.",
         indent=0,
     )
@@ -141,8 +141,8 @@ def offer(run: Run) -> bool:
     return True
 
 
-def _covered(told: Foreseen) -> str:
-    """Which these are, going by a week's sessions."""
+def covered(told: Foreseen) -> str:
+    """Which tools and projects these are, going by a week's sessions; empty where none tells."""
     projects = [
         *told.projects[:_NAMED],
         *([f"{len(told.projects) - _NAMED} more"] if len(told.projects) > _NAMED else []),
