@@ -170,6 +170,11 @@ _REVIEW = (
         "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
         "review.contradictions:JudgeReport", **_LONG,
     ),
+    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "values.dream:DreamPlan"),
+    Operation(
+        "dream", "dream.dream:dream", "dream.requests:DreamRequest", "values.dream:DreamReport", writes=True,
+        takes_long=True, owners=True,
+    ),
     Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
