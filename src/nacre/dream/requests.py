@@ -13,9 +13,9 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     """What a dream would do."""
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    most: Annotated[
-        int | None, Meta(description="Memories that may end; else 2 in 100 of what there is, and 20 at least.", ge=0)
-    ] = None
+    most: (
+        Annotated[int, Meta(description="Memories that may end; else 2 in 100 of what there is, and 20.", ge=0)] | None
+    ) = None
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ _HEADINGS = {
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def dream(run: Run, project: str | None, most: int | None, dry_run: bool, yes: bool) -> None:
-    """Make what is remembered better: end what is over, and let memories that say the same be one.
+    """Tidy what is remembered: end what is over, make one of what says the same.
 
     It shows its plan first. What ends is retired, not deleted, in one operation that nacre undo takes back; a page in
     the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
