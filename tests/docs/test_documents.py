@@ -99,6 +99,13 @@ def commands_in(text: str) -> list[list[str]]:
     return [shlex.split(command) for command in shown]
 
 
+def test_the_recording_is_what_nacre_shows(tmp_path: Path) -> None:
+    pytest.importorskip("pty")
+    script, recorded = PROJECT / "scripts" / "record_terminal.py", tmp_path / "terminal.svg"
+    subprocess.run([sys.executable, script, recorded], check=True, capture_output=True)
+    assert recorded.read_bytes() == (PROJECT / "docs" / "terminal.svg").read_bytes(), "run scripts/record_terminal.py"
+
+
 @pytest.mark.parametrize("arguments", commands_in(README), ids=" ".join)
 def test_every_command_the_readme_shows_runs(arguments: list[str]) -> None:
     runner = CliRunner()
