@@ -8,9 +8,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from nacre import __version__
 from nacre.errors import InvalidInput
 from nacre.hosts import claude_code
 from nacre.hosts.host import Host, Target, Way
@@ -118,7 +118,7 @@ def own_programs(settings: Settings) -> Programs:
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
-    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, own_version())
+    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, __version__)
 
 
 def program_of(settings: Settings, name: str) -> str | None:
@@ -133,11 +133,3 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     beside = [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
     found = (folder / (name + suffix) for folder in (*beside, Path(sys.executable).parent))
     return next(((str(path),) for path in found if path.is_file()), None)
-
-
-def own_version() -> str:
-    """The version of this nacre; ``source`` where it was never installed."""
-    try:
-        return version("nacre")
-    except PackageNotFoundError:
-        return "source"
