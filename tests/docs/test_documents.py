@@ -27,7 +27,8 @@ def test_the_readme_is_short() -> None:
 
 
 PAGES = [
-    *(PROJECT / name for name in ("README.md", "AGENTS.md", "benchmarks/README.md")),
+    *PROJECT.glob("*.md"),
+    PROJECT / "benchmarks" / "README.md",
     *(PROJECT / "docs").rglob("*.md"),
 ]
 
