@@ -42,10 +42,11 @@ COMMANDS = (
 LAUNCH = """
 import random, sys
 from datetime import datetime
-from nacre.platform import ids
+from nacre.platform import ancestry, ids
 now, seed = datetime.fromisoformat(sys.argv.pop(1)), sys.argv.pop(1)
 ids.utc_now = lambda: now
 ids.uuid7_source.__defaults__ = (ids.utc_now, random.Random(seed).randbytes)
+ancestry.own_agent = lambda: None  # it is the owner's terminal, whoever records it
 from nacre.__main__ import main
 main()
 """
