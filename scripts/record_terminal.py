@@ -4,8 +4,8 @@
 
 Each command runs for real, one after the other, in a home of its own with the example sessions. So that the same code
 gives the same picture, the clock begins at NOW and stands while a command runs, ids come from a seed, and how long
-something took is said to be TOOK.
-The picture is plain SVG: it moves by CSS, needs no script and no font, and stands still for who wants no motion.
+something took is said to be TOOK. The picture is plain SVG: CSS moves it, without script or font, and it stands still
+where the reader asked for less motion.
 """
 
 from __future__ import annotations
