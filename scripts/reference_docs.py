@@ -68,7 +68,7 @@ def commands_page(sections: dict[str, str]) -> str:
 def section_page(title: str) -> str:
     """The commands of a section, each with its subcommands."""
     root = click.Context(cli, info_name="nacre")
-    parts = [f"# {title}\n"]
+    parts = [f"# Commands: {title.lower()}\n"]
     for name, entry in SECTIONS[title].items():
         parts += command(click.Context(load_command(entry.place), info_name=name, parent=root), 2)
     return "".join(parts)
