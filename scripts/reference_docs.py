@@ -1,16 +1,20 @@
-"""The pages of the site that are made from the code: commands, settings, tools for agents."""
+"""The pages of the site that are made from the code: commands, settings, tools for agents, Python."""
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 import types
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import click
 from write_json_docs import field
 
+from nacre import api
 from nacre.cli.command import Command, Group, load_command
 from nacre.cli.root import SECTIONS, cli
 from nacre.mcp.offers import described, offered
@@ -35,6 +39,19 @@ What `nacre mcp` offers to agents; [more about it](../docs/mcp.md). *Core* tools
 `mcp.tools` asks for all.
 """
 
+PYTHON = """# Python
+
+```python
+import nacre
+
+with nacre.open_memory() as memory:
+    print(memory.recall("when do we deploy?").hits)
+```
+
+Every error is a `NacreError` with a `hint`. Operations without a function of their own are
+[called by name](../docs/json.md#requests-of-operations).
+"""
+
 EVERYWHERE = ("--json", "--help", "-h, --help")
 """Options that every command has."""
 
@@ -48,6 +65,7 @@ def reference_pages() -> dict[str, str]:
         "reference/commands.md": commands_page(sections),
         "reference/settings.md": settings_page(),
         "reference/tools.md": tools_page(),
+        "reference/python.md": python_page(),
         **{place: section_page(title) for title, place in sections.items()},
     }
 
@@ -151,6 +169,32 @@ def fields(schema: dict[str, Any], margin: str = "") -> Iterator[str]:
     for name, one in schema.get("properties", {}).items():
         yield f"{margin}- {field(name, one, name in schema.get('required', ()), {})}\n"
         yield from fields(one.get("items", {}), f"{margin}  ")
+
+
+def python_page() -> str:
+    """The functions of the package, and what an open home can do."""
+    module = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
+    (home,) = [one for one in module.body if isinstance(one, ast.ClassDef)]
+    package = ["\n## The package\n", *functions(module.body, "")]
+    opened = [f"\n## An open home\n\n{words(ast.get_docstring(home))}\n", *functions(home.body, "memory.")]
+    return "".join([PYTHON, *package, *opened])
+
+
+def functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
+    """Each public function: its name, how it is called, what its docstring says."""
+    for one in body:
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and not one.decorator_list:
+            given = ast.unparse(one.args).removeprefix("self").removeprefix(", ").replace("=", " = ")
+            answer = ast.unparse(one.returns) if one.returns else "None"
+            called = f"{prefix or 'nacre.'}{one.name}({given}) -> {answer}"
+            lines = textwrap.wrap(re.sub(r"(?<!,) ", "\xa0", called), 96, subsequent_indent="    ")
+            called = "\n".join(lines).replace("\xa0", " ")
+            yield f"\n### {prefix}{one.name}\n\n```python\n{called}\n```\n\n{words(ast.get_docstring(one))}\n"
+
+
+def words(docstring: str | None) -> str:
+    """A docstring as Markdown: names of code without their roles, paragraphs as they are."""
+    return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", (docstring or "").replace("``", "`"))
 
 
 def plain(text: str) -> str:

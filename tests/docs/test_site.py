@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre import MemoryHome
 from nacre.cli.root import SECTIONS
 from nacre.mcp.offers import offered
 from nacre.settings import SETTINGS
@@ -41,13 +42,15 @@ def test_every_page_of_the_documentation_is_built_and_in_the_navigation(site: Pa
     assert len([*(site / "docs" / "decisions").glob("0*.html")]) == len([*(PROJECT / "docs" / "decisions").glob("0*")])
 
 
-def test_the_reference_has_every_command_setting_and_tool(site: Path) -> None:
+def test_the_reference_has_every_command_setting_tool_and_method(site: Path) -> None:
     pages = {page.name: page.read_text(encoding="utf-8") for page in (site / "reference").rglob("*.html")}
     for title, entries in SECTIONS.items():
         for name in entries:
             assert f'id="nacre-{name}"' in pages[f"{title.lower()}.html"], name
     assert [one.key for one in SETTINGS if one.key not in pages["settings.html"]] == []
     assert [one.name for one in offered(everything=True) if f">{one.name}<" not in pages["tools.html"]] == []
+    methods = [name for name in vars(MemoryHome) if not name.startswith("_") and name != "path"]
+    assert [name for name in methods if f'id="memory-{name.replace("_", "-")}"' not in pages["python.html"]] == []
 
 
 def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
