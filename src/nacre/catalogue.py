@@ -170,9 +170,9 @@ _REVIEW = (
         "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
         "review.contradictions:JudgeReport", **_LONG,
     ),
-    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "values.dream:DreamPlan"),
+    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan"),
     Operation(
-        "dream", "dream.dream:dream", "dream.requests:DreamRequest", "values.dream:DreamReport", writes=True,
+        "dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", writes=True,
         takes_long=True, owners=True,
     ),
     Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),

@@ -10,7 +10,7 @@ import pytest
 
 from nacre.dream.dream import carry_out, dream, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.values.dream import Deed, DreamPlan, DreamReport
+from nacre.dream.values import Deed, DreamPlan, DreamReport
 from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
 from nacre.values.session import Speaker
 from tests.app.conftest import World

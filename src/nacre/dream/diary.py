@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from nacre.dream.values import Deed, DreamReport, Step
 from nacre.text.passages import shorten
-from nacre.values.dream import Deed, DreamReport, Step
 from nacre.values.memory import Memory
 
 FOLDER = "dreams"

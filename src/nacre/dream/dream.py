@@ -11,6 +11,7 @@ from dataclasses import replace
 from nacre.dream import diary
 from nacre.dream.plan import objection, planned
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.values import Deed, DreamPlan, DreamReport, Step
 from nacre.errors import NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -18,7 +19,6 @@ from nacre.home.operations import subject_of
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
-from nacre.values.dream import Deed, DreamPlan, DreamReport, Step
 from nacre.values.memory import Confirmation, Memory, Retirement
 from nacre.values.operation import Intent
 from nacre.values.session import Speaker

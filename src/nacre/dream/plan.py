@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from nacre.dream import rules
 from nacre.dream.repetitions import Sight, holds, repeated
+from nacre.dream.values import Deed, DreamPlan, Step
 from nacre.errors import EmbedderUnavailable
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
-from nacre.values.dream import Deed, DreamPlan, Step
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
 

@@ -9,8 +9,8 @@ from itertools import combinations
 from nacre.dedup.comparison import compare
 from nacre.dedup.coverage import lost
 from nacre.dedup.retirement_rules import plain
+from nacre.dream.values import Deed, Step
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.dream import Deed, Step
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
 from nacre.values.session import Speaker

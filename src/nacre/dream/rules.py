@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from nacre.dream.values import Deed, Step
 from nacre.memories.quality import is_protected
-from nacre.values.dream import Deed, Step
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
 

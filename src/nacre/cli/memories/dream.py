@@ -13,10 +13,10 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.values import dream as dreams
+from nacre.dream import values as dreams
 
 if TYPE_CHECKING:
-    from nacre.values.dream import DreamPlan, DreamReport, Step
+    from nacre.dream.values import DreamPlan, DreamReport, Step
 
 _SHOWN = 12
 _HEADINGS = {
