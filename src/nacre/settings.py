@@ -93,6 +93,7 @@ SETTINGS: tuple[Setting, ...] = (
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
+    Setting("dream.at_night", bool, False, "a dream a day (nacre dream), when nobody asks the daemon for anything"),
     Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
         "owner.identities", list[str], [], "who you are in chats with agents: ids (telegram:4711, +4915…), not names"

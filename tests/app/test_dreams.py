@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, plan
+from nacre.dream.dream import carry_out, dream, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import Deed, DreamPlan, DreamReport
 from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
@@ -198,3 +198,19 @@ def test_ten_memories_of_one_text_become_one(world: World) -> None:
     report = dreamt(world)
     assert deeds(report.plan) == {one.id: (Deed.MERGE, made[0].id) for one in made[1:]}
     assert Path(world.vault / (report.diary or "")).is_file()
+
+
+def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_first(world: World) -> None:
+    over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    assert dream_unasked(world.context()) is None
+    world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
+    first = dream_unasked(world.context())
+    assert first
+    assert first.is_first
+    world.clock.now += timedelta(hours=19)
+    assert dream_unasked(world.context()) is None
+    world.clock.now += timedelta(hours=2)
+    second = dream_unasked(world.context())
+    assert second
+    assert deeds(second.plan) == {over.id: (Deed.EXPIRE, None)}
+    assert second.operation

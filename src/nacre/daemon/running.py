@@ -152,7 +152,7 @@ class Daemon:
                     raise
                 self._problems.append(f"not served over HTTP: {error}")
         reads = self._following.reads if self._following else lambda _: False
-        tending = Tending(self._settings, self._homes, self._tell, reads)
+        tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
@@ -211,7 +211,11 @@ class Daemon:
     def _is_idle(self) -> bool:
         if not self._options.on_demand or self._server.at_work:
             return False
-        return time.monotonic() - self._server.asked_at > self._options.idle_minutes * _MINUTE
+        return self._rested() > self._options.idle_minutes * _MINUTE
+
+    def _rested(self) -> float:
+        """For how many seconds nobody has asked for anything; 0 while somebody is answered."""
+        return 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
 
     def _end(self) -> None:
         self._stop.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from nacre.chores import queue
 from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
+from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
 from nacre.link.start import start_process
 from nacre.settings import Settings
@@ -19,6 +20,9 @@ from nacre.sync.follow_up import keep_history
 from nacre.values.hooks import HookEvent
 
 HISTORY_SECONDS = 10.0
+REST_SECONDS = 600.0
+"""So long nobody has asked for anything before the daemon dreams."""
+
 _LOOK_SECONDS = 0.5
 _LEAST_PAUSE, _MOST_PAUSE = 1.0, 300.0
 _GRACE_SECONDS = 1.0
@@ -28,19 +32,26 @@ class Tending:
     """Looks after a home until it is told to stop."""
 
     def __init__(
-        self, settings: Settings, homes: Homes, tell: Callable[[str], None], reads: Callable[[Path], bool]
+        self, settings: Settings, homes: Homes, tell: Callable[[str], None], reads: Callable[[Path], bool],
+        rested: Callable[[], float],
     ) -> None:  # fmt: skip
-        """``reads`` says whether a transcript is followed, and has it read."""
+        """``reads`` says whether a transcript is followed, and has it read; ``rested`` for how many seconds nobody has
+        asked for anything."""
         self._settings = settings
         self._homes = homes
         self._tell = tell
+        self._rested = rested
         self._chores = Chores(settings, tell, reads)
 
     def run(self, stop: threading.Event) -> None:
         """Until ``stop`` is set."""
         last = time.monotonic()
+        is_rested = False
         while not stop.wait(_LOOK_SECONDS):
             self._chores.look()
+            was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
+            if is_rested and not was_rested:
+                self._dream()
             if time.monotonic() - last > HISTORY_SECONDS:
                 self._keep_history()
                 if self._homes.shrink():
@@ -56,6 +67,18 @@ class Tending:
             return  # all homes are at work, or cannot be opened: the next look, or whoever asks, tells
         except OSError as error:
             self._tell(f"history is not kept: {error}")
+
+    def _dream(self) -> None:
+        try:
+            with self._homes.lent(0.0) as home:
+                report = dream_unasked(home)
+        except NacreError as error:
+            self._tell(f"no dream: {error.message}")
+            return
+        if report:
+            did = f"memories that end: {report.plan.ending}" if report.operation else "planned, and did nothing"
+            self._tell(f"dreamt: {did}")
+            give_back()
 
 
 class Chores:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from nacre.dream import diary
 from nacre.dream.plan import objection, planned
@@ -26,7 +27,12 @@ from nacre.values.session import Speaker
 DREAM = "dream"
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
-_STATE = "dreams"
+_LAST = "dreamt"
+"""When the last dream was, or was planned."""
+
+A_DAY = timedelta(hours=20)
+"""Between two dreams that nobody asked for."""
+
 _MOST_CONFIRMATIONS = 20
 _PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
 
@@ -43,16 +49,27 @@ def dream(home: Home, request: DreamRequest) -> DreamReport:
     """Have a dream. The first one of a home only plans, unless ``first``. Raises NotFound, StoreBusy, OwnerOnly."""
     home.actor.require_owner("nacre dream")
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        found = plan(home, request)
-        if not (request.first or home.usage.value(_STATE)):
-            return _only_planned(home, found)
-        return carry_out(home, found)
+        return _dream(home, plan(home, request), may_act=request.first)
 
 
-def _only_planned(home: Home, found: DreamPlan) -> DreamReport:
+def dream_unasked(home: Home) -> DreamReport | None:
+    """Have the day's dream where the owner wants one (``dream.at_night``) and the last was long enough ago.
+
+    Call it while nobody works with the home. Raises StoreBusy.
+    """
+    last = home.usage.value(_LAST)
+    if not home.settings.flag("dream.at_night") or (last and home.now() - datetime.fromisoformat(last) < A_DAY):
+        return None
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        return _dream(home, planned(home, None, None), may_act=False)
+
+
+def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
+    is_first = not (may_act or home.usage.value(_LAST))
+    report = DreamReport(found, is_first=True) if is_first else carry_out(home, found)
     with home.vault_lock, home.database.transaction():
-        home.usage.set_value(_STATE, "planned")
-    return DreamReport(found, is_first=True)
+        home.usage.set_value(_LAST, home.now().isoformat())
+    return report
 
 
 def carry_out(home: Home, found: DreamPlan) -> DreamReport:
@@ -75,7 +92,6 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             _retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
-            home.usage.set_value(_STATE, "done")
     return report
 
 
