@@ -15,7 +15,7 @@ from nacre.cli.formats import Record
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInput, NacreError
 from nacre.platform import ids, private_files
 from nacre.platform.lazy import Module
 from nacre.values import wiring
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
     from nacre.cli.models import writer as cli_writer
+    from nacre.portability import host_memories
+    from nacre.portability.host_memories import Captured
     from nacre.redact import redactor
     from nacre.setup import writer as writers
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
@@ -46,6 +48,7 @@ else:
     first_reading = Module("nacre.cli.home.first_reading")
     home_wiring = Module("nacre.cli.home.wiring")
     init_daemon = Module("nacre.cli.home.init_daemon")
+    host_memories = Module("nacre.portability.host_memories")
 
 
 @command(
@@ -53,6 +56,7 @@ else:
     examples=[
         "nacre init",
         "nacre init --host cursor --project .",
+        "nacre init --host claude-code --own-memory isolate",
         "nacre init --uninstall --dry-run",
     ],
 )
@@ -74,6 +78,11 @@ else:
 @click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
 @click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
 @click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
+@click.option(
+    "--own-memory",
+    type=click.Choice(["isolate", "keep"]),
+    help="Claude Code, Codex, OpenClaw: turn off the memory they keep themselves, and import what it holds; or not.",
+)
 @click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
 @click.option("--writer", type=TEXT, metavar="NAME", help="Who writes memories, as claude-cli:haiku; nacre writer.")
 @click.option("--tokens-per-day", type=click.IntRange(1), metavar="N", help="What the writer may take a day.")
@@ -83,8 +92,8 @@ else:
 @click.pass_obj
 def init(  # noqa: PLR0913 - one a question
     run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
-    tool_hook: bool, trust_hooks: bool, writer: str | None, tokens_per_day: int | None, dry_run: bool, uninstall: bool,
-    yes: bool,
+    tool_hook: bool, own_memory: str | None, trust_hooks: bool, writer: str | None, tokens_per_day: int | None,
+    dry_run: bool, uninstall: bool, yes: bool,
 ) -> None:  # fmt: skip
     """Plug nacre into your agents' tools, and out of them.
 
@@ -110,6 +119,7 @@ def init(  # noqa: PLR0913 - one a question
         one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
         for one in chosen
     ]
+    wishes = [_with_own_memory(run, one, own_memory) for one in wishes]
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
         _show(run, wanted)
@@ -140,6 +150,17 @@ def init(  # noqa: PLR0913 - one a question
         first_reading.show_reach(run)
         if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
             click.echo(started.told, err=True)
+
+
+def _with_own_memory(run: Run, wish: WiringWish, said: str | None) -> WiringWish:
+    """A wish with what is to become of the host's own memory: what is said of it now, else what was said before."""
+    before = next((one for one in record.load(run.settings.home).wishes if one.place == wish.place), None)
+    isolates = said == "isolate" if said else bool(before and before.isolates)
+    settled = ways.settled(run.settings, replace(wish, isolates=isolates))
+    if said == "isolate" and not settled.isolates:
+        label = ways.host_named(wish.host).label
+        run.warnings.append(f"{label}{' in a project' if wish.project else ''}: no memory of its own can be turned off")
+    return settled
 
 
 def _confirm(run: Run, wanted: WiringPlan, *, offers_writer: bool) -> None:
@@ -229,12 +250,25 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
     diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
+    captured = _capture(run, wanted)
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
     run.answer(
-        _done_record(done, diffs, daemon), lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon)
+        _done_record(done, diffs, daemon, captured),
+        lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon, captured),
     )
     if not run.as_json:
         run.flush()
+
+
+def _capture(run: Run, wanted: WiringPlan) -> list[Captured]:
+    """Import what hosts' own memories hold that are turned off; what cannot be now is with the next session."""
+    if wanted.is_removal or not any(wish.isolates for wish in wanted.wishes):
+        return []
+    try:
+        return host_memories.capture(run.home)
+    except NacreError as error:
+        run.warnings.append(f"what hosts remember themselves is imported as the next session begins: {error.message}")
+        return []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
@@ -320,6 +354,10 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
             {"host": wish.host, "scope": wish.scope, "project": str(wish.project) if wish.project else None}
             for wish in plan.wishes
         ],
+        "own_memories": [
+            {"host": one.host, "state": one.state, "told": one.told, "hint": one.hint} for one in plan.own_memories
+        ],
+        "captured": [],
         "files": [
             {
                 "path": str(change.path), "action": change.action, "hosts": list(change.hosts), "what": change.what,
@@ -335,7 +373,9 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
     }  # fmt: skip
 
 
-def _done_record(done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None) -> Record:
+def _done_record(
+    done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None, captured: Sequence[Captured]
+) -> Record:  # fmt: skip
     """What was changed."""
     return _plan_record(done.plan, diffs) | {
         "done": True,
@@ -344,6 +384,16 @@ def _done_record(done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | Non
         "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
         "left_alone": [_left(one) for one in (*done.plan.left_alone, *done.left_alone)],
         "trusted": done.trusted,
+        "captured": [
+            {
+                "host": one.host,
+                "path": str(one.path),
+                "added": one.added,
+                "updated": one.updated,
+                "problem": one.problem,
+            }
+            for one in captured
+        ],
         "failed": [{"command": command, "said": said} for command, said in done.failed],
     }
 
