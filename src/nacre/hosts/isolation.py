@@ -29,18 +29,17 @@ def load(home: Path) -> Isolated:
 
 
 def save(home: Path, state: Isolated) -> None:
-    """Write the record; where nothing is turned off there is none."""
-    if not state.hosts:
-        _path(home).unlink(missing_ok=True)
-        return
+    """Write the record."""
     private_files.make_folder(_path(home).parent)
     private_files.write_file(_path(home), json.dumps({"hosts": state.hosts, "read": dict(state.read)}, indent=1))
 
 
 def isolate(home: Path, hosts: Sequence[str]) -> None:
-    """From now on the own memories of these hosts are turned off, and of no others."""
+    """From now on the own memories of these hosts are turned off, and of no others; without one there is no record."""
     before = load(home)
-    if tuple(hosts) != before.hosts:
+    if not hosts:
+        _path(home).unlink(missing_ok=True)
+    elif tuple(hosts) != before.hosts:
         save(home, Isolated(tuple(hosts), before.read))
 
 

@@ -34,12 +34,15 @@ class Captured:
     problem: str = ""
 
 
-def capture(home: Home) -> list[Captured]:
-    """Import what is new in the own memories of hosts that are turned off. A crash leaves the rest to the next call."""
+def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
+    """Import what is new in the own memories of these hosts, or of all that are turned off.
+
+    A crash leaves the rest to the next call.
+    """
     folder = home.settings.home
     state = isolation.load(folder)
     done: list[Captured] = []
-    for host in state.hosts:
+    for host in hosts or state.hosts:
         for place in _places(home, host):
             notes = _digest(place.path)
             if state.read.get(str(place.path), "") == notes:

@@ -15,7 +15,7 @@ from nacre.cli.formats import Record
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import dim
 from nacre.cli.run import Run
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInput
 from nacre.platform import ids, private_files
 from nacre.platform.lazy import Module
 from nacre.values import wiring
@@ -243,6 +243,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
+    captured = _capture(run, wanted)
     done = apply.apply(run.settings, wanted, ids.utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
@@ -250,7 +251,6 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
     diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
-    captured = _capture(run, wanted)
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
     run.answer(
         _done_record(done, diffs, daemon, captured),
@@ -261,14 +261,9 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
 
 
 def _capture(run: Run, wanted: WiringPlan) -> list[Captured]:
-    """Import what hosts' own memories hold that are turned off; what cannot be now is with the next session."""
-    if wanted.is_removal or not any(wish.isolates for wish in wanted.wishes):
-        return []
-    try:
-        return host_memories.capture(run.home)
-    except NacreError as error:
-        run.warnings.append(f"what hosts remember themselves is imported as the next session begins: {error.message}")
-        return []
+    """Import what hosts' own memories hold before they are turned off: where that cannot be, nothing is changed."""
+    hosts = [] if wanted.is_removal else [wish.host for wish in wanted.wishes if wish.isolates]
+    return host_memories.capture(run.home, hosts) if hosts else []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
