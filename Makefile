@@ -81,6 +81,10 @@ model: build/model/bin/python  ## build the bundled embedding model anew
 	$< -m pip install --quiet --no-input $$(sed -n 's/^ *python -m pip install //p' scripts/build_minilm.py)
 	$< scripts/build_minilm.py
 
+.PHONY: dist
+dist: $(VENV)/.installed-dev  ## build what is published, install it anew, and try it
+	$(BIN)/python scripts/check_distribution.py dist
+
 .PHONY: clean
 clean:  ## remove what was built or installed here
 	rm -rf $(VENV) .hosts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -88,7 +92,7 @@ clean:  ## remove what was built or installed here
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing nacre into $(VENV): half a minute the first time"
-	@$(PIP) install --compile -c constraints.txt -e .
+	@$(PIP) install --compile -c constraints.txt -e '.[full]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

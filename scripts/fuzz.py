@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz every parser for a while: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
 
-With atheris installed (``pip install nacre[fuzz]``) coverage guides the inputs; without it, hypothesis makes them.
+With atheris (``pip install nacre-memory[fuzz]``) coverage guides the inputs; without it, hypothesis makes them.
 Seeds lie in ``tests/fuzz/corpus/<target>/``, and an adapter's sample is one. An input that breaks a promise is kept in
 ``build/fuzz/<target>/``, to be looked at with ``scripts/fuzz.py <target> --show <file>``; then the exit code is 1.
 """

@@ -38,7 +38,7 @@ def redaction(
     """Tell how many secrets redaction takes out, how often it errs, and how fast it is.
 
     The set is made from patterns and a seed: no real secret is in it. Where kingfisher is installed (pip install
-    'nacre[scan]') it looks at the same texts, without asking anybody whether a secret is valid.
+    'nacre-memory[scan]') it looks at the same texts, without asking anybody whether a secret is valid.
     """
 
     samples = read_samples(file) if file else build(SEED if seed is None else seed)

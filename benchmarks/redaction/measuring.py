@@ -89,7 +89,7 @@ def measure(
     scanner = shutil.which(SCANNER) if with_scanner else None
     notify(Progress("scanning", 0, 1))
     other = _scanned(samples, scanner) if scanner else None
-    note = "" if scanner or not with_scanner else f"{SCANNER} is not installed: pip install 'nacre[scan]'"
+    note = "" if scanner or not with_scanner else f"{SCANNER} is not installed: pip install 'nacre-memory[scan]'"
     return RedactionResult(own, other, measure_speed(_clean_text(samples), redactor), note)
 
 

@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers take it; typing itself takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from nacre.api import MemoryHome, call, open_memory
     from nacre.errors import NacreError
     from nacre.extraction.propose import Proposal
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from nacre.values.reports import IngestReport, StoreOutcome
     from nacre.values.review import FeedbackReport
     from nacre.values.session import Session, Turn
+
+__version__ = "0.1.0"
 
 _EXPORTS = {
     "ContextBlock": "nacre.values.context",

@@ -6,9 +6,14 @@ import contextlib
 import os
 import sys
 
+from nacre import __version__
+
 
 def main() -> None:
     """Run the command line; exits with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
+    if sys.argv[1:] in (["--version"], ["-V"]):  # asked by scripts and prompts, who should not wait for the rest
+        print(f"nacre {__version__}")  # noqa: T201 - the command line is not loaded
+        return
     umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     if sys.argv[1:] == ["statusline"]:
         from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded

@@ -251,6 +251,32 @@ def test_handoffs_that_were_memories_are_files_after_the_upgrade_and_what_was_no
     assert len(list(world.vault.rglob("event/*.md"))) == 5
 
 
+def test_handoffs_that_were_memories_are_files_in_a_new_database_of_an_old_vault_too(world: World) -> None:
+    waiting = former(world, "The drain")
+    for name in ("nacre.db", "nacre.db-wal", "nacre.db-shm"):
+        (world.home / name).unlink(missing_ok=True)
+    with world.open() as memory:
+        assert memory.list() == []
+    assert [one.id for one in handoffs(world)] == [waiting.id]
+    assert list(world.vault.rglob("event/*.md")) == []
+
+
+def test_a_handoff_without_its_front_matter_is_forgotten_with_its_session_and_gone_after_a_week(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    (made,) = handoffs(world)
+    file = handoff_file(world, made)
+    file.write_text("The quillfeather is next.")
+    os.utime(file, (0, 0))
+    left(world, "session-start", "claude-code:elsewhere")
+    do_waiting(world.context())
+    assert not file.exists()
+    file.write_text("The quillfeather is next.")
+    with world.open() as memory:
+        assert memory.plan_forgetting(match="quillfeather").handoffs == (made.id,)
+        memory.forget(memory.plan_forgetting(sessions=[FIRST]))
+    assert not file.exists()
+
+
 def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it to the queue invoices."))
     hello = talk(world, "Hello!", "Hi there.", session="5e55-0002", at="2026-11-20T11:55:00.000Z")

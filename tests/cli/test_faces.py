@@ -146,6 +146,14 @@ def test_a_terminal_gets_progress_bars(terminal: Nacre, transcript: object) -> N
     assert "Read 1 file" in shown.out
 
 
+def test_progress_keeps_to_its_line_and_leaves_nothing_of_it(terminal: Nacre, transcript: object) -> None:
+    shown = terminal("ingest", environ={"COLUMNS": "40", "NO_COLOR": "1"}).out
+    looks = [part for part in re.split(r"[\r\n]", shown) if "━" in part or "╌" in part]
+    assert looks
+    assert all(cells(part) < 40 for part in looks)
+    assert re.fullmatch(r"\r +\r", shown[shown.rindex(looks[-1]) + len(looks[-1]) :].partition("Read")[0])
+
+
 @pytest.mark.parametrize("columns", [20, 34, 48, 80, 200])
 @pytest.mark.parametrize("arguments", [("recall", "which database for billing"), ("list",), ("sessions", "list")])
 def test_a_narrow_terminal_wraps_between_words(

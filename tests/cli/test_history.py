@@ -228,6 +228,23 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(terminal: Nacre, nacre:
     assert GREEN in nacre("show", lamp).out
 
 
+def test_forgetting_is_committed_under_its_own_name_and_names_no_file(nacre: Nacre, user_home: Path, lamp: str) -> None:
+    nacre("commit")
+    nacre("forget", "--memory", lamp, "--yes")
+    vault = user_home / ".nacre/vault"
+    (vault / "note.txt").write_text("mine")
+    nacre("commit")
+    shown = subprocess.run(
+        ["git", "log", "-2", "--format=%s%n%b", "--name-status"], cwd=vault, capture_output=True, text=True, check=True
+    ).stdout
+    assert [line for line in shown.splitlines() if line.startswith(("- ", "  path", "D\t", "A\t"))] == [
+        "- adopt: note.txt", "  path: note.txt", "A\tnote.txt", "- forget:", "D\tglobal/fact/lamp.md"
+    ]  # fmt: skip
+    assert {(one["action"], one["subject"], bool(one["commit"])) for one in operations(nacre)} == {
+        ("adopt", "note.txt", True), ("forget", None, True), ("update", None, True), ("store", None, True)
+    }  # fmt: skip
+
+
 def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four")
     nacre("commit")
@@ -235,4 +252,6 @@ def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str
     nacre("commit")
     told = nacre("undo", "--yes", code=4)
     assert "nothing of this operation is left to undo: forget " in told.err
-    assert "nacre log" in told.err
+    earlier = last(nacre, "store")
+    assert f"nacre undo {earlier[-8:]} takes back what was done before it, store (Tea is served at four)" in told.err
+    nacre("undo", earlier, "--yes")

@@ -645,19 +645,20 @@ def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_hom
     assert (found["hosts"]["state"], found["hosts"]["hint"]) == ("warning", "nacre doctor hosts")
 
 
-def test_a_newcomer_is_asked_which_and_sees_what_is_written(
+def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
     shown = dialog(
         "init",
-        answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "d"), ("Write this?", "y")],
+        answers=[("Do this?", said) for said in ("99", "2", "d", "y")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )  # fmt: skip
     assert shown.code == 0, shown.out
-    assert "Found on this machine" in shown.out
-    outline, whole = shown.out.split("Write this?")[:2]
-    listed = outline.partition("Which ones? Numbers, all or none [all]: 2")[2].splitlines()
-    assert [line.split()[:2] for line in listed if "Codex: " in line] == [
+    every, explained, outline, whole = shown.out.split("Do this?")[:4]
+    assert "~/.cursor/mcp.json" in every
+    assert "which tools: by number, or all" in explained
+    listed = outline.partition("To do")[2].splitlines()
+    assert [line.split()[:2] for line in listed if ": " in line] == [
         ["change", "~/.codex/config.toml"], ["write", "~/.codex/hooks.json"], ["change", "~/.codex/AGENTS.md"],
     ]  # fmt: skip
     assert "mcp_servers" not in outline
@@ -666,47 +667,58 @@ def test_a_newcomer_is_asked_which_and_sees_what_is_written(
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 
 
-def test_who_says_no_finds_everything_as_it_was(dialog: Callable[..., Outcome], user_home: Path, prior: Tree) -> None:
-    shown = dialog(
-        "init", answers=[("Which ones?", "all"), ("Write this?", "n")], environ={"PATH": "/usr/bin:/bin"}
-    )  # fmt: skip
+def test_who_says_no_finds_everything_as_it_was_and_no_home(
+    dialog: Callable[..., Outcome], user_home: Path, prior: Tree
+) -> None:
+    shown = dialog("init", answers=[("Do this?", "n")], environ={"PATH": "/usr/bin:/bin"})
     assert shown.code == 1
     assert "nothing was changed" in shown.out
     assert tree(user_home) == prior
+    assert not (user_home / ".nacre").exists()
 
 
-def test_who_wants_none_is_not_told_that_all_is_in_place(
-    dialog: Callable[..., Outcome], user_home: Path, prior: Tree
-) -> None:
-    shown = dialog("init", answers=[("Which ones?", "none")], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"})
-    assert shown.code == 0
-    assert shown.out.rstrip().endswith("Nothing was chosen, and nothing was changed.")
-    assert tree(user_home) == prior
+HIVE = "7f3a1c2d-0000-4000-8000-000000000009"
 
 
-@pytest.mark.parametrize("said", ["all", "later"])
-def test_a_newcomer_may_have_the_sessions_read_that_are_there_now_or_later(
-    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path, said: str
-) -> None:
+@pytest.fixture
+def hive(user_home: Path) -> Path:
+    """A transcript that nothing has read yet."""
     folder = user_home / ".claude" / "projects" / "-code-hive"
     folder.mkdir(parents=True)
     row = {
-        "type": "user", "uuid": "a1", "sessionId": "7f3a1c2d-0000-4000-8000-000000000009", "cwd": "/code/hive",
+        "type": "user", "uuid": "a1", "sessionId": HIVE, "cwd": "/code/hive",
         "timestamp": "2026-11-20T10:00:00Z", "userType": "external", "isSidechain": False,
         "message": {"role": "user", "content": "Remember that the hive scale is read every ten minutes."},
     }  # fmt: skip
-    (folder / f"{row['sessionId']}.jsonl").write_text(json.dumps(row) + "\n")
-    shown = dialog(
-        "init", answers=[("Which ones?", ""), ("Write this?", "y"), ("Read them now?", said)],
-        environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
-    )  # fmt: skip
+    path = folder / f"{HIVE}.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("said", ["", "l"])
+def test_with_the_one_yes_the_sessions_are_read_that_are_there_or_later(
+    dialog: Callable[..., Outcome], nacre: Nacre, hive: Path, said: str
+) -> None:
+    shown = dialog("init", answers=[("Do this?", said)], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"})
     assert shown.code == 0, shown.out
-    assert "1 transcript" in shown.out
-    assert "costs nothing" in shown.out
+    assert "read   1 transcript of " in shown.out
+    assert "that costs nothing" in shown.out
     nacre("watch", "--once")
-    assert len(nacre("sessions", "list", "--json").json["sessions"]) == (1 if said == "all" else 0)
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == (0 if said else 1)
     nacre("ingest")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+
+
+def test_what_the_last_week_brought_may_be_read_alone(dialog: Callable[..., Outcome], nacre: Nacre, hive: Path) -> None:
+    old = hive.with_name("7f3a1c2d-0000-4000-8000-000000000001.jsonl")
+    old.write_text(hive.read_text().replace(HIVE, old.stem).replace("a1", "b1"))
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    shown = dialog(
+        "init", answers=[("Do this?", "?"), ("Do this?", "week")], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
+    )  # fmt: skip
+    assert "only what the last seven days brought is read (1 transcript)" in shown.out
+    (read,) = nacre("sessions", "list", "--json").json["sessions"]
+    assert HIVE in str(read)
 
 
 def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(nacre: Nacre, user_home: Path) -> None:

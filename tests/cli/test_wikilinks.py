@@ -156,3 +156,12 @@ def test_a_page_to_read_shows_links_as_names_and_a_copy_holds_them_in_the_text_a
     nacre("export", str(tmp_path / "memories.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "memories.jsonl").read_text().splitlines()]
     assert {line["type"] for line in lines} == {"header", "memory", "ledger", "trailer"}
+
+
+def test_an_alias_that_is_taken_away_by_hand_stays_away(nacre: Nacre, keel: Path) -> None:
+    nacre("store", "Ballast lies beside [[the backbone]].", "--subject", "Ballast")
+    keel.write_text(keel.read_text().replace("---\n", "---\naliases: [the backbone]\n", 1))
+    assert links(nacre, "Ballast") == [("out", KEEL)]
+    keel.write_text(keel.read_text().replace("aliases: [the backbone]\n", ""))
+    assert links(nacre, "Ballast") == []
+    assert "backbone" not in keel.read_text()

@@ -173,16 +173,20 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
     assert "claude-cli:haiku writes the rest once a session is over" in " ".join(nacre("quickstart").out.split())
 
 
-def test_init_tells_at_its_end_what_is_in_reach(
-    dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path]
+@pytest.mark.parametrize("said", ["w", "y"])
+def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_it(
+    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], said: str
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
-    answers = [("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all"), ("tokens a day?", "y")]
-    shown = dialog("init", answers=answers, environ={"NO_COLOR": "1"})
-    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in " ".join(shown.out.split())
-    end = " ".join(shown.out.partition("tokens a day? [y/N]: y")[2].split())
-    assert "every word of 2 turns of 1 session" in end
-    assert "claude-cli:haiku writes the rest once a session is over" in end
+    shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
+    before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
+    assert "Claude Code, haiku could write the rest once a session is over: about one session and" in before
+    assert "by your last week, and never more than 100,000 tokens a day" in before
+    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
+    assert "every word of 2 turns of 1 session" in after
+    assert ("claude-cli:haiku writes the rest once a session is over" in after) is (said == "w")
+    told = nacre("writer", "--json").json
+    assert (told["state"], told["tokens_per_day"]) == (("ready", 100_000) if said == "w" else ("off", None))
 
 
 def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(

@@ -6,6 +6,8 @@ import json
 import re
 import socket
 import stat
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import pytest
 
 from nacre.daemon.web import names_of, split_place
 from nacre.errors import InvalidInput
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 
 Serve = Callable[..., Serving]
@@ -85,6 +87,17 @@ def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
     assert found
     error = process("serve", "--no-watch", "--http", found[1], "--json", environ={"NACRE_HOME": f"{home()}2"}, code=5)
     assert "cannot listen at 127.0.0.1:" in error.error["message"]
+
+
+def test_what_it_takes_and_is_not_installed_is_told() -> None:
+    program = "import sys; sys.modules['mcp'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"], env=environment(),
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 5
+    assert error["hint"] == "pip install 'nacre-memory[http]'"
 
 
 @pytest.mark.parametrize(

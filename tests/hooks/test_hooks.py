@@ -149,6 +149,21 @@ def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hoo
     assert DECIDED in hooked.run("UserPromptSubmit").context
 
 
+def test_a_prompt_on_a_machine_too_busy_to_start_a_process_in_time_loads_nothing_to_look_by_itself(
+    hooked: Hooked,
+) -> None:
+    tells_imports = (
+        "import os, sys;"
+        "sys.addaudithook(lambda event, told: event == 'import' and os.write(2, told[0].encode() + b' '));"
+        "from nacre.hooks.process import main; main()"
+    )
+    python, _, _, *rest = hooked.command("UserPromptSubmit", within=1)
+    given = json.dumps(hooked.given()).encode()
+    ran = subprocess.run([python, "-c", tells_imports, *rest], input=given, capture_output=True, timeout=60, check=True)
+    assert b"nacre.link.client" in ran.stderr
+    assert b"nacre.hooks.alone" not in ran.stderr
+
+
 def slow(seconds: float) -> Callable[[socket.socket], None]:
     """A daemon that is still loading: it answers after so many seconds."""
 

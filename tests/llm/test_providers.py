@@ -186,7 +186,7 @@ def test_a_library_that_is_not_installed_says_how_to_get_it(opened: Open, monkey
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelRefused, match="not installed") as refused:
         opened("anthropic:claude-haiku-4-5", "", {"ANTHROPIC_API_KEY": "k"})
-    assert refused.value.hint == "pip install 'nacre[anthropic]'"
+    assert refused.value.hint == "pip install 'nacre-memory[anthropic]'"
 
 
 def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> None:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
+import anyio.to_thread
 import pytest
+from anyio.lowlevel import current_token
 from mcp.client.client import Client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
 from nacre import open_memory
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
-from nacre.mcp.server import make_server
+from nacre.mcp.session import Session
 from tests.cli.conftest import environment, said, write_transcript
 from tests.processes import Processes
 
@@ -77,7 +84,7 @@ class Server:
         return Face(HomeCalls(self.home), **{"everything": True, "folder": self.folder, **self.options, **more})
 
     def client(self, face: Face | None = None, **more: Any) -> Client:
-        return Client(make_server(face or self.face()), mode=self.mode, **more)
+        return Client(by_session(face or self.face()), mode=self.mode, **more)
 
     async def ask(self, tool: str, /, **arguments: Any) -> Asked:
         """Call a tool once."""
@@ -87,6 +94,30 @@ class Server:
                 return told(await client.call_tool(tool, arguments))
         finally:
             face.call.close()
+
+
+@asynccontextmanager
+async def by_session(face: Face) -> AsyncIterator[tuple[Any, Any]]:
+    """A session of nacre's as the official client takes it: where to read answers, and where to write requests."""
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage](99)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](99)
+    loop = current_token()
+
+    def send(message: dict[str, Any]) -> None:
+        carried = SessionMessage(jsonrpc_message_adapter.validate_python(json.loads(json.dumps(message))))
+        anyio.from_thread.run(to_client.send, carried, token=loop)
+
+    session = Session(face, send)
+
+    async def bring() -> None:
+        async for carried in from_client:
+            line = carried.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            await anyio.to_thread.run_sync(session.take, line)
+
+    async with to_server, from_client, to_client, from_server, anyio.create_task_group() as tasks:
+        tasks.start_soon(bring)
+        yield from_server, to_server
+        tasks.cancel_scope.cancel()
 
 
 def told(result: Any) -> Asked:

@@ -15,10 +15,11 @@ from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.server import make_server
 from nacre.views import Extracted
-from tests.mcp.conftest import SESSION, told
+from tests.mcp.conftest import SESSION, by_session, told
 
 pytestmark = pytest.mark.anyio
 MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+SERVERS = pytest.mark.parametrize("served", [by_session, make_server], ids=["streams", "http"])
 
 
 class SlowCall:
@@ -39,10 +40,11 @@ async def begun(call: SlowCall) -> None:
 
 
 @MODES
-async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str) -> None:
+@SERVERS
+async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str, served: Any) -> None:
     call = SlowCall()
     answers = []
-    async with Client(make_server(Face(call, everything=True)), mode=mode) as client:
+    async with Client(served(Face(call, everything=True)), mode=mode) as client:
 
         async def extract() -> None:
             answers.append(told(await client.call_tool("memory_extract", {"text": "We decided to paint it red."})))
@@ -59,7 +61,8 @@ async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str) -> None:
 
 
 @MODES
-async def test_progress_is_told_to_whoever_asks(mode: str) -> None:
+@SERVERS
+async def test_progress_is_told_to_whoever_asks(mode: str, served: Any) -> None:
     call = SlowCall()
     heard: list[tuple[float, str | None]] = []
 
@@ -68,15 +71,16 @@ async def test_progress_is_told_to_whoever_asks(mode: str) -> None:
         if len(heard) == 2:
             call.released.set()
 
-    async with Client(make_server(Face(call, everything=True)), mode=mode) as client:
+    async with Client(served(Face(call, everything=True)), mode=mode) as client:
         await client.call_tool("memory_extract", {"text": "We decided to paint it red."}, progress_callback=listen)
     assert [message for _, message in heard[:2]] == ["reading", "reading"]
     assert heard[0][0] < heard[1][0]
 
 
-async def test_whoever_cancels_does_not_wait_for_the_work() -> None:
+@SERVERS
+async def test_whoever_cancels_does_not_wait_for_the_work(served: Any) -> None:
     call = SlowCall()
-    async with Client(make_server(Face(call, everything=True)), mode="legacy") as client:
+    async with Client(served(Face(call, everything=True)), mode="legacy") as client:
         with anyio.fail_after(20), anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "memory_extract", {"text": "We decided to paint it red."})
@@ -87,8 +91,9 @@ async def test_whoever_cancels_does_not_wait_for_the_work() -> None:
         call.released.set()
 
 
+@SERVERS
 async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, served: Any
 ) -> None:
     monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
     asked: list[str] = []
@@ -100,17 +105,18 @@ async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
         )
 
     face = Face(HomeCalls(home), everything=True)
-    async with Client(make_server(face), mode="legacy", sampling_callback=sample) as client:
+    async with Client(served(face), mode="legacy", sampling_callback=sample) as client:
         answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
     assert not answer.failed, answer.text
     assert any("PostgreSQL" in text for text in asked)
 
 
+@SERVERS
 async def test_without_a_client_that_offers_its_model_the_refusal_says_what_to_do(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, served: Any
 ) -> None:
     monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
-    async with Client(make_server(Face(HomeCalls(home), everything=True)), mode="legacy") as client:
+    async with Client(served(Face(HomeCalls(home), everything=True)), mode="legacy") as client:
         answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
     assert answer.error["code"] == "model_refused"
     assert "offers it" in answer.error["hint"]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
-from nacre.platform.lazy import Module
+from nacre.cli.paper import PIPED_WIDTH, cells, cut, printable
 from nacre.values.reports import OnProgress
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
-    from rich import progress as rich_progress
-    from rich.progress import TaskID
-
     from nacre.cli.run import Run
     from nacre.llm.retry import Setback
     from nacre.values.reports import Progress
-else:
-    rich_console = Module("rich.console")
-    rich_progress = Module("rich.progress")
+
+_BAR = 24
+_LEAST_SECONDS = 0.1
+"""Between two looks of a line."""
 
 _STAGES = {
     "reading": "Reading transcripts",
@@ -58,15 +59,22 @@ def waiting(run: Run, told: str) -> Iterator[Callable[[Setback], None] | None]:
         yield lambda setback: click.echo(_setback(setback), err=True)
         return
 
-    console = rich_console.Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None, highlight=False)
-    with rich_progress.Progress(
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    ) as bars:
-        bars.add_task(told, total=None)
-        yield lambda setback: console.print(_setback(setback), markup=False)
+    line = _Line()
+    over = threading.Event()
+    started = time.monotonic()
+
+    def tick() -> None:
+        while not over.wait(_LEAST_SECONDS):
+            line.show(f"{told} {_clock(time.monotonic() - started)}")
+
+    ticking = threading.Thread(target=tick, daemon=True, name="nacre-waiting")
+    ticking.start()
+    try:
+        yield lambda setback: line.add(_setback(setback))
+    finally:
+        over.set()
+        ticking.join()
+        line.clear()
 
 
 def _setback(setback: Setback) -> str:
@@ -79,31 +87,88 @@ def _setback(setback: Setback) -> str:
 
 @contextlib.contextmanager
 def shown(run: Run) -> Iterator[OnProgress | None]:
-    """Bars on standard error while the block runs; ``None`` where nobody watches."""
+    """A bar on standard error while the block runs; ``None`` where nobody watches."""
     if run.as_json or not sys.stderr.isatty():
         yield None
         return
 
-    console = rich_console.Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None)
-    columns = (
-        rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24),
-        rich_progress.TextColumn("{task.percentage:>3.0f}%"),
-        rich_progress.TextColumn("{task.fields[note]}", style="dim"), rich_progress.TimeRemainingColumn(),
-    )  # fmt: skip
-    with rich_progress.Progress(*columns, console=console, transient=True) as bars:
-        stages: dict[str, TaskID] = {}
+    line, bars = _Line(), _Bars()
 
-        def show(progress: Progress) -> None:
-            if not progress.total:
-                return
-            if progress.stage not in stages:
-                for earlier in stages.values():
-                    bars.update(earlier, visible=False)
-                description = _STAGES.get(progress.stage, progress.stage)
-                stages[progress.stage] = bars.add_task(description, total=progress.total, note="")
-            bars.update(
-                stages[progress.stage],
-                completed=progress.done, total=progress.total, note=progress.note,
-            )  # fmt: skip
+    def show(progress: Progress) -> None:
+        if progress.total:
+            line.show(bars.of(progress, time.monotonic()))
 
+    try:
         yield show
+    finally:
+        line.clear()
+
+
+@dataclass
+class _Line:
+    """The last line of a terminal, written over and over, and gone in the end."""
+
+    _shown: str = ""
+    _next: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def show(self, text: str) -> None:
+        """Have the line say this, unless it changed just now."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._next:
+                return
+            self._next = now + _LEAST_SECONDS
+            columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns - 1
+            self._write(cut(printable(text), columns))
+
+    def add(self, text: str) -> None:
+        """Print a line that stays, above it."""
+        with self._lock:
+            shown = self._shown
+            self._write("")
+            click.echo(text, err=True)
+            self._write(shown)
+
+    def clear(self) -> None:
+        """Leave nothing of it."""
+        with self._lock:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        blank = " " * (cells(self._shown) - cells(text))
+        if text or self._shown:
+            back = "\r" if text else f"\r{blank}\r"
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"{back}{text}{blank if text else ''}")
+                sys.stderr.flush()
+        self._shown = text
+
+
+@dataclass
+class _Bars:
+    """How far the stage that runs is, and about how long it goes on."""
+
+    _stage: str = ""
+    _started: float = 0.0
+    _at_start: int = 0
+
+    def of(self, progress: Progress, now: float) -> str:
+        """A bar in a line."""
+        if progress.stage != self._stage:
+            self._stage, self._started, self._at_start = progress.stage, now, progress.done
+        share = min(1.0, progress.done / progress.total)
+        full = round(share * _BAR)
+        done = progress.done - self._at_start
+        left = (now - self._started) * (progress.total - progress.done) / done if done > 0 else None
+        words = (
+            _STAGES.get(progress.stage, progress.stage), "━" * full + "╌" * (_BAR - full), f"{share:>4.0%}",
+            progress.note, "-:--" if left is None else _clock(left),
+        )  # fmt: skip
+        return " ".join(word for word in words if word)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

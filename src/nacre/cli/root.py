@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import __version__
 from nacre.cli.command import load_command, show_help
 from nacre.cli.program import Program
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.cli import installed
     from nacre.platform import environment
 else:
     environment = Module("nacre.platform.environment")
-    installed = Module("nacre.cli.installed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> No
     if not is_asked:
         return
     run: Run = ctx.find_object(Run) or Run()
-    number = installed.installed_version()
+    number = __version__
     run.answer({"version": number}, lambda paper: paper.line(f"nacre {number}"))
     ctx.exit()
 

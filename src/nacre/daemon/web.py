@@ -1,4 +1,7 @@
-"""The daemon over HTTP, for agents that cannot start a program: the app of :mod:`nacre.mcp.http`, in a thread."""
+"""The daemon over HTTP, for agents that cannot start a program: the app of :mod:`nacre.mcp.http`, in a thread.
+
+It needs the extra ``http``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
 from nacre.platform import private_files
+from nacre.platform.distribution import install_hint
+from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -53,8 +58,10 @@ class Web:
         """Where it listens, once it does."""
 
     def start(self) -> None:
-        """Listen. Raises Unavailable where that port is taken, StoreUnusable where no token can be kept."""
-
+        """Listen. Raises Unavailable where that port is taken or a library is missing, StoreUnusable where no token can
+        be kept."""
+        if not is_installed("mcp"):
+            raise Unavailable("to serve agents over HTTP a library is missing: mcp", hint=install_hint("http"))
         served = mcp_http.app(
             mcp_face.Face(mcp_calling.HomeCalls(self._home), everything=self._everything),
             token=token_of(self._home) if self._asks_token else None, hosts=names_of(self._host),

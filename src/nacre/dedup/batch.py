@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from nacre.dedup.minhash import near, signature, stack
 from nacre.home.home import Home
+from nacre.platform.installed import is_installed
+from nacre.platform.lazy import Module
 from nacre.values.memory import Memory
 
 if TYPE_CHECKING:
+    from nacre.dedup import minhash
     from nacre.dedup.minhash import Signatures
+else:
+    minhash = Module("nacre.dedup.minhash")
 
 BULK_FROM = 100
 """From so many new memories on, signatures are worth the quarter of a second that numpy takes to load."""
@@ -24,7 +26,7 @@ _STEP = 500
 
 
 class Repetitions:
-    """Which memories a new one may repeat. Empty for a few memories: their words find what they repeat."""
+    """Which memories a new one may repeat. Empty for a few memories, and without numpy: words find what they repeat."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -35,19 +37,19 @@ class Repetitions:
     def load(self, memories: Sequence[Memory]) -> None:
         """Read the stored signatures, after making those that are missing, and sign the new memories."""
         while waiting := self._home.comparisons.unsigned(_STEP):
-            signed = {row: signature(content).tobytes() for row, content in waiting}
+            signed = {row: minhash.signature(content).tobytes() for row, content in waiting}
             with self._home.database.transaction():
                 self._home.comparisons.sign(signed)
         stored = self._home.comparisons.signatures()
         self._rows = [row for row, _ in stored]
-        self._known = stack([numbers for _, numbers in stored])
-        self._own = {memory.id: signature(memory.content) for memory in memories}
+        self._known = minhash.stack([numbers for _, numbers in stored])
+        self._own = {memory.id: minhash.signature(memory.content) for memory in memories}
 
     def of(self, memory: Memory) -> list[Memory]:
         """The stored memories that a new one likely repeats."""
         if self._known is None:
             return []
-        rows = [self._rows[at] for at in near(self._own[memory.id], self._known)]
+        rows = [self._rows[at] for at in minhash.near(self._own[memory.id], self._known)]
         return list(self._home.memories.by_rows(rows).values())
 
     def add(self, memory: Memory) -> None:
@@ -57,12 +59,12 @@ class Repetitions:
             return
         self._home.comparisons.sign({row: self._own[memory.id].tobytes()})
         self._rows.append(row)
-        self._known = np.vstack([self._known, self._own[memory.id]])
+        self._known = minhash.with_row(self._known, self._own[memory.id])
 
 
 def repetitions(home: Home, memories: Sequence[Memory]) -> Repetitions:
     """What tells which of some new memories repeat stored ones."""
     found = Repetitions(home)
-    if len(memories) >= BULK_FROM:
+    if len(memories) >= BULK_FROM and is_installed("numpy"):
         found.load(memories)
     return found

@@ -40,6 +40,11 @@ def stack(packed: Sequence[bytes]) -> Signatures:
     return np.frombuffer(b"".join(packed), np.uint32).reshape(-1, HASHES)
 
 
+def with_row(rows: Signatures, row: Signatures) -> Signatures:
+    """The rows and one more."""
+    return np.vstack([rows, row])
+
+
 def near(wanted: Signatures, among: Signatures) -> list[int]:
     """Which rows are likely repetitions, the likeliest first."""
     if not len(among):

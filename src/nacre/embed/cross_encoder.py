@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nacre.embed.onnx import load_session, load_tokenizer, readable
+from nacre.embed.onnx import load_any_tokenizer, load_session, readable
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable
 
 _TOKENS = 256
@@ -29,10 +29,11 @@ class OnnxReranker:
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
         try:
-            self._tokenizer = load_tokenizer(folder / "tokenizer.json", _TOKENS)
+            self._tokenizer = load_any_tokenizer(folder / "tokenizer.json", _TOKENS)
             self._session = load_session(folder / "model.onnx")
         except EmbedderUnavailable as error:
-            raise RerankerUnavailable(f"no reranker: {error.message}", hint=_HINT) from error
+            hint = error.hint if isinstance(error.__cause__, ImportError) else _HINT
+            raise RerankerUnavailable(f"no reranker: {error.message}", hint=hint) from error
         self._inputs = {found.name for found in self._session.get_inputs()}
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:

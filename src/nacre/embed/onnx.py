@@ -13,10 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from nacre.embed import minilm
+from nacre.embed.wordpiece import WordPiece, is_wordpiece
 from nacre.errors import EmbedderUnavailable
+from nacre.platform.distribution import NO_VECTORS, install_hint
 from nacre.platform.environment import turn_off_telemetry
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
 _MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
 _MOST_THREADS = 4
-_INSTALL = "Reinstall nacre, or choose the lexical mode, which needs no model."
 _RESTORE = (
     "The folder must hold model.onnx and tokenizer.json. If they are nacre's own, reinstall nacre; "
     "the lexical mode needs no model."
@@ -99,16 +101,30 @@ def readable(text: str) -> str:
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
-# numpy, onnxruntime and tokenizers are imported inside functions, against the house rule: together they take
-# 70 ms, which every command would pay that never embeds anything.
+# onnxruntime and tokenizers are imported inside functions, against the house rule: they are extras, and slow to load.
 
 
-def load_tokenizer(path: Path, tokens: int) -> Any:
-    """A tokenizer that cuts at so many tokens and never pads. Raises EmbedderUnavailable."""
+def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
+    """A tokenizer that cuts at so many tokens and never pads: nacre's own where it does what the file asks for.
+
+    Raises EmbedderUnavailable.
+    """
+    try:
+        told = msgspec.json.decode(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise _no_file(path, error) from error
+    return WordPiece(told, tokens) if is_wordpiece(told) else load_any_tokenizer(path, tokens)
+
+
+def load_any_tokenizer(path: Path, tokens: int) -> Any:
+    """The same, of any kind and for pairs of texts, by the library. Raises EmbedderUnavailable."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
-        raise _no_library("tokenizers", error) from error
+        raise EmbedderUnavailable(
+            f"the tokenizer in {str(path.parent)!r} needs a library that is not installed: tokenizers",
+            hint=install_hint("tokenizers"),
+        ) from error
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # what tokenizers raises, for missing and bad files alike
@@ -124,7 +140,7 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
     except ImportError as error:
-        raise _no_library("onnxruntime", error) from error
+        raise EmbedderUnavailable(f"onnxruntime cannot be imported: {error}", hint=NO_VECTORS) from error
     options = runtime.SessionOptions()
     # One thread a run: the threads of ``embed`` work on different texts and never wait for each other.
     options.intra_op_num_threads = 1
@@ -138,10 +154,6 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the errors of onnxruntime have no other common base
         raise _no_file(path, error) from error
-
-
-def _no_library(name: str, error: ImportError) -> EmbedderUnavailable:
-    return EmbedderUnavailable(f"{name} cannot be imported: {error}", hint=_INSTALL)
 
 
 def _no_file(path: Path, error: Exception) -> EmbedderUnavailable:

@@ -198,7 +198,7 @@ def _text_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
             memories.append(_tombstone(TombstoneKind.MEMORY, memory.id))
             excerpts.append(Excerpt(memory.id, found))
     texts = {one.title for one in sessions.values() if one.title and match.search(one.title)}
-    for handoff in home.handoffs.everything():
+    for handoff in (*home.handoffs.everything(), *home.handoffs.damaged()):
         found = excerpt_of(match, [handoff.content])
         if found is not None:
             texts.add(handoff.content)

@@ -23,6 +23,7 @@ from nacre.home.redaction import without_secrets
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
+from nacre.tombstones.tombstones import FORGET
 from nacre.values.operation import ADOPT, EDIT, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.layout import LEDGER, is_memory_file
 
@@ -34,6 +35,9 @@ UNWRITTEN = "not written yet"
 """Why a file is held that another process is just about to write."""
 
 _LARGEST_BYTES = 20_000_000
+
+_Told = tuple[Operation, Sequence[str]]
+_Changes = dict[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ class _Plan:
     busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
-    told: list[tuple[Operation, Sequence[str]]] = field(default_factory=list)
-    changes: dict[str, bytes | None] = field(default_factory=dict)
+    told: list[_Told] = field(default_factory=list)
+    changes: _Changes = field(default_factory=dict)
     empty: list[Operation] = field(default_factory=list)
     operations: int = 0
     is_ledger_changed: bool = False
@@ -136,11 +140,15 @@ def _commit_all(home: Home) -> Committed:
         if not made:
             break
     note = step_index(home)
-    made, count = ([], 0) if note else _adopt(home, author, held)
-    if made:
+    for _ in range(_TRIES):
+        made, count = ([], 0) if note else _adopt(home, author, held)
+        if not made:
+            break
+        commits += made
+        operations += count
         note = step_index(home)
     waiting = len(home.journal.pending())
-    return Committed((*commits, *made), operations + count, waiting, tuple(held.values()), note)
+    return Committed(tuple(commits), operations, waiting, tuple(held.values()), note)
 
 
 def _commit_once(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
@@ -309,15 +317,26 @@ def _adopt(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tupl
         changes = _unrecorded(home, held)
         if not changes:
             return [], 0
-        paths = sorted(changes)
-        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        operation = Operation(home.ids(), home.now(), ADOPT, f"{paths[0]}{more}", "found in the vault")
-        plan = _Plan({}, home.redactor.clean, told=[(operation, paths)], changes=changes)
+        told, changes = _forgotten(home, changes) or (_adopted(home, changes), changes)
+        plan = _Plan({}, home.redactor.clean, told=told, changes=changes)
         plan.seal()
         made = _move(home, plan, head, author)
         if made:
-            return made, 1
+            return made, len(told)
     raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+
+
+def _adopted(home: Home, changes: _Changes) -> list[_Told]:
+    paths = sorted(changes)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return [(Operation(home.ids(), home.now(), ADOPT, f"{paths[0]}{more}", "found in the vault"), paths)]
+
+
+def _forgotten(home: Home, changes: _Changes) -> tuple[list[_Told], _Changes] | None:
+    """What forgetting took away, which no journal holds, under its own name and without those of the files."""
+    runs = [one for one in home.journal.without_texts() if one.action == FORGET]
+    gone = {path: data for path, data in changes.items() if path == LEDGER or (data is None and is_memory_file(path))}
+    return ([(one, ()) for one in runs], gone) if runs and gone else None
 
 
 def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:

@@ -104,10 +104,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
                 hint="--force keeps the present version and the former one beside it, linked",
             )
         if not planned.steps:
-            raise Conflict(
-                f"nothing of this operation is left to undo: {found.action} {_end(found)}",
-                hint="nacre log shows what was done before it: undo that by its id",
-            )
+            raise _nothing_left(home, found)
         _do(change, planned, force=force)
     read_pages(home)
     return replace(planned, op=change.operation_id)
@@ -122,7 +119,16 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _last(home: Home) -> Operation:
-    """The last operation that is neither an undo nor undone: one undo after the other goes further back.
+    """The last operation that is neither an undo nor undone: one undo after the other goes further back."""
+    if last := next(_not_undone(home), None):
+        return last
+    raise NotFound(
+        "there is nothing to undo", hint="nacre log shows what was done; an undo is taken back by its own id"
+    )
+
+
+def _not_undone(home: Home) -> Iterator[Operation]:
+    """The operations that are neither an undo nor undone, the last one first.
 
     What people and other programs did to the vault's files is undone by its id alone.
     """
@@ -131,11 +137,18 @@ def _last(home: Home) -> Operation:
         if _end(operation) in undone:
             continue
         if operation.action not in (UNDO, ADOPT, FOREIGN):
-            return operation
-        undone.add((operation.why or "").rpartition(" ")[2])
-    raise NotFound(
-        "there is nothing to undo", hint="nacre log shows what was done; an undo is taken back by its own id"
-    )
+            yield operation
+        else:
+            undone.add((operation.why or "").rpartition(" ")[2])
+
+
+def _nothing_left(home: Home, found: Operation) -> Conflict:
+    earlier = next((one for one in _not_undone(home) if one.id < found.id), None)
+    hint = "nacre log shows what else was done"
+    if earlier:
+        about = f" ({earlier.subject})" if earlier.subject else ""
+        hint = f"nacre undo {_end(earlier)} takes back what was done before it, {earlier.action}{about}"
+    return Conflict(f"nothing of this operation is left to undo: {found.action} {_end(found)}", hint=hint)
 
 
 def _end(operation: Operation) -> str:

@@ -6,7 +6,7 @@ vault lock; hooks read without one.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -52,9 +52,12 @@ class Handoffs:
 
     def everything(self) -> list[Handoff]:
         """Those of all projects, what waits before what was given of each."""
-        with suppress(OSError):
-            return [one for folder in sorted(self._folder.iterdir()) for one in self.of_project(folder.name)]
-        return []
+        return [one for project in self._projects() for one in self.of_project(project)]
+
+    def damaged(self) -> list[Handoff]:
+        """What lies among those of all projects and cannot be read as one, whole, with no session and no writer."""
+        folders = (self._folder / project for project in self._projects())
+        return [one for folder in folders for place in (folder, folder / _GIVEN) for one in _damaged_in(place)]
 
     def of_session(self, session: str) -> list[Handoff]:
         """What a session handed over within a week, what waits first."""
@@ -94,6 +97,11 @@ class Handoffs:
         except OSError as error:
             raise StoreUnusable(f"cannot delete {path}: {error.strerror}", hint="delete it by hand") from error
 
+    def _projects(self) -> list[str]:
+        with suppress(OSError):
+            return sorted(folder.name for folder in self._folder.iterdir())
+        return []
+
     def _path(self, handoff: Handoff) -> Path:
         folder = self._folder / handoff.project
         return (folder / _GIVEN if handoff.given else folder) / f"{handoff.id}.md"
@@ -103,12 +111,37 @@ def _read_all(folder: Path, most: int | None = None, only: Container[str] | None
     """The handoffs in a folder, the latest first; what is none is passed over."""
     found = []
     with suppress(OSError):
-        paths = [path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
-        wanted = [path for path in paths if only is None or path.stem in only]
+        wanted = [path for path in _files(folder) if only is None or path.stem in only]
         for path in sorted(wanted, reverse=True)[:most]:
             with suppress(OSError, MemoryInvalid, ValueError, KeyError, TypeError):
                 found.append(_read(path))
     return sorted(found, key=lambda one: (one.written, one.id), reverse=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
+
+
+def _damaged_in(folder: Path) -> Iterator[Handoff]:
+    with suppress(OSError):
+        for path in sorted(_files(folder)):
+            try:
+                _read(path)
+            except OSError:
+                continue
+            except (MemoryInvalid, ValueError, KeyError, TypeError):
+                with open(path, "rb", opener=private_files.open_file) as file:
+                    text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+                since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                name, project, given = _place(path)
+                yield Handoff(name, project, "", text.strip(), "", since, since, given=given)
+
+
+def _place(path: Path) -> tuple[str, str, str]:
+    """What a file's place says: a handoff's id, its project, and whether a session was given it."""
+    is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
+    folder = path.parents[1] if is_given else path.parent
+    return path.stem, folder.name, "a session" if is_given else ""
 
 
 def _read(path: Path) -> Handoff:
@@ -118,7 +151,6 @@ def _read(path: Path) -> Handoff:
     told = front_matter.load(front or "")
     values: dict[str, Any] = {field.name: str(told[field.name]) for field in fields(Handoff) if field.name in told}
     values |= {name: datetime.fromisoformat(values[name]).astimezone(UTC) for name in ("written", "said")}
-    is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
-    place = path.parents[1] if is_given else path.parent
-    given = values.get("given") or "a session" if is_given else ""
-    return Handoff(**values | {"id": path.stem, "project": place.name, "content": content.strip(), "given": given})
+    name, project, given = _place(path)
+    given = given and (values.get("given") or given)
+    return Handoff(**values | {"id": name, "project": project, "content": content.strip(), "given": given})

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.errors import EmbedderUnavailable, RerankerUnavailable, StoreUnusable
 from nacre.platform import private_files
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.lazy import Lazy, load
@@ -206,10 +206,7 @@ class Home(Stores):
         return self._vectors(other=True)
 
     def _vectors(self, *, other: bool) -> Vectors:
-        try:
-            kind = load("nacre.storage.search.vectors:Vectors")  # numpy takes 100 ms
-        except ImportError as error:
-            raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
+        kind = _load_with_numpy("nacre.storage.search.vectors:Vectors")
         days = self.settings.whole("embedding.turns_newer_than")
         made: Vectors = kind(self.database, self.now() - timedelta(days=days) if days else None, other=other)
         return made
@@ -309,18 +306,33 @@ def _load_configured(settings: Settings) -> Embedder:
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
     embedder: Embedder
     if name == BUNDLED:
-        embedder = load("nacre.embed.onnx:load_minilm")(threads)
+        embedder = _load_with_numpy("nacre.embed.onnx:load_minilm")(threads)
     elif name.startswith("onnx:"):
-        embedder = load("nacre.embed.folder:load_folder")(Path(name.removeprefix("onnx:")).expanduser(), threads)
+        embedder = _load_with_numpy("nacre.embed.folder:load_folder")(
+            Path(name.removeprefix("onnx:")).expanduser(), threads
+        )
     else:
-        embedder = load("nacre.llm.embeddings:open_embedder")(settings, name)  # its library takes up to a second
+        made = _load_with_numpy("nacre.llm.embeddings:open_embedder")  # its library takes up to a second
+        embedder = made(settings, name)
     return embedder
+
+
+def _load_with_numpy(target: str) -> Any:
+    """What a target names, in 100 ms. Raises EmbedderUnavailable where numpy is not installed."""
+    try:
+        return load(target)
+    except ModuleNotFoundError as error:
+        hint = load("nacre.platform.distribution:NO_VECTORS")
+        raise EmbedderUnavailable(f"{error.name} is not installed", hint=hint) from error
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
     if settings.text("recall.reranker") in ("", "none", "model"):
         return None
-    kind = load("nacre.embed.cross_encoder:OnnxReranker")
+    try:
+        kind = _load_with_numpy("nacre.embed.cross_encoder:OnnxReranker")
+    except EmbedderUnavailable as error:
+        raise RerankerUnavailable(f"no reranker: {error.message}", hint=error.hint) from error
     reranker: Reranker = kind(Path(settings.text("recall.reranker")).expanduser())
     return reranker
 

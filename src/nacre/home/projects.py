@@ -94,6 +94,12 @@ def resolve_project(
     return _make(home, place, session.label, run)
 
 
+def likely_project(home: Home, session: Session) -> str | None:
+    """The project that a session belongs to, or would: nothing is made. ``None`` for no project."""
+    found = resolve_project(home, session, create=False)
+    return found or _slug(home, locate(session.cwd, session.repository)) or None
+
+
 def project_of_work(home: Home, folder: Path) -> str | None:
     """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
 

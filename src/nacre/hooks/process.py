@@ -49,6 +49,7 @@ _PATIENT_SHARE = 0.06
 _START_PATIENT_SHARE = 0.2
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
+_START_SHARE = 0.5
 _ASKS_PATIENT_SHARE = 0.5
 _DAEMON_SHARE = 0.9
 """Of what is left, at most, for the daemon's whole answer."""
@@ -125,6 +126,8 @@ class _Run:
         is_start = self.name == "session-start"
         allowed = START_ALLOWED_MS if is_start else ALLOWED_MS
         within = (arguments.within_ms or max(allowed, int(environ.get(WITHIN_VARIABLE) or 0))) / 1000
+        self.is_pressed = time.monotonic() - began > _START_SHARE * within
+        """The machine is so busy that the process's start took most of its time: to load more would not end in time."""
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
         self.may_ask = (self.host, self.name) == _ASKS
         share = _START_PATIENT_SHARE if is_start else _ASKS_PATIENT_SHARE if self.may_ask else _PATIENT_SHARE
@@ -179,6 +182,8 @@ class _Run:
                 at_work -= 1
                 if outcome:
                     return outcome
+            if self.is_pressed:
+                return HookAnswer("late", {})
             if not is_looking:
                 patience, at_work, is_looking = self._left(), at_work + 1, True
                 self._begin(self._look_alone)

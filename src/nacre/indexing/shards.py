@@ -8,11 +8,11 @@ that nobody names.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nacre.home.home import Home
+from nacre.platform.installed import is_installed
 from nacre.platform.locks import FileLock
 from nacre.storage.search.shard_build import Sharding
 from nacre.storage.search.shard_set import ShardPlace
@@ -44,17 +44,26 @@ class _Range:
 def fill_shards(home: Home, notify: OnProgress = lambda _: None) -> int:
     """Move the full text of turns into shards once there are enough, and mend shards; returns how many were made.
 
-    Does nothing while another process does it. An interruption loses the shard that is being made.
+    Without Tantivy the turns of all shards go back into the database. Does nothing while another process does it. An
+    interruption loses the shard that is being made.
     """
-    if not is_possible() or not _is_due(home):
+    if not (_is_due(home) if is_possible() else home.shards.places()):
         return 0
     lock = index_lock(home)
     if not lock.acquire():
         return 0
     try:
-        return _fill(home, notify)
+        return _fill(home, notify) if is_possible() else _take_back(home)
     finally:
         lock.release()
+
+
+def _take_back(home: Home) -> int:
+    work = Sharding(home.database)
+    for place in home.shards.places():
+        work.take_back(place, home.sessions.index_again)
+        home.shards.remove([place.name])
+    return 0
 
 
 def purge_shards(home: Home) -> None:
@@ -84,7 +93,7 @@ def index_lock(home: Home) -> FileLock:
 
 def is_possible() -> bool:
     """Whether Tantivy is installed."""
-    return importlib.util.find_spec("tantivy") is not None
+    return is_installed("tantivy")
 
 
 def _is_due(home: Home) -> bool:

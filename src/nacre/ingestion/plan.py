@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from nacre.errors import NacreError
 from nacre.extraction.estimate import Estimate, estimate_learning, estimate_vectors
@@ -63,7 +64,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
 
     def counted() -> Iterator[tuple[Session, Sequence[Turn]]]:
         nonlocal tokens
-        for session, turns in _unstored(home, jobs, problems):
+        for session, turns in unstored(home, jobs, problems):
             tokens += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
             yield session, turns
 
@@ -75,7 +76,13 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
     return discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
 
 
-def _unstored(
+def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
+    """The sessions of some transcripts that are not read yet; nothing of them is kept. Raises NotFound."""
+    files = discovery.find(home, paths, with_discovery=False).files
+    return unstored(home, jobs_for(home, files, ReadTally()), [])
+
+
+def unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:  # fmt: skip
     """Sessions of transcripts, one file after another; nothing of them is kept."""

@@ -15,6 +15,7 @@ from nacre.llm.credentials import key_file
 from nacre.llm.credentials.keys import Credential
 from nacre.llm.credentials.methods import BEARER, methods
 from nacre.llm.providers import Provider, is_loopback
+from nacre.platform.distribution import install_hint
 from nacre.text.passages import shorten
 
 _SAID_CHARACTERS = 200
@@ -267,7 +268,7 @@ def no_key(asked: CallTarget) -> ModelRefused:
 def no_library(asked: CallTarget, library: str) -> ModelRefused:
     """The error for a maker's library that is not installed."""
     message = f"the library {library!r} is not installed, which {asked.name} needs"
-    return ModelRefused(message, hint=f"pip install 'nacre[{library}]'")
+    return ModelRefused(message, hint=install_hint(library))
 
 
 def no_program(asked: CallTarget, program: str) -> ModelRefused:

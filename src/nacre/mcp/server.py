@@ -1,4 +1,4 @@
-"""The server, on the official SDK: protocol by the SDK, everything else by :mod:`nacre.mcp.face`."""
+"""The server over HTTP, on the official SDK: protocol by the SDK, everything else by :mod:`nacre.mcp.face`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nacre.mcp.answers import refusal
 from nacre.mcp.calling import Call
 from nacre.mcp.face import Face, kept
 from nacre.mcp.offers import INSTRUCTIONS, Offer
-from nacre.mcp.opening import TITLE, installed_version
+from nacre.mcp.protocol import ABOUT
 from nacre.mcp.sampling import Asker, sampled
 
 _TICK_SECONDS = 1.0
@@ -48,7 +48,7 @@ def make_server(face: Face) -> Server[Any]:
     """A server for any number of connections, of either era."""
     hands = _Hands(face)
     return Server(
-        "nacre", version=installed_version(), title=TITLE, instructions=INSTRUCTIONS,
+        ABOUT["name"], version=ABOUT["version"], title=ABOUT["title"], instructions=INSTRUCTIONS,
         get_tool_input_schema=hands.schema,
         on_list_tools=hands.list_tools, on_call_tool=hands.call_tool,
         on_list_resources=hands.list_resources, on_list_resource_templates=hands.list_templates,

@@ -1,4 +1,4 @@
-"""A connection over standard input and output: the opening first, the SDK as soon as it is loaded.
+"""A connection over standard input and output.
 
 Nothing but JSON-RPC reaches standard output: its descriptor is put aside, and whatever prints, in this process or in
 one that it starts, prints to standard error. The end of standard input ends the server.
@@ -9,41 +9,19 @@ from __future__ import annotations
 import gc
 import json
 import os
-import queue
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-from nacre.errors import Unavailable
 from nacre.mcp.calling import load_operations
 from nacre.mcp.face import Face
-from nacre.mcp.opening import Opening
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    import anyio
-    from mcp.server.lowlevel.server import Server
-
-    from nacre.mcp import carrying
-    from nacre.mcp import server as server_maker
-else:
-    server_maker = Module("nacre.mcp.server")
-    anyio = Module("anyio")
-    carrying = Module("nacre.mcp.carrying")
+from nacre.mcp.session import Session
 
 LONGEST_LINE = 16_000_000
 """Bytes; what is longer is refused as no JSON."""
-
-
-class _Loaded:
-    """Stands among the lines when the SDK is loaded."""
-
-
-Lines = queue.SimpleQueue["bytes | _Loaded | None"]
-"""What came in; ``None`` is the end of it."""
 
 
 @dataclass
@@ -77,9 +55,10 @@ class Wire:
             if line.strip():
                 yield line
 
-    def send(self, message: str) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         """Write one message. Raises BrokenPipeError where nobody reads any more."""
-        data = memoryview(message.encode("utf-8", "replace") + b"\n")
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        data = memoryview(text.encode("utf-8", "replace") + b"\n")
         with self._lock:
             while data:
                 data = data[self.outgoing.write(data) :]
@@ -87,77 +66,18 @@ class Wire:
 
 def serve(face: Face, wire: Wire) -> None:
     """Serve one client until it closes its end, or reads no more."""
-    lines: Lines = queue.SimpleQueue()
-    server: list[Server[Any]] = []
-
-    def read() -> None:
-        with suppress(OSError, ValueError):
-            for line in wire.lines():
-                lines.put(line)
-        lines.put(None)
 
     def load() -> None:
         try:
-            server.append(server_maker.make_server(face))
+            load_operations(everything=face.everything)
         finally:
             gc.freeze()
             gc.enable()
-            lines.put(_Loaded())
-        load_operations(everything=face.everything)
 
     gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
-    for work in (read, load):
-        threading.Thread(target=work, daemon=True, name=f"nacre-mcp-{work.__name__}").start()
-    opening = Opening(face)
+    threading.Thread(target=load, daemon=True, name="nacre-mcp-load").start()
+    session = Session(face, wire.send)
     with suppress(OSError):  # nobody reads any more
-        waiting, is_over = _open(opening, wire, lines)
-        if not is_over or any(map(_is_request, waiting)):
-            if not server:
-                raise Unavailable("the library of the protocol cannot be loaded", hint="install nacre anew")
-            _go_on(server[0], opening, waiting, wire, lines, is_over=is_over)
-
-
-def _open(opening: Opening, wire: Wire, lines: Lines) -> tuple[list[bytes], bool]:
-    """Answer what is known until the SDK is there: what waits for it, and whether the input ended meanwhile.
-
-    Where it ended and nothing waits, the SDK is not waited for.
-    """
-    waiting: list[bytes] = []
-    is_over = False
-    while not isinstance(line := lines.get(), _Loaded):
-        if line is None:
-            is_over = True
-            if not any(map(_is_request, waiting)):
-                break
-            continue
-        reply = opening.reply(_parsed(line))
-        if reply is None:
-            waiting.append(line)
-        else:
-            wire.send(json.dumps(reply, ensure_ascii=False, separators=(",", ":")))
-    return waiting, is_over
-
-
-def _go_on(
-    server: Server[Any], opening: Opening, waiting: list[bytes], wire: Wire, lines: Lines, *, is_over: bool
-) -> None:  # fmt: skip
-
-    greeting = opening.greeting
-    if is_over:
-        lines.put(None)
-    before = [json.dumps(greeting).encode()] if greeting else []
-    carrier = carrying.Carrier(server, wire, [*before, *waiting], lines, greeting["id"] if greeting else None)
-    anyio.run(carrier.run)
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _is_request(line: bytes) -> bool:
-    """Whether an answer is due, if only that it makes no sense."""
-    message = _parsed(line)
-    return not isinstance(message, dict) or ("method" in message and message.get("id") is not None)
+        for line in wire.lines():
+            session.take(line)
+    session.finish()

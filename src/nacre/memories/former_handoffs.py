@@ -7,23 +7,33 @@ from nacre.home.home import Home
 from nacre.values.handoff import BY_RULES, HANDED_FOR, Handoff
 from nacre.values.memory import Kind, Memory
 
-_STATE, _KEY = "handoffs", "handoff"
+_STATE, _DUE, _KEY = "handoffs", "due", "handoff"
 _TAGS = frozenset({_KEY, "session"})
+
+
+def note_former(home: Home, memory: Memory) -> None:
+    """Note a file in the vault that is a handoff of an older nacre. Call inside the transaction that takes it."""
+    if _was_one(memory):
+        home.usage.set_value(_STATE, _DUE)
+
+
+def _was_one(memory: Memory) -> bool:
+    return memory.kind is Kind.EVENT and _TAGS.issubset(memory.tags) and isinstance(memory.extra.get(_KEY), dict)
 
 
 def move_handoffs(home: Home) -> None:
     """Make files of the handoffs that wait and are no older than a week, and delete all that are memories.
 
-    It happens once in a home, by the first command after the upgrade that writes; elsewhere it costs a look. What only
-    has the tags of a handoff is a memory like any other, and is indexed as such from now on.
+    It is due after the upgrade, and when such a file came into the vault; elsewhere it costs a look. What only has the
+    tags of a handoff is a memory like any other, and is indexed as such from now on.
     """
-    if home.usage.value(_STATE) != "due":
+    if home.usage.value(_STATE) != _DUE:
         return
     with home.vault_lock.if_free() as is_ours:
         if not is_ours:
             return
         tagged = [one for one in home.memories.everything() if one.kind is Kind.EVENT and _TAGS.issubset(one.tags)]
-        former = [one for one in tagged if isinstance(one.extra.get(_KEY), dict)]
+        former = [one for one in tagged if _was_one(one)]
         waiting = [one for one in former if one.is_vouched and not (one.retired or one.superseded_by)]
         for one in waiting:
             is_new = one.updated >= home.now() - HANDED_FOR and home.handoffs.find(one.id) is None

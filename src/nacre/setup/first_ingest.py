@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from nacre.extraction.estimate import Estimate
-from nacre.home.home import Home
+from nacre.home.home import Home, open_home
 from nacre.ingestion import discovery
 from nacre.ingestion import plan as planning
 from nacre.ingestion.requests import IngestOptions
+from nacre.settings import Settings
+from nacre.setup.writer import Foreseen, foreseen_of
 from nacre.spending.models import NONE
 
 RECENT = timedelta(days=7)
@@ -21,13 +26,20 @@ RECENT = timedelta(days=7)
 class FirstReading:
     """Transcripts that wait: ``files`` of them with so many ``bytes``; ``recent`` changed in the last seven days.
 
-    ``estimate`` is what a language model would cost; ``None`` where none is set.
+    ``estimate`` is what a language model would cost; ``None`` where none is set. ``foreseen`` is what a writer would
+    take a day, by those that changed in the last seven days.
     """
 
     files: int
     bytes: int
     recent: tuple[Path, ...]
     estimate: Estimate | None
+    foreseen: Foreseen = Foreseen(0.0, 0)
+
+    @property
+    def has_older(self) -> bool:
+        """Whether reading what is recent alone is less than all, and anything."""
+        return 0 < len(self.recent) < self.files
 
 
 def look(home: Home) -> FirstReading:
@@ -36,7 +48,19 @@ def look(home: Home) -> FirstReading:
     plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
     found = discovery.find(home, (), with_discovery=True).files
-    recent = tuple(file.path for file in found if file.mtime_ns >= since)
+    recent = [file.path for file in sorted(found, key=lambda one: -one.mtime_ns) if file.mtime_ns >= since]
     has_model = home.settings.text("models.default") != NONE and plan.files > 0
-    estimate = planning.estimate(home, options) if has_model else None
-    return FirstReading(plan.files, plan.bytes, recent if len(recent) < len(found) else (), estimate)
+    return FirstReading(
+        plan.files, plan.bytes, tuple(recent), planning.estimate(home, options) if has_model else None,
+        foreseen_of(home, recent),
+    )  # fmt: skip
+
+
+@contextmanager
+def home_to_look(settings: Settings) -> Iterator[Home]:
+    """The home; where there is none yet, one in a temporary folder: who only looks has nothing made."""
+    with ExitStack() as stack:
+        if not settings.database.is_file():
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
+            settings = replace(settings, home=folder, database=folder / settings.database.name)
+        yield stack.enter_context(closing(open_home(settings)))

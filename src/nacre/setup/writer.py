@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
@@ -13,6 +15,8 @@ from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
 from nacre.extraction.with_model import rests
 from nacre.home.home import Home
+from nacre.home.projects import likely_project
+from nacre.ingestion.plan import sessions_in
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, check, write_setting
@@ -24,7 +28,7 @@ from nacre.text.passages import count_tokens
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
-from nacre.values.session import SessionKind, StoredSession
+from nacre.values.session import Session, SessionKind, StoredSession, Turn
 from nacre.values.spending import DOLLAR
 
 TOKENS_A_DAY = 100_000
@@ -73,6 +77,11 @@ class Foreseen:
     until: datetime | None = None
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+
+    @property
+    def most(self) -> int:
+        """Tokens a day that are proposed as a bound."""
+        return max(TOKENS_A_DAY, int(round(self.tokens * 1.5, -4)))
 
     @property
     def in_words(self) -> str:
@@ -132,9 +141,26 @@ def foreseen(home: Home) -> Foreseen:
     if not sessions and (last := home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=1)):
         until = last[0].ended
         sessions = _week(home, until) if until else []
-    sample = [_tokens(home, one) for one in sessions[:_SAMPLE]]
-    shown = [tokens for tokens in sample if tokens]
-    a_day = len(sessions) / _WEEK.days * len(shown) / max(1, len(sample))
+    return _foreseen(sessions, [_tokens(home, one) for one in sessions[:_SAMPLE]], len(sessions), until)
+
+
+def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
+    """The same by the transcripts of the last seven days, where none is read yet; a sample of them is parsed."""
+    sample, tokens = [], []
+    for session, turns in sessions_in(home, paths[:_SAMPLE]):
+        stored = StoredSession(0, session, likely_project(home, session), None, None, len(turns))
+        if session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
+            sample.append(stored)
+            tokens.append(_taken(home.settings, session, turns))
+    return _foreseen(sample, tokens, len(sample) * len(paths) / max(1, min(len(paths), _SAMPLE)), None)
+
+
+def _foreseen(
+    sessions: Sequence[StoredSession], tokens: Sequence[int], number: float, until: datetime | None
+) -> Foreseen:  # fmt: skip
+    """By some sessions of a week, the tokens that a sample of them takes, and how many the week had."""
+    shown = [one for one in tokens if one]
+    a_day = number / _WEEK.days * len(shown) / max(1, len(tokens))
     tools = dict.fromkeys(one.session.tool for one in sessions)
     projects = dict.fromkeys(one.project for one in sessions if one.project)
     return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
@@ -148,8 +174,11 @@ def _week(home: Home, until: datetime) -> list[StoredSession]:
 
 def _tokens(home: Home, one: StoredSession) -> int:
     """What a writer is asked about a session takes; 0 where it is not asked."""
-    turns = home.sessions.whole(one.row)
-    if not is_worth_asking(one.session, turns, home.settings):
+    return _taken(home.settings, one.session, home.sessions.whole(one.row))
+
+
+def _taken(settings: Settings, session: Session, turns: Sequence[Turn]) -> int:
+    if not is_worth_asking(session, turns, settings):
         return 0
     said = sum(count_tokens(turn.text) for turn in turns)
     return min(_MOST_TOKENS, int(said * _FRAME)) + _BESIDE

@@ -81,6 +81,10 @@ class Journal:
         """Closed operations that wait for a commit, in the order in which they were written."""
         return [_operation(row) for row in self._db.all("list_pending_operations", limit=limit, offset=offset)]
 
+    def without_texts(self) -> list[Operation]:
+        """Closed operations that no commit holds and nothing waits of: what they wrote is nowhere, or was forgotten."""
+        return [_operation(row) for row in self._db.all("list_operations_without_texts")]
+
     def waiting(self) -> tuple[int, datetime | None]:
         """How many operations in the journal no commit holds, and the time of the oldest."""
         row = self._db.one("count_pending_operations")

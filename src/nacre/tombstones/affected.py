@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.home.home import Home
@@ -49,7 +49,7 @@ def survey(home: Home, barred: Barred) -> Affected:
     emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
     memories, changed = _memories_barred(home, barred)
     now = home.now()
-    touched = {one.id for one in (*gone, *map(by_row.__getitem__, turns))}
+    touched = (*gone, *map(by_row.__getitem__, turns))
     return Affected(
         sessions=(*gone, *emptied),
         turns={by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied},
@@ -60,9 +60,16 @@ def survey(home: Home, barred: Barred) -> Affected:
     )
 
 
-def handed_over(home: Home, sessions: Collection[str], barred: Barred) -> tuple[Handoff, ...]:
-    """What is handed over of some sessions, and of what is barred."""
-    return tuple(one for one in home.handoffs.everything() if one.session in sessions or _is_barred(one, barred))
+def handed_over(home: Home, sessions: Sequence[SessionPlace], barred: Barred) -> tuple[Handoff, ...]:
+    """What is handed over of some sessions, and of what is barred.
+
+    A file that does not say its session any more may be of any of its project's.
+    """
+    ids, projects = {one.id for one in sessions}, {one.project for one in sessions}
+    return (
+        *(one for one in home.handoffs.everything() if one.session in ids or _is_barred(one, barred)),
+        *(one for one in home.handoffs.damaged() if one.project in projects or _is_barred(one, barred)),
+    )
 
 
 def _is_barred(handoff: Handoff, barred: Barred) -> bool:

@@ -84,8 +84,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     _unhurried(home, lambda: _erase_sessions(home, found))
     archive_erasure.settle(home)
     with home.vault_lock:
-        touched = {one.id for one in (*found.sessions, *found.turns)}
-        for handoff in handed_over(home, touched, barred):  # made while the sessions went
+        for handoff in handed_over(home, (*found.sessions, *found.turns), barred):  # made while the sessions went
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
         gone = barred.memories | {memory.id for memory in found.memories}

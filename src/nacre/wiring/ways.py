@@ -8,9 +8,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from nacre import __version__
 from nacre.errors import InvalidInput
 from nacre.hosts import claude_code
 from nacre.hosts.host import Host, Target, Way
@@ -82,8 +82,13 @@ def settled(settings: Settings, wish: WiringWish) -> WiringWish:
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
     return replace(
         wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and is_claude,
-        isolates=wish.isolates and not wish.project and host_named(wish.host).own_memory is not None,
+        isolates=wish.isolates and has_own_memory(wish),
     )  # fmt: skip
+
+
+def has_own_memory(wish: WiringWish) -> bool:
+    """Whether a host has a memory of its own that its user can turn off; for a project alone nobody can."""
+    return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
@@ -125,7 +130,7 @@ def own_programs(settings: Settings) -> Programs:
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
-    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, own_version())
+    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, __version__)
 
 
 def program_of(settings: Settings, name: str) -> str | None:
@@ -140,11 +145,3 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     beside = [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
     found = (folder / (name + suffix) for folder in (*beside, Path(sys.executable).parent))
     return next(((str(path),) for path in found if path.is_file()), None)
-
-
-def own_version() -> str:
-    """The version of this nacre; ``source`` where it was never installed."""
-    try:
-        return version("nacre")
-    except PackageNotFoundError:
-        return "source"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import __version__
 from nacre.cli import progress
 from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import SHORT_ID, count, day, kind_span, short_id
@@ -20,7 +21,6 @@ from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.cli import installed
     from nacre.evaluation import evaluate as evaluating
     from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery
     from nacre.home import baseline as home_baseline
@@ -29,7 +29,6 @@ else:
     evaluating = Module("nacre.evaluation.evaluate")
     home_baseline = Module("nacre.home.baseline")
     lookup = Module("nacre.home.lookup")
-    installed = Module("nacre.cli.installed")
 
 
 _QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
@@ -67,9 +66,7 @@ def evaluate(
             run.home, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
         )
     if save_baseline:
-        evaluating.save_baseline(
-            run.home, answers, limit=limit, version=installed.installed_version(), now=run.home.now()
-        )
+        evaluating.save_baseline(run.home, answers, limit=limit, version=__version__, now=run.home.now())
     kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
     record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)

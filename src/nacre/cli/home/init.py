@@ -12,8 +12,7 @@ import click
 from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
-from nacre.cli.operations import ask, perform
-from nacre.cli.paper import dim
+from nacre.cli.operations import perform
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform import ids, private_files
@@ -21,26 +20,21 @@ from nacre.platform.lazy import Module
 from nacre.values import wiring
 
 if TYPE_CHECKING:
-    from nacre.cli.home import first_reading, init_daemon
+    from nacre.cli.home import first_reading, init_daemon, init_proposal
     from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
-    from nacre.cli.models import writer as cli_writer
     from nacre.portability import host_memories
     from nacre.portability.host_memories import Captured
     from nacre.redact import redactor
-    from nacre.setup import writer as writers
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
     from nacre.wiring import plan as wiring_plan
-    from nacre.wiring.ways import FoundHost
 else:
     apply = Module("nacre.wiring.apply")
-    cli_writer = Module("nacre.cli.models.writer")
     codex_trust = Module("nacre.wiring.codex_trust")
     record = Module("nacre.wiring.record")
-    writers = Module("nacre.setup.writer")
     ways = Module("nacre.wiring.ways")
     wiring_apply = Module("nacre.wiring.apply")
     wiring_plan = Module("nacre.wiring.plan")
@@ -49,6 +43,10 @@ else:
     home_wiring = Module("nacre.cli.home.wiring")
     init_daemon = Module("nacre.cli.home.init_daemon")
     host_memories = Module("nacre.portability.host_memories")
+    init_proposal = Module("nacre.cli.home.init_proposal")
+
+
+_NO_HOST = "no tool of an agent was found on this machine"
 
 
 @command(
@@ -111,66 +109,84 @@ def init(  # noqa: PLR0913 - one a question
             "not interactive: pass --yes, or --dry-run to see what would change", click.get_current_context()
         )
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
-    chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
-    if not chosen and asks and not uninstall:
-        click.echo("Nothing was chosen, and nothing was changed.", err=True)
+    if asks and not (named or uninstall):
+        _go_through(run, template, own_memory, trusts=trust_hooks)
         return
-    wishes = [
-        one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
-        for one in chosen
-    ]
-    wishes = [_with_own_memory(run, one, own_memory) for one in wishes]
+    wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
         _show(run, wanted)
         return
     if asks and not wanted.is_nothing:
-        _confirm(
-            run, wanted, offers_writer=not (uninstall or named or writer or run.settings.flag("models.background"))
-        )
+        _confirm(run, wanted)
+    _carry_out(run, wishes, wanted if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks)
+    if writer:
+        perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
+
+
+def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trusts: bool) -> None:
+    """Propose all that makes memory work on this machine, and do what the owner says yes to. Raises InvalidInput."""
+    found = [one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project]
+    if not found:
+        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME; nacre init --help")
+    proposal = init_proposal.proposed(run)
+
+    def planned(names: Sequence[str]) -> WiringPlan:
+        return _planned(run, _wishes(run, template, names, own_memory), uninstall=False)
+
+    agreed = init_proposal.agree(run, found, planned, proposal, _shown(run))
+    trusts = trusts or init_proposal.trusts_hooks(agreed.plan)
+    wishes = _wishes(run, template, agreed.hosts, own_memory)
+    _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
+    if proposal.has_examples:
+        first_reading.forget_examples(run)
+    if proposal.reading:
+        first_reading.read_first(run, proposal.reading, agreed.reads)
+    if agreed.writes and proposal.writer and proposal.foreseen:
+        perform(run, "writer-set", writer=proposal.writer.name, tokens_per_day=proposal.foreseen.most)
+    first_reading.show_reach(run)
+    if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
+        click.echo(started.told, err=True)
+
+
+def _wishes(
+    run: Run, template: WiringWish, chosen: Sequence[WiringWish | str], own_memory: str | None
+) -> list[WiringWish]:
+    wished = [
+        one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
+        for one in chosen
+    ]
+    return [_with_own_memory(run, one, own_memory) for one in wished]
+
+
+def _carry_out(
+    run: Run, wishes: list[WiringWish], shown: WiringPlan | None, *, uninstall: bool, trusts: bool, asks: bool,
+    goes_on: bool = False,
+) -> None:  # fmt: skip
+    """Do what was shown, where it was; another process may have done it meanwhile."""
     if not uninstall:
         private_files.make_folder(run.settings.home)
     with wiring_apply.alone(run.settings.home):
-        again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
-        goes_on = asks and not (uninstall or named)
-        _do(
-            run,
-            again if again.is_nothing or not asks else wanted,
-            trusts=trust_hooks,
-            asks=asks,
-            goes_on=goes_on,
-        )
-    if writer:
-        perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
-    if goes_on:
-        # with all of ingestion, which only this needs
-        first_reading.offer_to_forget_examples(run)
-        first_reading.offer_first_reading(run)
-        _offer_writer(run)
-        first_reading.show_reach(run)
-        if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
-            click.echo(started.told, err=True)
+        again = _planned(run, wishes, uninstall=uninstall)
+        _do(run, shown if shown and not again.is_nothing else again, trusts=trusts, asks=asks, goes_on=goes_on)
 
 
 def _with_own_memory(run: Run, wish: WiringWish, said: str | None) -> WiringWish:
     """A wish with what is to become of the host's own memory: what is said of it now, else what was said before."""
     before = next((one for one in record.load(run.settings.home).wishes if one.place == wish.place), None)
     isolates = said == "isolate" if said else bool(before and before.isolates)
-    settled = ways.settled(run.settings, replace(wish, isolates=isolates))
-    if said == "isolate" and not settled.isolates:
+    if isolates and not ways.has_own_memory(wish):
         label = ways.host_named(wish.host).label
-        run.warnings.append(f"{label}{' in a project' if wish.project else ''}: no memory of its own can be turned off")
-    return settled
+        told = f"{label}{' in a project' if wish.project else ''}: no memory of its own can be turned off"
+        run.warnings += [told] if told not in run.warnings else []
+        isolates = False
+    return replace(wish, isolates=isolates)
 
 
-def _confirm(run: Run, wanted: WiringPlan, *, offers_writer: bool) -> None:
+def _confirm(run: Run, wanted: WiringPlan) -> None:
     """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where it is not to be."""
     paper, places = run.paper(stderr=True), _shown(run)
     home_wiring.render_outline(paper, wanted, places)
-    if offers_writer and (found := writers.found_writers(run.settings)):
-        paper.blank()
-        told = f"Writer of memories: none yet. {found[0].label} could be; what it would take is told and asked below."
-        paper.line(dim(told))
     click.echo(f"\n{paper.text()}", err=True)
     question = "Remove it?" if wanted.is_removal else "Write this?"
     while True:
@@ -183,12 +199,6 @@ def _confirm(run: Run, wanted: WiringPlan, *, offers_writer: bool) -> None:
             run.show(lambda paper: home_wiring.render_plan(paper, wanted, places))
         else:
             click.echo("Type y, n, or d to see every line of it.", err=True)
-
-
-def _offer_writer(run: Run) -> None:
-    """Propose that an agent on this machine writes memories, unless somebody does."""
-    if ask(run, "writer").state == "off":
-        cli_writer.offer(run)
 
 
 def _shown(run: Run) -> Shown:
@@ -213,21 +223,17 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
 
 
 def _chosen(
-    run: Run, named: list[str], template: WiringWish, *, uninstall: bool, asks: bool
-) -> list[WiringWish] | list[str]:
-    """Hosts to configure: those named, else those configured, else those detected, as far as they are wanted."""
+    run: Run, named: list[str], template: WiringWish, *, uninstall: bool
+) -> list[WiringWish] | list[str]:  # fmt: skip
+    """Hosts to configure: those named, else those configured, else those detected. Raises InvalidInput."""
     if named:
         return [ways.host_named(name).name for name in dict.fromkeys(named)]
     wired = [one for one in record.load(run.settings.home).wishes if template.project in (None, one.project)]
-    if uninstall or (wired and not asks):  # asked of nobody, it mends what was chosen before, and chooses no more
+    if uninstall or wired:  # asked of nobody, it mends what was chosen before, and chooses no more
         return wired
-    found = ways.found_hosts(run.settings)
-    if template.project:
-        found = [one for one in found if one.host.by_project]
-    if asks:
-        return _choose_hosts(run, found)
+    found = [one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project]
     if not found:
-        raise InvalidInput("no tool of an agent was found on this machine", hint="name it: nacre init --host NAME")
+        raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME")
     return [one.host.name for one in found]
 
 
@@ -303,43 +309,6 @@ def _may_trust() -> bool:
     except click.Abort:
         click.echo(err=True)
         return False
-
-
-def _choose_hosts(run: Run, found: Sequence[FoundHost]) -> list[str]:
-    """Which of the tools on this machine are to be wired. Raises InvalidInput where there is none."""
-    if not found:
-        raise InvalidInput(
-            "no tool of an agent was found on this machine", hint="name it: nacre init --host NAME; nacre init --help"
-        )
-    paper = run.paper(stderr=True)
-    paper.line("nacre plugs into your agents' tools: they start knowing what matters, and leave what they learn.")
-    paper.heading("Found on this machine")
-    rows = [(f"{number:>4}", one.host.label, dim(_told(one))) for number, one in enumerate(found, start=1)]
-    paper.table(rows)
-    click.echo(f"\n{paper.text()}", err=True)
-    while True:
-        said = str(click.prompt("Which ones? Numbers, all or none", default="all", err=True)).strip().lower()
-        chosen = _numbers(said, len(found))
-        if chosen is not None:
-            return [found[number - 1].host.name for number in chosen]
-        click.echo(f"Type numbers from 1 to {len(found)}, such as 1,2; or all, or none.", err=True)
-
-
-def _numbers(said: str, most: int) -> list[int] | None:
-    """The numbers that were typed; ``None`` where that is nothing of the kind."""
-    if said in ("all", ""):
-        return list(range(1, most + 1))
-    if said in ("none", "0"):
-        return []
-    parts = said.replace(",", " ").split()
-    if not all(part.isdecimal() and 1 <= int(part) <= most for part in parts):
-        return None
-    return list(dict.fromkeys(int(part) for part in parts))
-
-
-def _told(one: FoundHost) -> str:
-    parts = [one.program or "", "wired already" if one.is_wired else ""]
-    return ", ".join(part for part in parts if part)
 
 
 def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from nacre import __version__
 from nacre.platform import ids
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.cli import installed
     from nacre.daemon import greeting
     from nacre.link import start
     from nacre.settings import Settings
@@ -23,7 +23,6 @@ else:
     greeting = Module("nacre.daemon.greeting")
     start = Module("nacre.link.start")
     status = Module("nacre.watching.status")
-    installed = Module("nacre.cli.installed")
 
 
 _START_SECONDS = 10.0
@@ -55,7 +54,7 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
             return None  # its log says why; hooks try again
         time.sleep(0.05)
     told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
-    return DaemonMet(installed.installed_version(), "started", told)
+    return DaemonMet(__version__, "started", told)
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
@@ -73,7 +72,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 def end_other_version(home: Path) -> DaemonMet | None:
     """End a daemon of another nacre than this one; ``None`` where none of that kind runs."""
-    found, own = greeting.greet(home), installed.installed_version()
+    found, own = greeting.greet(home), __version__
     if found is None or found.version == own:
         return None
     if found.on_demand and greeting.ask_to_stop(home):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from nacre.cli import installed
+from nacre import __version__
 from nacre.cli.command import Command, Group, command, first_sentence
 from nacre.cli.run import Run
 
@@ -31,7 +31,7 @@ def manual(context: click.Context) -> None:
 
 def _page(root: click.Context) -> Iterator[str]:
     program = root.command
-    yield f'.TH NACRE 1 "" "nacre {_plain(installed.installed_version())}" "nacre"'
+    yield f'.TH NACRE 1 "" "nacre {_plain(__version__)}" "nacre"'
     yield from (".SH NAME", f"nacre \\- {_plain(first_sentence(program.help))}")
     yield from (".SH SYNOPSIS", f"nacre {_plain(' '.join(program.collect_usage_pieces(root)))}")
     yield from (".SH DESCRIPTION", "Every command takes \\-\\-json, to answer with one JSON object, and \\-\\-help.")

@@ -123,26 +123,26 @@ def offer(run: Run) -> bool:
         return False
     best, told = found[0], writers.foreseen(run.home)
     much = f"That is {told.in_words}; it" if told.tokens else "It"
-    most = max(writers.TOKENS_A_DAY, round(told.tokens * 1.5, -4))
     paper = run.paper(stderr=True)
     paper.line(bold("Who writes your memories"))
     paper.body(
-        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} never "
-        f"takes more than {most:,} tokens a day. It is shown, without secrets, the sessions of all tools and projects "
-        f"that nacre reads{_covered(told)}; writer.exclude_tools and writer.exclude_projects leave some out.",
+        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} "
+        f"never takes more than {told.most:,} tokens a day. It is shown, without secrets, the sessions of all tools "
+        f"and projects that nacre reads{covered(told)}; writer.exclude_tools and writer.exclude_projects leave some "
+        "out.",
         indent=0,
     )
     if not best.is_signed_in:
         paper.line(dim(f"Nobody seems to be signed in to {best.label.partition(',')[0]}."))
     click.echo(f"\n{paper.text()}", nl=False, err=True)
-    if not click.confirm(f"Let {best.label} write, up to {most:,} tokens a day?", default=False, err=True):
+    if not click.confirm(f"Let {best.label} write, up to {told.most:,} tokens a day?", default=False, err=True):
         return False
-    _answer(run, perform(run, "writer-set", writer=best.name, tokens_per_day=most))
+    _answer(run, perform(run, "writer-set", writer=best.name, tokens_per_day=told.most))
     return True
 
 
-def _covered(told: Foreseen) -> str:
-    """Which these are, going by a week's sessions."""
+def covered(told: Foreseen) -> str:
+    """Which tools and projects these are, going by a week's sessions; empty where none tells."""
     projects = [
         *told.projects[:_NAMED],
         *([f"{len(told.projects) - _NAMED} more"] if len(told.projects) > _NAMED else []),

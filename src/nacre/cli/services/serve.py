@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import __version__
 from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
@@ -23,7 +24,7 @@ from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings as nacre_settings
-    from nacre.cli import crash, installed
+    from nacre.cli import crash
     from nacre.daemon import greeting, running
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
@@ -38,7 +39,6 @@ else:
     watching_log = Module("nacre.watching.log")
     crash = Module("nacre.cli.crash")
     home = Module("nacre.home.home")
-    installed = Module("nacre.cli.installed")
     nacre_settings = Module("nacre.settings")
     running = Module("nacre.daemon.running")
 
@@ -79,7 +79,7 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
     settings = run.settings
     options = running.DaemonOptions(
         idle, settings.number("daemon.idle_minutes"), watches and settings.flag("daemon.watch"),
-        settings.text("daemon.http") if http is None else http, asks_token, installed.installed_version(),
+        settings.text("daemon.http") if http is None else http, asks_token, __version__,
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import __version__
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count, size
@@ -30,7 +31,6 @@ from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings
-    from nacre.cli import installed
     from nacre.home import home
     from nacre.home.home import Home
     from nacre.values.reports import IngestReport
@@ -42,7 +42,6 @@ else:
     home = Module("nacre.home.home")
     watcher = Module("nacre.watching.watcher")
     watching_log = Module("nacre.watching.log")
-    installed = Module("nacre.cli.installed")
     settings = Module("nacre.settings")
 
 
@@ -127,7 +126,7 @@ def _follow(
             write(_line(run, event, with_day=to_log))
 
     run.keeps_history = False
-    watcher.Watcher(_opened, options, tell, installed.installed_version()).run(stop)
+    watcher.Watcher(_opened, options, tell, __version__).run(stop)
 
 
 def _opened() -> Home:

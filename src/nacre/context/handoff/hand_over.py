@@ -114,7 +114,8 @@ def put_away(home: Home) -> None:
     """Put away the handoffs that reached another session, and delete those that are a week old."""
     delivered = list(delivery.delivered(home))
     before = home.now() - HANDED_FOR
-    if not delivered and all(one.written >= before for one in home.handoffs.everything()):
+    every = (*home.handoffs.everything(), *home.handoffs.damaged())
+    if not delivered and all(one.written >= before for one in every):
         return
     with home.vault_lock:
         for handoff_id, session in delivered:
@@ -122,7 +123,7 @@ def put_away(home: Home) -> None:
             if found and found.given != session:
                 home.handoffs.write(replace(found, given=session))
             delivery.forget_claim(home, handoff_id)
-        for one in home.handoffs.everything():
+        for one in (*home.handoffs.everything(), *home.handoffs.damaged()):
             if one.written < before:
                 home.handoffs.remove(one)
                 delivery.forget_claim(home, one.id)

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from nacre.errors import Unavailable
+from nacre.platform.distribution import install_hint
 
 SERVICE = "nacre"
 _PATIENCE_SECONDS = 5.0
@@ -88,7 +89,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
     except Empty:
         raise Unavailable("the keyring does not answer", hint="unlock it, and repeat") from None
     if isinstance(error, ImportError):
-        raise Unavailable("the library keyring is not installed", hint="pip install 'nacre[keyring]'") from None
+        raise Unavailable("the library keyring is not installed", hint=install_hint("keyring")) from None
     if error is not None:
         raise Unavailable(f"the keyring cannot be used ({type(error).__name__})") from None
     return result  # type: ignore[return-value]

@@ -57,6 +57,11 @@ FROM operations o JOIN (SELECT operation, min(seq) AS first FROM intents WHERE o
 ON i.operation = o.id
 WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
 
+-- list_operations_without_texts --
+-- What no commit holds, and nothing is left of to commit.
+SELECT id, at, action, subject, why, actor, committed FROM operations o
+WHERE committed IS NULL AND closed = 1 AND NOT EXISTS (SELECT 1 FROM intents i WHERE i.operation = o.id) ORDER BY id;
+
 -- count_pending_operations --
 -- How many wait for a commit, and since when; one whose texts were dropped waits for nothing.
 SELECT count(*), min(at) FROM operations o

@@ -19,9 +19,9 @@ DELETE FROM mentions WHERE source = :source;
 SELECT name FROM memory_names WHERE memory = :memory;
 
 -- list_lost_memory_names --
--- Names by which other memories link one, and which it does not bear any more.
+-- Names by which other memories link one, and which it does not bear any more; an alias is taken away on purpose.
 SELECT written FROM memory_names
-WHERE memory = :memory AND name NOT IN (SELECT value FROM json_each(:kept))
+WHERE memory = :memory AND NOT is_alias AND name NOT IN (SELECT value FROM json_each(:kept))
     AND EXISTS (SELECT 1 FROM mentions WHERE mentions.name = memory_names.name AND mentions.source <> :memory)
 ORDER BY name;
 

@@ -1,0 +1,69 @@
+"""What is published can be built, installed and used; who publishes it has to fill in what only a person knows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import nacre
+from nacre.platform.distribution import NAME
+from tests.cli.conftest import environment
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_what_is_built_is_whole_and_works_where_it_is_installed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "check_distribution.py", tmp_path / "dist", "--offline"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "nacre_memory-" in done.stdout
+
+
+def test_the_name_of_the_distribution_is_the_same_everywhere() -> None:
+    assert PROJECT["name"] == NAME
+    own = [one for wanted in PROJECT["optional-dependencies"].values() for one in wanted if one.startswith("nacre")]
+    assert own
+    assert all(one.startswith(f"{NAME}[") for one in own)
+
+
+@pytest.mark.parametrize("folder", ["src", "docs", "scripts", "tests", "benchmarks"])
+def test_every_extra_that_is_named_anywhere_exists(folder: str) -> None:
+    files = [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.md"), ROOT / "README.md"]
+    named = {
+        extra
+        for file in files
+        for found in re.findall(rf"{NAME}\[([a-z,]+)\]", file.read_text(encoding="utf-8"))
+        for extra in found.split(",")
+    }
+    assert named <= PROJECT["optional-dependencies"].keys()
+
+
+def test_the_changes_name_the_version() -> None:
+    assert f"\n## {nacre.__version__} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_nobody_is_named_who_was_not_asked() -> None:
+    for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "release/nacre-memory.rb", "pyproject.toml"):
+        assert not re.search(r"[\w.]+@[\w-]+\.[a-z]|https?://", (ROOT / name).read_text(encoding="utf-8")), name
+
+
+def test_the_version_is_told_before_anything_else_is_loaded() -> None:
+    code = "import sys; sys.argv = ['nacre', '--version']; from nacre.__main__ import main; main(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    told, loaded = done.stdout.splitlines()
+    assert told == f"nacre {nacre.__version__}"
+    assert {"click", "typing", "nacre.cli", "nacre.errors"}.isdisjoint(loaded.split())
+
+
+def test_the_package_loads_nothing_that_is_not_asked_of_it() -> None:
+    code = "import sys; before = {*sys.modules}; import nacre; print(*({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"nacre", "__future__"}
