@@ -54,7 +54,6 @@ _NO_HOST = "no tool of an agent was found on this machine"
     examples=[
         "nacre init",
         "nacre init --host cursor --project .",
-        "nacre init --host claude-code --own-memory isolate",
         "nacre init --uninstall --dry-run",
     ],
 )
