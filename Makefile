@@ -60,6 +60,10 @@ DAMAGES ?= 500
 damage: $(VENV)/.installed-dev  ## damage homes at random, 500 times each part, or DAMAGES=…, and follow the remedies
 	$(BIN)/python scripts/damage.py --runs $(DAMAGES)
 
+.PHONY: docs
+docs: $(VENV)/.installed-dev  ## build the site of the documentation into build/site; a broken link fails
+	$(BIN)/python scripts/build_docs.py
+
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## linters, types, import contracts, sizes
 	$(BIN)/ruff check $(CODE)
@@ -97,7 +101,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing nacre and its development tools into $(VENV)"
-	@$(PIP) install --compile -c constraints.txt -e '.[dev]'
+	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]'
 	@touch $(VENV)/.installed $@
 
 # Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,41 @@ def test_the_readme_is_short() -> None:
 
 
 PAGES = [
-    *(PROJECT / name for name in ("README.md", "AGENTS.md", "benchmarks/README.md")),
+    *PROJECT.glob("*.md"),
+    PROJECT / "benchmarks" / "README.md",
     *(PROJECT / "docs").rglob("*.md"),
 ]
 
 
-def test_links_in_documents_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def without_code(text: str) -> str:
+    return re.sub(r"^ *(```|~~~).*?^ *\1|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found: Counter[str] = Counter()
+    named = set()
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", text, re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        anchor = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        named.add(f"{anchor}-{found[anchor]}" if found[anchor] else anchor)
+        found[anchor] += 1
+    return named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_in_documents_lead_somewhere_also_within_a_page(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", without_code(page.read_text(encoding="utf-8"))):
+        found = page.parent / target if target else page
+        assert found.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(found), f"{page.name} links to {target}#{anchor}"
+
+
+def test_every_page_is_on_the_map_of_the_documentation() -> None:
+    listed = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.name for page in (PROJECT / "docs").glob("*.md") if page.name != "README.md"]
+    assert [name for name in pages if not re.search(rf"^- \[[^\]]+\]\({name}\): ", listed, re.MULTILINE)] == []
 
 
 PROSE = frozenset(
@@ -71,6 +98,13 @@ def test_every_benchmark_that_is_named_anywhere_exists() -> None:
 def commands_in(text: str) -> list[list[str]]:
     shown = re.findall(r"^\$ nacre (.+)$", text, re.MULTILINE)
     return [shlex.split(command) for command in shown]
+
+
+def test_the_recording_is_what_nacre_shows(tmp_path: Path) -> None:
+    pytest.importorskip("pty")
+    script, recorded = PROJECT / "scripts" / "record_terminal.py", tmp_path / "terminal.svg"
+    subprocess.run([sys.executable, script, recorded], check=True, capture_output=True)
+    assert recorded.read_bytes() == (PROJECT / "docs" / "terminal.svg").read_bytes(), "run scripts/record_terminal.py"
 
 
 @pytest.mark.parametrize("arguments", commands_in(README), ids=" ".join)

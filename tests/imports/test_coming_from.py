@@ -1,0 +1,52 @@
+"""What docs/coming-from.md says of files that no memory wrote: instructions to agents, and notes of Obsidian."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Nacre
+from tests.imports.test_sources import Put, listed
+
+INSTRUCTIONS = """# harbour
+
+## Conventions
+- Prefer small commits with a reason in the message
+- Never push to main on a Friday
+
+The gauge at the north pier reports in centimetres.
+"""
+BERTHS = """---
+tags: [harbour]
+created: 2026-03-01
+---
+# Berths
+
+Berths are numbered from the lighthouse. See [[Tides]].
+
+- [decision] Number one is kept for the pilot #berths
+"""
+
+
+def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner_says_so(
+    nacre: Nacre, put: Put
+) -> None:
+    page = str(put("proj", {"CLAUDE.md": INSTRUCTIONS}) / "CLAUDE.md")
+    assert "is what a known memory writes" in nacre("import", page, "--json", code=2).error["message"]
+    nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--trust")
+    found = listed(nacre)
+    assert {(one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()} == {
+        ("Prefer small commits with a reason in the message", "preference", "trusted", "harbour"),
+        ("Never push to main on a Friday", "preference", "trusted", "harbour"),
+        ("The gauge at the north pier reports in centimetres.", "preference", "trusted", "harbour"),
+    }
+    assert nacre("import", page, "--from", "claude-memory", "--json").json["added"] == 0
+
+
+def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(nacre: Nacre, put: Put) -> None:
+    notes = put("work", {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"})
+    nacre("import", str(notes), "--from", "basic-memory", "--trust")
+    found = listed(nacre)
+    berths, tides = found["Berths"], found["Tides"]
+    assert (berths["kind"], berths["tags"], berths["created"][:10]) == ("fact", ["harbour"], "2026-03-01")
+    links = nacre("show", berths["id"], "--no-update", "--json").json["links"]
+    assert tides["id"] in str(links)
+    (decision,) = [one for one in found.values() if one["kind"] == "decision"]
+    assert "berths" in decision["tags"]
