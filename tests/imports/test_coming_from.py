@@ -37,7 +37,7 @@ def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner
         ("The gauge at the north pier reports in centimetres.", "preference", "trusted", "harbour"),
     }
     assert nacre("import", page, "--json").json["added"] == 0
-    assert nacre("import", page, "--from", "claude-memory", "--json").json["added"] == 0
+    assert nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json["added"] == 0
 
 
 def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(nacre: Nacre, put: Put) -> None:
