@@ -236,6 +236,18 @@ def test_who_was_interrupted_before_all_was_written_has_it_given_back_all_the_sa
     assert (own / ".claude/settings.json").read_text() == SETTINGS
 
 
+def test_settings_that_cannot_be_changed_are_told_and_mended_settings_are_changed(nacre: Nacre, own: Path) -> None:
+    path = own / ".openclaw/openclaw.json"
+    path.write_text('{"agents": ["mine"]}\n')
+    first = nacre("init", "--host", "openclaw", "--own-memory", "isolate", "--yes", "--json", code=1).json
+    assert states(first) == {"openclaw": "conflict"}
+    assert "could not be changed" in first["own_memories"][0]["told"]
+    assert "startupContext" not in path.read_text()
+    path.write_text("{}\n")
+    assert states(nacre("init", "--yes", "--json").json) == {"openclaw": "isolated"}
+    assert "startupContext" in path.read_text()
+
+
 def test_memory_folders_that_are_links_are_not_followed(nacre: Nacre, own: Path) -> None:
     (own / "elsewhere").mkdir()
     (own / "elsewhere/note.md").write_text("- The safe of the harbour master opens with a nine.\n")

@@ -75,6 +75,7 @@ class HostSetting:
     """A setting of a host's own that nacre changes: where it stands, its keys, and what it was, as JSON; empty where it
     was not there."""
 
+    host: str
     path: Path
     name: str
     before: str = ""

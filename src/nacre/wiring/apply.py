@@ -17,7 +17,7 @@ from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.values.wiring import FileChange, LeftAlone, WiringDone, WiringPlan
 from nacre.wiring.commands import run_command
-from nacre.wiring.own_memory import recorded
+from nacre.wiring.own_memory import recorded, unwritten
 from nacre.wiring.record import Wired, WrittenFile, digest, load, save
 from nacre.wiring.ways import own_programs, targets_of
 
@@ -83,6 +83,9 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     kept = recorded(wired, (), (*given_back, *undone)).settings
     save(settings.home, Wired(wishes, written, servers, kept, programs.version, shlex.join(programs.nacre)))
     left = tuple(path for path in old_copies if path.exists())
+    failing = {one.host for one in undone}
+    states = tuple(unwritten(one.host) if one.host in failing else one for one in wanted.own_memories)
+    wanted = replace(wanted, own_memories=states)
     return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
 
 

@@ -75,9 +75,11 @@ class Drafts:
             words = change(before, target)
             draft = draft or self._opened(path, wish, target, text)
         except (Untouchable, Unparsable) as error:
+            self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
                 self._leave(target.path, wish, error)
             return
+        self.own_memories.settle()
         if change is dropped and words == draft.words:
             return  # nothing of it is there
         self._drafts[path] = draft
