@@ -152,7 +152,9 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
             above = places.short(Path(os.path.commonpath([one.path for one in own])))
             changed = f", {updated} changed" if updated else ""
             hint = dim(f"  found when searched; nacre import {above} --trust has agents told unasked")
-            paper.line(Span("imported", "green"), f" {count(added, 'memory', 'memories')} of {above}{changed}", hint)
+            paper.line(
+                Span("imported", "green"), f" {count(added, 'memory', 'memories')} of {above}{changed}", hint, hang=2
+            )
         for one in own:
             if one.problem:
                 paper.line(Span("left alone", "yellow"), f" {places.short(one.path)}: {one.problem}", hang=2)
