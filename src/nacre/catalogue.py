@@ -170,6 +170,11 @@ _REVIEW = (
         "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
         "review.contradictions:JudgeReport", **_LONG,
     ),
+    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan"),
+    Operation(
+        "dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", writes=True,
+        takes_long=True, owners=True,
+    ),
     Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
@@ -376,7 +381,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop"
+            "candidate-keep candidate-drop dream-plan dream"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart"

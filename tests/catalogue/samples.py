@@ -81,6 +81,8 @@ SAMPLES: dict[str, Sample] = {
     "writer-off": Sample(),
     "conflicts-resolve": Sample({"reference": "ffffffff", "choice": "keep-both"}, error="not_found"),
     "conflicts-judge": Sample(),
+    "dream-plan": Sample(),
+    "dream": Sample(),
     "settled": Sample(),
     "claims-estimate": Sample(error="model_refused"),
     "claims-backfill": Sample({"limit": 1}, error="model_refused"),

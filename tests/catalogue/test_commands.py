@@ -72,6 +72,8 @@ COMMANDS = {
     "writer-off": "writer off",
     "conflicts-resolve": "conflicts resolve ffffffff keep-both",
     "conflicts-judge": "conflicts judge",
+    "dream-plan": "dream --dry-run",
+    "dream": "dream --yes",
     "settled": "conflicts history",
     "claims-estimate": "backfill-claims --estimate",
     "claims-backfill": "backfill-claims --limit 1",

@@ -32,6 +32,8 @@ from nacre.context.build import build
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
+from nacre.dream.dream import dream
+from nacre.dream.requests import DreamRequest
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
@@ -57,7 +59,7 @@ from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sqlite.migrate import migrations
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
-from nacre.values.memory import Kind, Link, Memory, Retirement
+from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.session import StoredSession
@@ -225,6 +227,24 @@ def import_many(context: Home) -> None:
     changed = [replace(_named(context, name), importance=9) for name in ("Gate", "Lunch")]
     with context.change("import") as change, change.transaction():
         change.put([*new, *changed], [change.entry("import", count=len(new))])
+
+
+def store_what_is_over(context: Home) -> None:
+    """Two memories that say the same, and one that was meant for a while."""
+    now = context.now()
+    long_ago = now - timedelta(days=200)
+    found = [
+        Memory(context.ids(), Kind.FACT, "Tide", "The tide is high at noon.", long_ago, long_ago, tags=("sea",)),
+        Memory(context.ids(), Kind.FACT, "tide", "The tide is high at noon!", now, now),
+        Memory(context.ids(), Kind.FACT, "Crew", "The crew is away.", long_ago, long_ago, expiry=Expiry.TEMPORARY),
+    ]
+    with context.change("import") as change, change.transaction():
+        change.put(found)
+
+
+def have_a_dream(context: Home) -> None:
+    """End what is over, and make one of what says the same."""
+    dream(context, DreamRequest(first=True))
 
 
 def undo_edit(context: Home) -> None:
@@ -777,6 +797,7 @@ SCENARIOS = {
             GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
             ("ingest",), ("commit",), hand_over_by_rules,
         ), outside=handed_over, may_leave="archive/"),
+        Scenario("dream", _steps(have_a_dream, is_whole=False), before=(GATE, store_what_is_over)),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),

@@ -71,6 +71,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
+        "dream": Entry(
+            "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
+        ),
     },
     "History": {
         "log": Entry("memories.history:log", "List what was done to your memories, the newest first."),

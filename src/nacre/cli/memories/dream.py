@@ -1,0 +1,123 @@
+"""``nacre dream``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import command
+from nacre.cli.formats import SHORT_ID, Record, count
+from nacre.cli.operations import ask, perform
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import option
+from nacre.cli.run import Run
+from nacre.dream import values as dreams
+
+if TYPE_CHECKING:
+    from nacre.dream.values import DreamPlan, DreamReport, Step
+
+_SHOWN = 12
+_HEADINGS = {
+    dreams.Deed.MERGE: "say the same: one stays",
+    dreams.Deed.EXPIRE: "were meant for a while",
+    dreams.Deed.FORGET: "were never asked for",
+}
+
+
+@command("dream", examples=["nacre dream --dry-run", "nacre dream --yes", "nacre dream --project hivelog --most 100"])
+@option("dream", "project")
+@option("dream", "most")
+@click.option("--dry-run", is_flag=True, help="Only show the plan.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def dream(run: Run, project: str | None, most: int | None, dry_run: bool, yes: bool) -> None:
+    """Tidy what is remembered: end what is over, make one of what says the same.
+
+    It shows its plan first. What ends is retired, not deleted, in one operation that nacre undo takes back; a page in
+    the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
+    """
+    if not dry_run:
+        run.settings.actor.require_owner("nacre dream")
+    asks = run.is_interactive and not (yes or dry_run or run.as_json)
+    if dry_run or asks:
+        plan: DreamPlan = ask(run, "dream-plan", project=project, most=most)
+        if dry_run:
+            run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
+            return
+        run.show(lambda paper: _render_plan(paper, plan))
+        if not plan.steps:
+            return
+        run.confirm("Do it?")
+    report: DreamReport = perform(run, "dream", project=project, most=most, first=asks)
+    run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
+
+
+def _render_plan(paper: Paper, plan: DreamPlan) -> None:
+    if not plan.steps:
+        paper.line(
+            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or said twice."
+        )
+        return
+    for deed, told in _HEADINGS.items():
+        steps = [step for step in plan.steps if step.deed is deed]
+        if steps:
+            paper.heading(f"{sum(len(step.ends) for step in steps):,} {told}")
+            _steps(paper, steps)
+    paper.blank()
+    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
+    if plan.put_off:
+        paper.line(
+            dim(f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}")
+        )
+
+
+def _steps(paper: Paper, steps: Sequence[Step]) -> None:
+    for step in steps[:_SHOWN]:
+        ids = ", ".join(one[-SHORT_ID:] for one in step.ends)
+        stays = f" → {step.into[-SHORT_ID:]}" if step.into else ""
+        paper.line(bold(step.subject), dim(f"  {ids}{stays}  {step.why}"), indent=2, hang=2)
+    if len(steps) > _SHOWN:
+        paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
+
+
+def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
+    if not is_seen:
+        _render_plan(paper, report.plan)
+    if report.is_first:
+        paper.line(
+            "Nothing was changed: a first dream only plans. The next one does it; nacre dream --dry-run shows it."
+        )
+    elif report.operation:
+        done = report.plan.ending - sum(len(step.ends) for step, _ in report.left)
+        paper.line(
+            bold("Done: "), f"{count(done, 'memory', 'memories')} retired. {report.diary} in the vault tells which."
+        )
+        paper.line(dim(f"nacre undo {report.operation[-8:]} takes it back"))
+    for step, why in report.left:
+        paper.line(dim(f"left: {step.subject}: {why}"))
+
+
+def _plan_record(plan: DreamPlan) -> Record:
+    return {
+        "steps": [_step(step) for step in plan.steps], "put_off": [_step(step) for step in plan.put_off],
+        "seen": plan.seen, "most": plan.most, "ending": plan.ending,
+    }  # fmt: skip
+
+
+def _step(step: Step) -> Record:
+    return {
+        "deed": str(step.deed),
+        "ends": list(step.ends),
+        "into": step.into,
+        "subject": step.subject,
+        "why": step.why,
+    }
+
+
+def _record(report: DreamReport) -> Record:
+    return _plan_record(report.plan) | {
+        "operation": report.operation, "diary": report.diary, "first": report.is_first,
+        "left": [{**_step(step), "reason": why} for step, why in report.left],
+    }  # fmt: skip

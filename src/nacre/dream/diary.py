@@ -1,0 +1,58 @@
+"""The diary of dreams: what each one did, in words, in the vault (``dreams/<day>.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from nacre.dream.values import Deed, DreamReport, Step
+from nacre.text.passages import shorten
+from nacre.values.memory import Memory
+
+FOLDER = "dreams"
+_HEADINGS = {
+    Deed.MERGE: "Said the same, now one memory",
+    Deed.EXPIRE: "Meant for a while, and over",
+    Deed.FORGET: "Forgotten: never asked for",
+}
+_LINE = 160
+
+
+def path_of(now: datetime) -> str:
+    """Where the diary of a day lies."""
+    return f"{FOLDER}/{now:%Y-%m-%d}.md"
+
+
+def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
+    """One dream as a section of its day's diary."""
+    plan = report.plan
+    did = "planned, and did nothing yet" if report.operation is None else "done"
+    lines = [f"## {now:%H:%M} UTC: {did}", ""]
+    lines.append(f"{plan.seen:,} memories seen, {plan.ending:,} of them end; {report.operation or 'no operation'}.")
+    not_done = {id(step) for step, _ in report.left}
+    for deed, heading in _HEADINGS.items():
+        steps = [step for step in plan.steps if step.deed is deed and id(step) not in not_done]
+        if steps:
+            lines += ["", f"### {heading}", "", *(line for step in steps for line in _step(step, memories))]
+    if plan.put_off:
+        lines += [
+            "",
+            f"{len(plan.put_off):,} more steps wait for another night: one ends {plan.most:,} memories at most.",
+        ]
+    lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
+    return "\n".join(lines) + "\n"
+
+
+def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
+    if step.deed is Deed.MERGE:
+        return [
+            f"- stays: {_named(step.into or '', memories)}",
+            *(f"  - goes: {_named(one, memories)}" for one in step.ends),
+        ]
+    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+
+
+def _named(memory_id: str, memories: Mapping[str, Memory]) -> str:
+    memory = memories.get(memory_id)
+    said = shorten(" ".join(memory.content.split()), _LINE) if memory else "?"
+    return f"{said} ({memory_id[-8:]})"

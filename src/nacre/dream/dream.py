@@ -1,0 +1,162 @@
+"""A dream: planned, checked, then one operation in the vault with its diary.
+
+Who stays is durable before anybody goes. What changed since the plan was made is left alone, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from nacre.dream import diary
+from nacre.dream.plan import objection, planned
+from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.values import Deed, DreamPlan, DreamReport, Step
+from nacre.errors import NotFound
+from nacre.home.change import Change
+from nacre.home.home import Home
+from nacre.home.operations import subject_of
+from nacre.memories.scan import scan
+from nacre.platform.ids import bytes_hash
+from nacre.platform.locks import FileLock
+from nacre.values.memory import Confirmation, Memory, Retirement
+from nacre.values.operation import Intent
+from nacre.values.session import Speaker
+
+DREAM = "dream"
+_LOCK = "dream.lock"
+_PATIENCE_SECONDS = 1.0
+_STATE = "dreams"
+_MOST_CONFIRMATIONS = 20
+_PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
+
+
+def plan(home: Home, request: DreamPlanRequest) -> DreamPlan:
+    """What a dream would do. Nothing is changed. Raises NotFound for a project without memories."""
+    found = planned(home, request.project, request.most)
+    if request.project and not found.seen:
+        raise NotFound(f"no memory is of {request.project!r}", hint="nacre list shows the projects of memories")
+    return found
+
+
+def dream(home: Home, request: DreamRequest) -> DreamReport:
+    """Have a dream. The first one of a home only plans, unless ``first``. Raises NotFound, StoreBusy, OwnerOnly."""
+    home.actor.require_owner("nacre dream")
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        found = plan(home, request)
+        if not (request.first or home.usage.value(_STATE)):
+            return _only_planned(home, found)
+        return carry_out(home, found)
+
+
+def _only_planned(home: Home, found: DreamPlan) -> DreamReport:
+    with home.vault_lock, home.database.transaction():
+        home.usage.set_value(_STATE, "planned")
+    return DreamReport(found, is_first=True)
+
+
+def carry_out(home: Home, found: DreamPlan) -> DreamReport:
+    """Do what a plan says, as far as the memories it names are still as it takes them."""
+    if not found.steps:
+        return DreamReport(found)
+    scan(home)
+    with home.change(DREAM) as change:
+        memories = _present(home, found.steps)
+        left = _objections(home, found.steps, memories)
+        steps = [step for step in found.steps if step not in left]
+        if not steps:
+            return DreamReport(found, left=tuple(left.items()))
+        ending = [memories[one] for step in steps for one in step.ends]
+        change.describe(subject=subject_of(ending))
+        if merged := [_enriched(step, memories) for step in steps if step.deed is Deed.MERGE]:
+            change.put(merged)
+            change.apply()  # who stays is in its file before anybody goes
+        with change.transaction():
+            _retire(change, steps, memories)
+            report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
+            _note(change, report, memories)
+            home.usage.set_value(_STATE, "done")
+    return report
+
+
+def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
+    ids = {one for step in steps for one in (*step.ends, step.into) if one}
+    return {one.id: one for one in home.memories.in_any_state(sorted(ids))}
+
+
+def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[Step, str]:
+    """The steps that are not to be done, by the memories as they are under the lock, and why."""
+    protected = home.settings.texts("forgetting.protect")
+    found = {}
+    for step in steps:
+        why = objection(step, memories, protected) or _edited(home, step)
+        if why:
+            found[step] = why
+    return found
+
+
+def _edited(home: Home, step: Step) -> str | None:
+    """Whether a file that the step writes is not as the index last saw it."""
+    for one in (*step.ends, *([step.into] if step.into else [])):
+        file = home.files.file_of(one)
+        if file is None:
+            continue
+        try:
+            is_same = bytes_hash(home.vault.read(file.path)) == file.hash
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            return "it is being edited"
+    return None
+
+
+def _enriched(step: Step, memories: Mapping[str, Memory]) -> Memory:
+    """Who stays, with what the others bring along (seed facts 1.4): the first day, the highest importance of those that
+    are vouched for as it is, all tags and links, and where it was said."""
+    keeper = memories[step.into or ""]
+    others = [memories[one] for one in step.ends]
+    equals = [one for one in others if (one.is_vouched and one.speaker is Speaker.OWNER) or not keeper.is_vouched]
+    own = {(link.rel, link.to) for link in keeper.links}
+    links = [link for one in others for link in one.links if (link.rel, link.to) not in own and link.to != keeper.id]
+    said = [*keeper.confirmed, *(one for other in others for one in _sayings(other))]
+    known = {(one.session, one.turns): one for one in sorted(said, key=lambda one: one.at)}
+    return replace(
+        keeper,
+        created=min(one.created for one in (keeper, *others)),
+        importance=max(one.importance for one in (keeper, *equals)),
+        tags=tuple(dict.fromkeys((*keeper.tags, *(tag for one in others for tag in one.tags)))),
+        links=(*keeper.links, *dict.fromkeys(links)),
+        confirmed=tuple(known.values())[-_MOST_CONFIRMATIONS:],
+    )
+
+
+def _sayings(memory: Memory) -> list[Confirmation]:
+    """Where the owner said a memory that goes."""
+    if memory.speaker is not Speaker.OWNER or not memory.source.session:
+        return list(memory.confirmed)
+    return [Confirmation(memory.created, memory.source.session, memory.source.turns), *memory.confirmed]
+
+
+def _retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
+    now = change.home.now()
+    gone, entries = [], []
+    for step in steps:
+        reason = f"says the same as {step.into}" if step.into else f"{step.deed}: {step.why}"
+        for one in step.ends:
+            gone.append(replace(memories[one], retired=Retirement(now, reason)))
+            entries.append(change.entry("retire", memory=one, reason=reason))
+    change.put(gone, entries)
+
+
+def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:
+    """Write the diary: a new page, or one section more on that of the day."""
+    home, now = change.home, change.home.now()
+    path = diary.path_of(now)
+    try:
+        data: bytes | None = home.vault.read(path)
+    except FileNotFoundError:
+        data = None
+    before = data.decode("utf-8", "replace") if data is not None else _PAGE.format(day=f"{now:%Y-%m-%d}")
+    text = home.redactor.clean(f"{before.rstrip()}\n\n{diary.written(report, memories, now)}")
+    base = bytes_hash(data) if data is not None else None
+    change.intend([Intent("write", path, text, base, former=before if data is not None else None)])

@@ -1,0 +1,103 @@
+"""The plan of a dream: made by rules, bounded, and checked against the memories it names before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from nacre.dream import rules
+from nacre.dream.repetitions import Sight, holds, repeated
+from nacre.dream.values import Deed, DreamPlan, Step
+from nacre.errors import EmbedderUnavailable
+from nacre.home.home import Home
+from nacre.memories.quality import is_protected
+from nacre.memories.scan import catch_up
+from nacre.memories.usage import fold_usage
+from nacre.values.memory import Memory
+from nacre.values.review import Usage
+
+LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
+"""So many memories one dream may end, or that share of those there are; whichever is more."""
+
+_ASKED = 500
+_NEAREST = 24
+
+
+def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
+    """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest."""
+    catch_up(home)
+    fold_usage(home)
+    memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
+    usage = usage_of(home, memories)
+    protected = home.settings.texts("forgetting.protect")
+    steps = rules.ending(memories, usage, home.now(), protected)
+    gone = {memory_id for step in steps for memory_id in step.ends}
+    staying = [one for one in memories if one.id not in gone]
+    steps = [*repeated(staying, usage, _sight(home, staying)), *sorted(steps, key=lambda one: one.deed is Deed.FORGET)]
+    bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if most is None else most
+    taken, put_off = _bounded(steps, bound)
+    return DreamPlan(tuple(taken), tuple(put_off), len(memories), bound, project)
+
+
+def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
+    taken: list[Step] = []
+    put_off: list[Step] = []
+    ending = 0
+    for step in steps:
+        ending += len(step.ends)
+        (taken if ending <= most else put_off).append(step)
+    return taken, put_off
+
+
+def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
+    """How memories were used; those never used are left out."""
+    found: dict[str, Usage] = {}
+    for start in range(0, len(memories), _ASKED):
+        found |= home.usage.of([one.id for one in memories[start : start + _ASKED]])
+    return found
+
+
+def _sight(home: Home, memories: Sequence[Memory]) -> Sight:
+    """The cosines of memories with those nearest to them; none where nothing makes vectors here."""
+    try:
+        return Sight(dict(_cosines(home, memories)), home.vectors.model())
+    except EmbedderUnavailable:
+        return Sight({})
+
+
+def _cosines(home: Home, memories: Sequence[Memory]) -> Iterator[tuple[frozenset[str], float]]:
+    subjects: dict[str, int] = {}
+    for one in memories:
+        subjects[one.subject] = subjects.get(one.subject, 0) + 1
+    several = [one.id for one in memories if subjects[one.subject] > 1]
+    for start in range(0, len(several), _ASKED):
+        rows = home.memories.rows_of(several[start : start + _ASKED])
+        for row, memory in rows.items():
+            near = {one.row: one.cosine for one in home.vectors.near_memory(row, limit=_NEAREST)}
+            for other in home.memories.by_rows(list(near)).items():
+                yield frozenset((memory.id, other[1].id)), near[other[0]]
+
+
+def is_active(memory: Memory) -> bool:
+    """Whether a memory holds: neither retired nor superseded."""
+    return not memory.retired and not memory.superseded_by
+
+
+def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
+    """What speaks against a step, by the memories as they are now; ``None`` where nothing does.
+
+    Every memory it names is there and holds; no protected one ends; who stays in the place of others holds what they
+    say, is of their kind and place, and does not end itself.
+    """
+    gone = [present.get(one) for one in step.ends]
+    if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
+        return "it is not there any more"
+    ending = [one for one in gone if one]
+    if step.deed is Deed.MERGE:
+        keeper = present.get(step.into or "")
+        if keeper is None or not is_active(keeper) or keeper.id in step.ends:
+            return "what was to stay is not there any more"
+        if any(one.kind is not keeper.kind or not one.shares_place(keeper) for one in ending):
+            return "they are not of one kind and place any more"
+        return None if all(holds(keeper, one) for one in ending) else "what stays does not hold all of it any more"
+    is_kept = any(is_protected(one, protected) for one in ending)
+    return "it is protected now" if is_kept or step.into else None

@@ -1,0 +1,65 @@
+"""What ends by rules alone: memories that were meant for a while, and those that nobody ever asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from nacre.dream.values import Deed, Step
+from nacre.memories.quality import is_protected
+from nacre.values.memory import Expiry, Kind, Memory
+from nacre.values.review import Usage
+
+TEMPORARY_FOR = timedelta(days=130)
+"""So long a temporary memory stays that is not recalled. The seed means it (its documents), and computes otherwise
+(seed facts 1.0)."""
+
+_HALF_LIFE_DAYS = 90.0
+_A_RECALL, _MOST_BY_RECALLS = 0.05, 0.3
+_FLOORS = ((8, 0.4), (6, 0.15))
+"""A memory of so much importance scores so much at least."""
+
+_FORGOTTEN_BELOW = 0.05
+_YOUNGEST = timedelta(days=60)
+
+
+def ending(
+    memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, protected: Sequence[str]
+) -> list[Step]:  # fmt: skip
+    """What is over or forgotten, the first such rule for each memory. Open todos stay, whatever their age."""
+    found = []
+    for memory in memories:
+        if memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected):
+            continue
+        step = _over(memory, usage.get(memory.id, Usage()), now)
+        if step:
+            found.append(step)
+    return found
+
+
+def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
+    if memory.expires_on and memory.expires_on <= now.date():
+        return _step(Deed.EXPIRE, memory, f"was to be used until {memory.expires_on}")
+    last = last_used(memory, used)
+    if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
+        return _step(Deed.EXPIRE, memory, f"was meant for a while, and last said or recalled on {last:%Y-%m-%d}")
+    if now - last > _YOUNGEST and (worth := score(memory, used, now)) < _FORGOTTEN_BELOW:
+        return _step(Deed.FORGET, memory, f"last said or recalled on {last:%Y-%m-%d}, importance {memory.importance}, "
+                     f"score {worth:.3f}")  # fmt: skip
+    return None
+
+
+def _step(deed: Deed, memory: Memory, why: str) -> Step:
+    return Step(deed, (memory.id,), None, memory.subject, why)
+
+
+def score(memory: Memory, used: Usage, now: datetime) -> float:
+    """How much speaks against forgetting a memory (seed facts 1.4), 0 to 1.3; its age counts from its last use."""
+    days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
+    own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(used.recall_count * _A_RECALL, _MOST_BY_RECALLS)
+    return max(own, next((floor for least, floor in _FLOORS if memory.importance >= least), 0.0))
+
+
+def last_used(memory: Memory, used: Usage) -> datetime:
+    """When a memory was last said, written down or recalled."""
+    return max(memory.last_said, used.last_recalled) if used.last_recalled else memory.last_said

@@ -1,0 +1,200 @@
+"""Dreams: what is over ends, what was said twice is one, and all of it can be taken back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.dream.dream import carry_out, dream, plan
+from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.values import Deed, DreamPlan, DreamReport
+from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
+from nacre.values.session import Speaker
+from tests.app.conftest import World
+
+
+def kept(world: World, content: str, *, days: float = 0, subject: str | None = None, **more: Any) -> Memory:
+    """A memory as it lies in a vault, last said so many days ago."""
+    home = world.context()
+    at = home.now() - timedelta(days=days)
+    values: dict[str, Any] = {"kind": Kind.FACT, "importance": 5, "project": "hive", **more}
+    memory = Memory(id=home.ids(), subject=subject or content[:40], content=content, created=at, updated=at, **values)
+    with home.change("store") as change, change.transaction():
+        change.put([memory])
+    return memory
+
+
+def planned(world: World, **more: Any) -> DreamPlan:
+    return plan(world.context(), DreamPlanRequest(**more))
+
+
+def dreamt(world: World, **more: Any) -> DreamReport:
+    world.clock.now += timedelta(seconds=1)
+    return dream(world.context(), DreamRequest(**{"first": True, **more}))
+
+
+def deeds(found: DreamPlan) -> dict[str, tuple[Deed, str | None]]:
+    return {one: (step.deed, step.into) for step in found.steps for one in step.ends}
+
+
+def vault(world: World) -> dict[str, bytes]:
+    paths = [path for path in world.vault.rglob("*.md") if ".git" not in path.parts]
+    return {str(path.relative_to(world.vault)): path.read_bytes() for path in paths}
+
+
+def test_what_was_meant_for_a_while_ends_after_130_days_without_a_recall(world: World) -> None:
+    over = kept(world, "The build machine is borrowed from Anna.", days=131, expiry=Expiry.TEMPORARY)
+    kept(world, "The scale is read every ten minutes.", days=129, expiry=Expiry.TEMPORARY)
+    recalled = kept(world, "The demo runs on the old server.", days=400, expiry=Expiry.TEMPORARY)
+    with world.open() as memory:
+        assert recalled.id in {hit.memory.id for hit in memory.recall("the demo on the old server").hits}
+    assert deeds(planned(world)) == {over.id: (Deed.EXPIRE, None)}
+
+
+def test_what_was_to_be_used_until_a_day_ends_on_it(world: World) -> None:
+    today = world.clock().date()
+    over = kept(world, "The freeze holds.", expires_on=today)
+    kept(world, "The sale is on.", expires_on=today + timedelta(days=1))
+    assert deeds(planned(world)) == {over.id: (Deed.EXPIRE, None)}
+
+
+def test_what_was_never_asked_for_is_forgotten_and_what_is_of_weight_is_not(world: World) -> None:
+    old = kept(world, "The intern liked the blue theme.", days=500)
+    kept(world, "The intern liked the red theme.", days=300)
+    kept(world, "Backups are encrypted with age.", days=900, importance=6)
+    kept(world, "Mend the gate of the yard.", days=900, kind=Kind.TODO)
+    kept(world, "We answer in English.", days=900, expiry=Expiry.CORE)
+    kept(world, "The secret garden has a door.", days=900, evergreen=True)
+    assert deeds(planned(world)) == {old.id: (Deed.FORGET, None)}
+
+
+def test_what_the_owner_protects_is_neither_over_nor_forgotten(world: World) -> None:
+    world.environ["NACRE_FORGETTING_PROTECT"] = '["client *"]'
+    kept(world, "The client pays in March.", subject="Client Meier", days=900)
+    kept(world, "The client is on leave.", subject="client Kunz", days=900, expiry=Expiry.TEMPORARY)
+    assert planned(world).steps == ()
+
+
+def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: World) -> None:
+    first = kept(
+        world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, importance=7, tags=("sale",),
+        source=Source("codex:1", ("t1",)),
+    )  # fmt: skip
+    other = kept(world, "The label is yellow.", subject="Label")
+    later = kept(
+        world, "Honey is sold in jars of 500 g!", subject="jars", tags=("jar",), links=(Link("related", other.id),)
+    )
+    report = dreamt(world)
+    assert deeds(report.plan) == {first.id: (Deed.MERGE, later.id)}
+    with world.open() as memory:
+        stays, gone = memory.get(later.id), memory.get(first.id)
+    assert gone.retired
+    assert gone.retired.reason == f"says the same as {later.id}"
+    assert (stays.importance, stays.created, set(stays.tags)) == (7, first.created, {"sale", "jar"})
+    assert [one.session for one in stays.confirmed] == ["codex:1"]
+    assert [link.to for link in stays.links] == [other.id]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "more"),
+    [
+        ("Honey is sold in jars of 500 g.", "Honey is sold in jars of 250 g.", {}),
+        ("Uploads are limited to 10 MB.", "Uploads are not limited to 10 MB.", {}),
+        ("Uploads are limited to 10 MB.", "Uploads of admins are limited to 10 MB.", {}),
+        ("The hive stands in Bern.", "The hive stands in Basel.", {}),
+        ("Honey is sold in jars.", "Honey is sold in jars.", {"project": "shop"}),
+        ("Honey is sold in jars.", "Honey is sold in jars.", {"kind": Kind.LESSON}),
+    ],
+)  # fmt: skip
+def test_what_differs_in_a_number_a_name_a_denial_a_case_or_its_place_is_not_one(
+    world: World, one: str, other: str, more: dict[str, Any]
+) -> None:
+    kept(world, one, subject="It", days=3)
+    kept(world, other, subject="It", **more)
+    assert planned(world).steps == ()
+
+
+def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(world: World) -> None:
+    own = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
+    agents = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", speaker=Speaker.AGENT, importance=9)
+    kept(world, "Honey is sold in jars of 500 g.", subject="Jars", trust=Trust.UNTRUSTED, importance=9)
+    report = dreamt(world)
+    assert deeds(report.plan) == {agents.id: (Deed.MERGE, own.id)}
+    with world.open() as memory:
+        stays = memory.get(own.id)
+    assert (stays.speaker, stays.trust, stays.importance) == (Speaker.OWNER, Trust.TRUSTED, 5)
+
+
+def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) -> None:
+    for number in range(25):
+        kept(world, f"Crate {number} stands in row {number + 100}.", days=200 + number, expiry=Expiry.TEMPORARY)
+    found = planned(world)
+    assert (found.ending, len(found.put_off), found.most) == (20, 5, 20)
+    assert planned(world, most=3).ending == 3
+    assert dreamt(world).operation
+    assert planned(world).ending == 5
+
+
+def test_a_first_dream_only_plans(world: World) -> None:
+    kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    before = vault(world)
+    report = dreamt(world, first=False)
+    assert (report.is_first, report.operation, report.plan.ending) == (True, None, 1)
+    assert vault(world) == before
+    assert dreamt(world, first=False).operation
+
+
+def test_a_dream_is_one_operation_with_a_diary_and_undone_to_the_byte(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, tags=("sale",))
+    kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
+    kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    before = vault(world)
+    report = dreamt(world)
+    assert report.diary
+    told = (world.vault / report.diary).read_text()
+    assert "The build machine is borrowed. (" in told
+    assert "- stays: Honey is sold in jars of 500 g!" in told
+    assert len([path for path in vault(world) if path.startswith("retired/")]) == 2
+    with world.open() as memory:
+        assert [one.operation.action for one in memory.log(limit=1)] == ["dream"]
+        world.clock.now += timedelta(seconds=1)
+        memory.undo()
+    assert vault(world) == before
+
+
+def test_what_a_person_edited_since_stays_when_a_dream_is_undone(world: World) -> None:
+    first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, tags=("sale",))
+    later = kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
+    report = dreamt(world)
+    path = next(path for path in world.vault.glob("projects/hive/fact/*.md"))
+    path.write_text(path.read_text().replace("jars of 500 g!", "jars of 500 g, with a lid!"))
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.undo(report.operation)
+        assert memory.get(first.id).retired is None
+        assert memory.get(later.id).content == "Honey is sold in jars of 500 g, with a lid!"
+
+
+def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
+    later = kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
+    over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    home = world.context()
+    found = plan(home, DreamPlanRequest())
+    path = next(path for path in world.vault.rglob("*.md") if later.id in path.read_text())
+    path.write_text(path.read_text().replace("500 g!", "250 g!"))
+    report = carry_out(home, found)
+    assert [why for _, why in report.left] == ["what stays does not hold all of it any more"]
+    with world.open() as memory:
+        assert memory.get(over.id).retired
+        assert {one.content[-6:] for one in memory.list()} == {"250 g!", "500 g."}
+
+
+def test_ten_memories_of_one_text_become_one(world: World) -> None:
+    made = [kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=day) for day in range(10)]
+    report = dreamt(world)
+    assert deeds(report.plan) == {one.id: (Deed.MERGE, made[0].id) for one in made[1:]}
+    assert Path(world.vault / (report.diary or "")).is_file()

@@ -1,0 +1,60 @@
+"""nacre dream, as people meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre, Outcome
+
+
+@pytest.fixture
+def over(nacre: Nacre, user_home: Path) -> Path:
+    """The file of a memory that was meant for a while, long ago."""
+    nacre("list")
+    day = f"{datetime.now(UTC) - timedelta(days=200):%Y-%m-%dT%H:%M:%SZ}"
+    path = user_home / ".nacre/vault/global/fact/crew.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"---\nsubject: Crew\nexpiry: temporary\ncreated: {day}\nupdated: {day}\n---\nThe crew is away.\n")
+    nacre("list")
+    return path
+
+
+def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
+    dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
+) -> None:
+    before = over.read_bytes()
+    shown = dialog("dream", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
+    plan, _, done = shown.out.partition("Do it?")
+    assert "1 were meant for a while" in plan
+    assert "last said or recalled on" in plan
+    assert "1 memory retired" in done
+    assert not over.exists()
+    (diary,) = (user_home / ".nacre/vault/dreams").iterdir()
+    assert "The crew is away." in diary.read_text()
+    nacre("undo", "--yes")
+    assert over.read_bytes() == before
+
+
+def test_who_says_no_or_only_looks_changes_nothing(
+    dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
+) -> None:
+    assert nacre("dream", "--dry-run", "--json").json["ending"] == 1
+    assert dialog("dream", answers=[("Do it?", "n")]).code == 1
+    assert over.exists()
+    assert not (user_home / ".nacre/vault/dreams").exists()
+
+
+def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path) -> None:
+    assert "a first dream only plans" in nacre("dream", "--yes").out
+    assert over.exists()
+    assert "1 memory retired" in nacre("dream", "--yes").out
+    assert not over.exists()
+    assert nacre("dream", "--yes").out.startswith("Nothing to do: ")
+
+
+def test_a_dream_of_a_project_that_is_not_there_is_told(nacre: Nacre, over: Path) -> None:
+    assert "no memory is of 'atlantis'" in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
