@@ -7,6 +7,7 @@ import { Servers } from "./server.js";
 import { makeTools, offeredName, readTools } from "./tools.js";
 
 const ID = "nacre";
+const OWN_PAGES = new Set(["MEMORY.md", "memory.md", "USER.md"]);
 const MOST_SESSIONS = 1_000;
 const MOST_KEPT = 12_000;
 const APART_KEY = /:(subagent|acp|cron|hook|heartbeat)(:|$)/;
@@ -78,6 +79,7 @@ class Plugin {
   private readonly config: Config;
   private readonly link: Link;
   private readonly servers: Servers;
+  private readonly isolates: boolean;
   private readonly sessions = memory.sessions;
   private readonly ended = memory.ended;
   private readonly folders = memory.folders;
@@ -88,6 +90,7 @@ class Plugin {
     if (this.config.home) place.home = this.config.home;
     this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message) });
     this.servers = new Servers(place);
+    this.isolates = place.isolates;
   }
 
   register(): void {
@@ -101,6 +104,7 @@ class Plugin {
       this.api.on("before_prompt_build", (event, where) => this.guarded(() => this.build(event, where)));
     }
     if (this.config.notes) this.registerNotes();
+    if (this.isolates) this.api.registerHook(["agent:bootstrap"], (event) => withoutOwnMemory(event.context), { name: "nacre-own-memory" });
     this.api.on("gateway_stop", () => this.servers.close());
     if (this.ownsSlot()) this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
   }
@@ -246,6 +250,12 @@ class Plugin {
     this.link.trouble(messageOf(error));
     return undefined;
   }
+}
+
+/** OpenClaw's own pages of memory are kept out of its prompts; the files stay as they are. */
+function withoutOwnMemory(context: Record<string, unknown>): void {
+  if (!Array.isArray(context.bootstrapFiles)) return;
+  context.bootstrapFiles = context.bootstrapFiles.filter((file) => !OWN_PAGES.has(file?.name));
 }
 
 /** Sessions that nobody talks in, and turns that no person wrote. */

@@ -35,6 +35,8 @@ export interface Place {
   version: string;
   /** So many milliseconds the host's turns may wait, where not what is usual. */
   patience?: number;
+  /** Whether the host's own memory is turned off. */
+  isolates: boolean;
 }
 
 /** What a host says as something happens; see the hook process of nacre. */
@@ -81,6 +83,7 @@ export function readPlace(moduleUrl: string, environ: NodeJS.ProcessEnv = proces
     hook: words(told.hook, "nacre-hook"),
     env: isObject(told.env) ? (told.env as Record<string, string>) : {},
     version: text(told.version),
+    isolates: told.isolates === true,
     ...(patience === undefined ? {} : { patience }),
   };
 }

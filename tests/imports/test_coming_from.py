@@ -29,15 +29,15 @@ def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner
     nacre: Nacre, put: Put
 ) -> None:
     page = str(put("proj", {"CLAUDE.md": INSTRUCTIONS}) / "CLAUDE.md")
-    assert "is what a known memory writes" in nacre("import", page, "--json", code=2).error["message"]
-    nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--trust")
+    nacre("import", page, "--project", "harbour", "--trust")
     found = listed(nacre)
     assert {(one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()} == {
         ("Prefer small commits with a reason in the message", "preference", "trusted", "harbour"),
         ("Never push to main on a Friday", "preference", "trusted", "harbour"),
         ("The gauge at the north pier reports in centimetres.", "preference", "trusted", "harbour"),
     }
-    assert nacre("import", page, "--from", "claude-memory", "--json").json["added"] == 0
+    assert nacre("import", page, "--json").json["added"] == 0
+    assert nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json["added"] == 0
 
 
 def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(nacre: Nacre, put: Put) -> None:

@@ -97,6 +97,48 @@ def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> 
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of oak."
 
 
+def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(nacre: Nacre, put: Put) -> None:
+    page = "## People\n- Mira keeps the bees on the north roof\n\n## Deploys\n- Deploys wait for the harbour master{}\n"
+    folder = put("workspace", {"MEMORY.md": page.format("")})
+    assert nacre("import", str(folder), "--json").json["added"] == 2
+    put("workspace", {"MEMORY.md": page.format(" and for the tide") + "- Nobody deploys on a Sunday\n"})
+    again = nacre("import", str(folder), "--json").json
+    assert (again["added"], again["updated"], again["known"]) == (1, 1, 1)
+    wanted = {
+        "Mira keeps the bees on the north roof", "Nobody deploys on a Sunday",
+        "Deploys wait for the harbour master and for the tide",
+    }  # fmt: skip
+    assert {memory["content"] for memory in listed(nacre).values()} == wanted
+    once_more = nacre("import", str(folder), "--json").json
+    assert (once_more["added"], once_more["updated"]) == (0, 0)
+    put("workspace", {"MEMORY.md": page.format(" and for the tide and the fog")})
+    assert nacre("import", str(folder), "--json").json["updated"] == 1
+    assert "Nobody deploys on a Sunday" in listed(nacre), "what is deleted there stays here"
+
+
+def test_a_statement_that_was_edited_here_keeps_its_words(nacre: Nacre, put: Put) -> None:
+    folder = put("workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master\n"})
+    nacre("import", str(folder), "--json")
+    (memory,) = listed(nacre).values()
+    nacre("edit", memory["id"], "--content", "Deploys of the gateway wait for nobody.")
+    put("workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master and the tide\n"})
+    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert nacre("show", memory["id"], "--no-update", "--json").json["content"] == (
+        "Deploys of the gateway wait for nobody."
+    )
+
+
+def test_what_is_vouched_for_here_takes_new_words_only_from_who_vouches_for_them(nacre: Nacre, put: Put) -> None:
+    fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
+    folder = put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of ash wood.")})
+    nacre("import", str(folder), "--trust", "--json")
+    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of elm wood, not ash.")})
+    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert listed(nacre)["About the keel"]["content"] == "The keel is made of ash wood."
+    assert nacre("import", str(folder), "--trust", "--json").json["updated"] == 1
+    assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
+
+
 def test_secrets_in_what_is_imported_are_not_stored(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     nacre("import", str(agenr_database([{**KEEL, "content": f"The deploy token of the boat shop is {token}."}])))

@@ -190,6 +190,47 @@ def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put)
     assert (diary["kind"], diary["expiry"], diary["created"]) == ("event", "temporary", "2026-02-14T00:00:00Z")
 
 
+def test_of_openclaws_user_page_the_directives_that_hold_are_read_and_not_its_template(nacre: Nacre, put: Put) -> None:
+    page = (
+        "# USER.md\n\nStore stable user preferences as directives.\n\n```md\n"
+        "<!-- observed: YYYY-MM-DD | status: active -->\n\n- Prefer concise updates.\n```\n\n## Directives\n\n"
+        "<!-- observed: 2026-02-14 | status: active -->\n\n- Prefer answers in German, also\n  in comments.\n\n"
+        "<!-- observed: 2026-01-03 | status: superseded -->\n\n- Prefer answers in Portuguese.\n"
+    )
+    folder = put("workspace", {"USER.md": page})
+    assert nacre("import", str(folder / "USER.md"), "--json").json["source"] == "openclaw"
+    (found,) = listed(nacre).values()
+    assert (found["kind"], found["created"]) == ("preference", "2026-02-14T00:00:00Z")
+    assert found["content"].startswith("Prefer answers in German, also")
+
+
+def test_a_user_page_of_older_openclaw_is_read_as_free_notes(nacre: Nacre, put: Put) -> None:
+    folder = put("workspace", {"USER.md": "# About you\n\n- Works on tide tables, mostly at night\n"})
+    assert nacre("import", str(folder), "--json").json["added"] == 1
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md"])
+def test_files_of_instructions_are_read_statement_by_statement_without_what_nacre_wrote(
+    nacre: Nacre, put: Put, name: str
+) -> None:
+    text = (
+        "# House rules\n\n- Name every test as a sentence.\n\n## Decisions\n\n- The ledger runs on PostgreSQL.\n\n"
+        "<!-- nacre:start -->\nCall memory_search before you decide anything.\n<!-- nacre:end -->\n"
+    )
+    folder = put(
+        "tide-tables", {name: text, ".git/HEAD": "ref: refs/heads/main\n", "vendor/AGENTS.md": "- Not this.\n"}
+    )
+    answer = nacre("import", str(folder), "--json").json
+    assert (answer["source"], answer["added"]) == ("instructions", 2)
+    found = {memory["content"]: memory for memory in listed(nacre).values()}
+    assert found["Name every test as a sentence."]["kind"] == "preference"
+    assert found["The ledger runs on PostgreSQL."]["kind"] == "decision"
+    assert {(one["trust"], one["speaker"], one["project"]) for one in found.values()} == {
+        ("untrusted", "agent", "tide-tables")
+    }
+    assert nacre("import", str(folder / name), "--json").json["known"] == 2
+
+
 def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(nacre: Nacre, put: Put) -> None:
     folder = put(
         ".codex/memories",

@@ -715,6 +715,28 @@ def go_on_with_restored(place: Place) -> None:
         file.write(json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n")
 
 
+OWN_MEMORY = ".claude/projects/-code-harbour/memory"
+OWN_FACT = "---\nname: {0}\ndescription: {0}\ntype: project\n---\nThe {0} is painted every spring by the crew.\n"
+
+
+@Hand
+def remember_in_a_host(place: Place) -> None:
+    """Claude Code with settings of its user, and with a memory of its own."""
+    folder = place.user / OWN_MEMORY
+    folder.mkdir(parents=True)
+    (place.user / ".claude/settings.json").write_text('{\n  "model": "opus" // mine\n}\n')
+    for name in ("jetty", "slipway", "boathouse"):
+        (folder / f"{name}.md").write_text(OWN_FACT.format(name))
+        os.utime(folder / f"{name}.md", (OLD, OLD))
+
+
+def in_hosts(place: Place) -> dict[str, Any]:
+    """Files of a host, whole as they are; and when its memory was written."""
+    memory = {path.name: path.stat().st_mtime for path in (place.user / OWN_MEMORY).iterdir()}
+    named = [place.user / ".claude/settings.json", *(place.user / OWN_MEMORY).iterdir()]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in named} | {"written": memory}
+
+
 def _git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
@@ -860,6 +882,11 @@ SCENARIOS = {
         Scenario("go on with what was restored", _steps(("ingest",), is_whole=False), before=(
             talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript, ("sessions", "restore", "5e55-0001"),
         ), by_hand=go_on_with_restored, outside=kept),
+        Scenario("isolate a host", _steps(
+            ("init", "--host", "claude-code", "--plain", "--own-memory", "isolate", "--yes"),
+            ("init", "--uninstall", "--yes"), is_whole=False,
+        ), before=(GATE, ("config", "set", "daemon.enabled", "false"), remember_in_a_host), outside=in_hosts,
+            may_leave="hosts/"),
         Scenario("fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), note_calls,

@@ -363,7 +363,7 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
 def _left_undone(said: Any, code: int) -> list[dict[str, Any]]:
     """What an answer names as not done: it acknowledges the rest only, and the same command does that later."""
     beside = [*said.get("not_archived", ()), *(said.get("archived") or {}).get("problems", ())]
-    return beside + (list(said.get("problems", ())) if code else [])
+    return beside + ([*said.get("problems", ()), *said.get("left_alone", ())] if code else [])
 
 
 def _badly_told(line: dict[str, Any]) -> list[str]:

@@ -17,13 +17,15 @@ from nacre.context.session_state import prune_states
 from nacre.errors import BudgetSpent, ModelRefused, StoreUnusable
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
+from nacre.hosts import isolation
 from nacre.ingestion.current_session import find_session, read_beside, read_session
 from nacre.memories.scan import catch_up
 from nacre.platform import private_files
+from nacre.portability.host_memories import capture
 from nacre.values.handoff import ChoresReport
 from nacre.values.session import SessionKind
 
-LEARN, IMPROVE = "learn", "improve"
+LEARN, IMPROVE, CAPTURE = "learn", "improve", "capture"
 
 _GOES_ON = frozenset({"gemini-cli"})
 """Tools that say before each turn that they may compact, and begin no session anew when they do."""
@@ -35,6 +37,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
     following = _late(home, chore) if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear") else []
+    following += _to_capture(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):
         raise NotYetError(following)  # its host has not been told yet, or we have not been told that it was
     return following
@@ -52,7 +55,7 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
     """It is read to its end, and handed over; learning and the model follow."""
-    return _ended(home, chore, learns_all=True)
+    return [*_ended(home, chore, learns_all=True), *_to_capture(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
@@ -83,6 +86,16 @@ def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
     return []
 
 
+def _to_capture(home: Home, chore: Chore) -> list[Chore]:
+    """Where a host's own memory is turned off, what was written there even so is imported."""
+    return [Chore(CAPTURE, at=chore.at)] if isolation.load(home.settings.home).hosts else []
+
+
+def _capture(home: Home, _: Chore) -> Sequence[Chore]:
+    capture(home)
+    return []
+
+
 def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
@@ -103,6 +116,7 @@ KINDS: Mapping[str, Kind] = {
     "session-end": Kind(_session_end),
     "pre-compact": Kind(_pre_compact),
     "turn-end": Kind(_turn_end),
+    CAPTURE: Kind(_capture),
     IMPROVE: Kind(_improve, is_slow=True),
     LEARN: Kind(_learn, is_slow=True),
 }

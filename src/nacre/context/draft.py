@@ -118,7 +118,9 @@ class Draft:
     @cached_property
     def _host_files(self) -> host_files.HostFiles:
         tool = (self.request.session or "").partition(":")[0]
-        return host_files.read_host_files(tool, self.request.folder, self.home.settings.user_home)
+        return host_files.read_host_files(
+            tool, self.request.folder, self.home.settings.user_home, self.home.settings.home
+        )
 
     def knows(self, text: str) -> bool:
         """Whether a text was told in so many words, here or to this session before."""

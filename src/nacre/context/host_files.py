@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from nacre.hosts import isolation
 from nacre.platform.fast_dataclass import dataclass
 from nacre.text.passages import normalise
 
 _CLAUDE = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
     "claude-code": _CLAUDE, "codex": ("AGENTS.md",), "copilot-cli": ("AGENTS.md", ".github/copilot-instructions.md"),
-    "cursor": ("AGENTS.md", ".cursorrules"), "gemini-cli": ("GEMINI.md",), "openclaw": ("MEMORY.md", "USER.md"),
+    "cursor": ("AGENTS.md", ".cursorrules"), "gemini-cli": ("GEMINI.md",),
     "opencode": ("AGENTS.md", *_CLAUDE),
 }  # fmt: skip
 """By tool: what it loads from the folder of a session and those above it."""
@@ -21,6 +22,9 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "claude-code": (".claude/CLAUDE.md",), "codex": (".codex/AGENTS.md",), "gemini-cli": (".gemini/GEMINI.md",),
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }  # fmt: skip
+_OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
+"""The same, of a memory of the host's own, which nacre may have turned off."""
+
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
 
@@ -43,28 +47,29 @@ class HostFiles:
         return bool(wanted) and wanted <= self.sentences
 
 
-def read_host_files(tool: str, folder: str | None, user_home: Path) -> HostFiles:
+def read_host_files(tool: str, folder: str | None, user_home: Path, home: Path) -> HostFiles:
     """What a tool loads by itself for a session in a folder. What cannot be read is left out."""
     left = _MOST_CHARACTERS
     sentences: set[str] = set()
-    for path in dict.fromkeys(_paths(tool, folder, user_home)):
+    has_own = tool not in isolation.load(home).hosts
+    for path in dict.fromkeys(_paths(tool, folder, user_home, has_own=has_own)):
         text = _text(path)[:left]
         left -= len(text)
         sentences |= _sentences(text)
     return HostFiles(frozenset(sentences))
 
 
-def _paths(tool: str, folder: str | None, user_home: Path) -> Iterator[Path]:
+def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> Iterator[Path]:
     for name in _OF_USER.get(tool, ()):
         yield user_home / name
     if not folder:
         return
-    if tool == "claude-code":
+    if tool == "claude-code" and has_own:
         yield user_home / _AUTO_MEMORY.format(slug=_NOT_IN_SLUGS.sub("-", folder))
     for above in [Path(folder), *Path(folder).parents][:_MOST_FOLDERS]:
         if above == user_home:
             return
-        for name in _IN_FOLDERS.get(tool, ()):
+        for name in (*_IN_FOLDERS.get(tool, ()), *(_OWN_MEMORY.get(tool, ()) if has_own else ())):
             yield above / name
         if (above / ".git").exists():
             return

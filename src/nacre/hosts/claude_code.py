@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nacre.hosts.host import FREE_TOOLS, SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import JsonItem, JsonKey, JsonServer, WholeFile
+from nacre.hosts import json_text
+from nacre.hosts.host import FREE_TOOLS, SERVER, Host, MemoryPlace, Target, Way, hook_groups
+from nacre.hosts.json_text import Unparsable
+from nacre.hosts.pieces import JsonItem, JsonKey, JsonServer, JsonSetting, WholeFile
 from nacre.hosts.places import Places
 from nacre.hosts.wording import words
 
@@ -67,7 +69,28 @@ def version_of(files: dict[str, str]) -> str:
 
 
 def _targets(way: Way) -> Sequence[Target]:
-    return tuple(_plugin(way) if is_plugin(way) else _plain(way))
+    return (*(_plugin(way) if is_plugin(way) else _plain(way)), *_isolation(way))
+
+
+def _isolation(way: Way) -> Iterator[Target]:
+    """Claude Code's auto memory is turned off by a setting of its own: it is neither loaded nor written then."""
+    if way.isolates:
+        setting = JsonSetting(("autoMemoryEnabled",), False)
+        yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
+
+
+def _own_memory(places: Places) -> Sequence[MemoryPlace]:
+    """The memory folders of all projects; or the one folder that its settings name."""
+    folder = settings_folder(places)
+    try:
+        named = json_text.find((folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",))
+    except (OSError, UnicodeDecodeError, Unparsable):
+        named = None
+    if isinstance(named, str) and named:
+        own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
+        return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
+    found = sorted((folder / "projects").glob("*/memory"))
+    return tuple(MemoryPlace("claude-memory", one) for one in found)
 
 
 def _plugin(way: Way) -> Iterator[Target]:
@@ -140,5 +163,5 @@ def _notes(way: Way) -> Sequence[str]:
 HOST = Host(
     NAME, "Claude Code", ("claude",),
     traces=lambda places: (settings_folder(places), places.user / ".claude.json"),
-    targets=_targets, notes=_notes,
+    targets=_targets, notes=_notes, own_memory=_own_memory,
 )  # fmt: skip

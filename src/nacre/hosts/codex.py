@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from nacre.hosts.host import READING_TOOLS, SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import Block, TomlServer, TomlTables
+from nacre.hosts.host import READING_TOOLS, SERVER, Host, MemoryPlace, Target, Way, hook_groups
+from nacre.hosts.pieces import Block, TomlServer, TomlSetting, TomlTables
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
@@ -46,7 +46,14 @@ def _targets(way: Way) -> Sequence[Target]:
         Target(hooks, hook_groups(way, NAME, _SECONDS), "hooks"),
         Target(instructed, (Block(instructions()),), "instructions"),
     )
-    return (*targets, Target(users_config(way.places), (trusted,), "trust")) if way.project else targets
+    if way.project:
+        return (*targets, Target(users_config(way.places), (trusted,), "trust"))
+    off = Target(users_config(way.places), (TomlSetting(("features", "memories"), False),), "own memory off")
+    return (*targets, off) if way.isolates else targets
+
+
+def _own_memory(places: Places) -> Sequence[MemoryPlace]:
+    return (MemoryPlace("codex-memories", places.folder("CODEX_HOME", ".codex") / "memories"),)
 
 
 def _notes(way: Way) -> Sequence[str]:
@@ -59,5 +66,5 @@ def _notes(way: Way) -> Sequence[str]:
 
 HOST = Host(
     NAME, "Codex", ("codex",), traces=lambda places: (places.folder("CODEX_HOME", ".codex"),),
-    targets=_targets, notes=_notes,
+    targets=_targets, notes=_notes, own_memory=_own_memory,
 )  # fmt: skip

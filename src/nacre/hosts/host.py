@@ -25,7 +25,7 @@ class Way:
     """How a host is to be wired. ``plain``: by its settings alone, where there would be a plugin.
 
     ``slot``: the host's place for memory, where it has one, becomes that of nacre. ``tool_hook``: a hook
-    runs before each tool call, too.
+    runs before each tool call, too. ``isolates``: the host's own memory is turned off.
     """
 
     places: Places
@@ -33,6 +33,7 @@ class Way:
     plain: bool = False
     slot: bool = False
     tool_hook: bool = False
+    isolates: bool = False
 
     @property
     def project(self) -> Path | None:
@@ -50,12 +51,21 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """A file or folder of a host's own memory, and the source of imports that reads it."""
+
+    source: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """One agent tool.
 
     ``programs`` are the names of its commands and ``traces`` the files or folders by which it is recognised.
     ``targets`` says what a wiring touches; ``notes`` what a person has to do or to know afterwards. ``by_user`` and
-    ``by_project`` say which scopes it has.
+    ``by_project`` say which scopes it has. ``own_memory`` says where the host keeps a memory of its own that it can be
+    told to leave alone; ``None`` where there is none, or no setting for it.
     """
 
     name: str
@@ -66,6 +76,7 @@ class Host:
     notes: Callable[[Way], Sequence[str]] = lambda _: ()
     by_user: bool = True
     by_project: bool = True
+    own_memory: Callable[[Places], Sequence[MemoryPlace]] | None = None
 
 
 def hook_groups(way: Way, host: str, seconds: dict[str, int], **more: object) -> tuple[JsonHook, ...]:

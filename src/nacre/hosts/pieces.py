@@ -120,6 +120,81 @@ class JsonHook:
 
 
 @dataclass(frozen=True)
+class JsonSetting:
+    """A setting of the host's own that nacre changes. ``before`` is what it goes back to; ``None``: to not being there.
+
+    What somebody else made of it since stays.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+    before: Any = None
+
+    def found(self, text: str) -> Any:
+        """What it is set to; ``None`` where it is not there."""
+        return json_text.find(text, self.path)
+
+    def put(self, text: str) -> str:
+        """See Piece."""
+        return json_text.put(text, self.path, self.value)
+
+    def drop(self, text: str) -> str:
+        """See Piece."""
+        if self.found(text) != self.value:
+            return text
+        if self.before is None:
+            return json_text.drop(text, self.path)
+        return json_text.put(text, self.path, self.before)
+
+
+@dataclass(frozen=True)
+class TomlSetting:
+    """The same in a TOML text: a key of a table."""
+
+    path: tuple[str, str]
+    value: Any
+    before: Any = None
+
+    def found(self, text: str) -> Any:
+        """What it is set to; ``None`` where it is not there."""
+        return _at(_toml(text), self.path)
+
+    def put(self, text: str) -> str:
+        """See Piece."""
+        return text if self.found(text) == self.value else self._changed(text, self.value)
+
+    def drop(self, text: str) -> str:
+        """See Piece."""
+        return text if self.found(text) != self.value else self._changed(text, self.before)
+
+    def _changed(self, text: str, value: Any) -> str:
+        before = _toml(text)
+        wanted = _without(before, self.path) if value is None else _with(before, self.path, value)
+        for after in self._ways(text, before, value):
+            if _reads_as(after, wanted):
+                return after
+        raise Unparsable(f"{'.'.join(self.path)} cannot be changed without a risk to the rest")
+
+    def _ways(self, text: str, before: Mapping[str, Any], value: Any) -> Iterator[str]:
+        """The text with another value, in one way after the other: the first that harms nothing is taken."""
+        table, key = self.path
+        line = marked.newline(text)
+        own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
+        if value is None:
+            yield text.replace(line + own, "") if text != own else ""
+        elif table not in before:
+            yield text + (line if text and not text.endswith(line) else "") + (line if text else "") + own
+        document: Any = tomlkit.parse(text)
+        if value is not None:
+            document.setdefault(table, tomlkit.table())[key] = value
+        else:
+            del document[table][key]
+            if not document[table]:
+                del document[table]
+        yield tomlkit.dumps(document)
+
+
+@dataclass(frozen=True)
 class Block:
     """Words between nacre's marks."""
 
@@ -269,6 +344,7 @@ class ServerFile(WholeFile):
 
 
 ServerPiece: TypeAlias = JsonServer | TomlServer | ServerFile
+SettingPiece: TypeAlias = JsonSetting | TomlSetting
 
 
 def _runs_own(value: Any) -> bool:

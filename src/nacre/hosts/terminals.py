@@ -8,14 +8,25 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from nacre.hosts.host import SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import Block, JsonDefault, JsonItem, JsonKey, JsonServer, Piece, WholeFile
+from nacre.hosts import json_text
+from nacre.hosts.host import SERVER, Host, MemoryPlace, Target, Way, hook_groups
+from nacre.hosts.json_text import Unparsable
+from nacre.hosts.pieces import Block, JsonDefault, JsonItem, JsonKey, JsonServer, JsonSetting, Piece, WholeFile
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
 OPENCLAW = "openclaw"
 PLUGIN_TOLD = "nacre.json"
 """The file beside a plugin that tells it where nacre is."""
+
+_OPENCLAW_MEMORY = (
+    ("plugins", "entries", "memory-core", "enabled"),
+    ("agents", "defaults", "compaction", "memoryFlush", "enabled"),
+    ("agents", "defaults", "startupContext", "enabled"),
+    ("hooks", "internal", "entries", "session-memory", "enabled"),
+)
+"""What reads and writes OpenClaw's own memory, besides prompts: out of those nacre's plugin keeps ``MEMORY.md`` and
+``USER.md``."""
 
 _GEMINI_MILLISECONDS = {
     "SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 5_000, "PreCompress": 5_000, "SessionEnd": 5_000,
@@ -58,7 +69,32 @@ def _openclaw(way: Way) -> Iterator[Target]:
     if way.slot:
         pieces.append(JsonKey(("plugins", "slots", "memory"), SERVER))
     yield Target(_openclaw_settings(way.places), tuple(pieces), "plugin enabled")
+    if way.isolates:
+        off = tuple(JsonSetting(path, False) for path in _OPENCLAW_MEMORY)
+        yield Target(_openclaw_settings(way.places), off, "own memory off")
     yield from plugin(way, "openclaw", folder)
+
+
+def _openclaw_memory(places: Places) -> Sequence[MemoryPlace]:
+    """The pages and daily notes of each agent's workspace."""
+    named = ("MEMORY.md", "USER.md", "memory")
+    return tuple(MemoryPlace(OPENCLAW, folder / name) for folder in _workspaces(places) for name in named)
+
+
+def _workspaces(places: Places) -> Sequence[Path]:
+    usual = places.environ.get("OPENCLAW_WORKSPACE_DIR") or str(_openclaw_folder(places) / "workspace")
+    try:
+        agents = json_text.find(_openclaw_settings(places).read_text(encoding="utf-8"), ("agents",))
+    except (OSError, UnicodeDecodeError, Unparsable):
+        agents = None
+    agents = agents if isinstance(agents, dict) else {}
+    entries = agents.get("entries")
+    held = [agents.get("defaults"), *(entries.values() if isinstance(entries, dict) else ())]
+    named = [one["workspace"] for one in held if isinstance(one, dict) and isinstance(one.get("workspace"), str)]
+    above = [places.user / one[2:] if one.startswith("~/") else Path(one) for one in (*named, usual)]
+    above += sorted(_openclaw_folder(places).glob("workspace-*"))
+    below = [folder / name for folder in above for name in (entries if isinstance(entries, dict) else ())]
+    return [folder for folder in dict.fromkeys((*above, *below)) if folder.is_absolute() and folder.is_dir()]
 
 
 def _openclaw_folder(places: Places) -> Path:
@@ -79,7 +115,8 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
         if way.slot and name == "openclaw.plugin.json":  # one that may take the slot is not loaded without it
             content = json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False) + "\n"
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    told = json.dumps(way.programs.told(), indent=2, ensure_ascii=False) + "\n"
+    said = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
+    told = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
     yield Target(folder / PLUGIN_TOLD, (WholeFile(told),), "plugin")
 
 
@@ -104,5 +141,6 @@ HOSTS = (
         OPENCLAW, "OpenClaw", ("openclaw",), lambda places: (_openclaw_folder(places),),
         lambda way: tuple(_openclaw(way)),
         notes=lambda _: ("Restart the gateway: openclaw gateway restart.",), by_project=False,
+        own_memory=_openclaw_memory,
     ),
 )  # fmt: skip

@@ -25,9 +25,10 @@ from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
+from nacre.portability.edits import edited_statements, is_untouched, origin_of
 from nacre.portability.requests import ImportOptions
 from nacre.portability.sources.registry import detect, get_source
-from nacre.portability.sources.shape import ORIGIN, words_hash
+from nacre.portability.sources.shape import ORIGIN
 from nacre.portability.sources.source import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
 from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
@@ -228,6 +229,7 @@ class _Sorter:
         self.candidates = candidates
         self.repeated = repetitions(home, [step.memory for step in candidates])
         self.offered: dict[bytes, str] = {}
+        self.edited = edited_statements(home, plan.source.name, [step.memory for step in candidates])
 
     def sort(self) -> None:
         taken: set[str] = set()
@@ -245,6 +247,9 @@ class _Sorter:
         present = self.home.memories.find(memory.id)
         if present:
             return self.known(step, present)
+        before = self.edited.get(memory.id)
+        if before and _may_follow(step, before) and not self.home.memories.same_content(memory.content, memory.project):
+            return _followed(step, before)
         digest = memory_hash(memory.content, memory.project)
         same = self.home.memories.same_content(memory.content, memory.project)
         reason = "the same words are here"
@@ -262,16 +267,14 @@ class _Sorter:
         state = "retired here" if present.retired else "imported before" if ORIGIN in present.extra else "here already"
         if self.plan.options.trust and present.trust is Trust.UNTRUSTED and step.memory.trust is Trust.TRUSTED:
             return replace(step, memory=replace(present, trust=Trust.TRUSTED), action=Action.TRUST, reason=state)
-        theirs, ours = _origin(step.memory), _origin(present)
+        theirs, ours = origin_of(step.memory), origin_of(present)
         if not theirs or not ours or theirs.get("hash") == ours.get("hash") or present.retired:
             return replace(step, action=Action.KNOWN, reason=state)
-        if words_hash(present.content) != ours.get("hash"):
+        if not is_untouched(present):
             return replace(step, action=Action.KNOWN, reason="edited here and there: ours stays")
-        new = replace(
-            present, content=step.memory.content, subject=step.memory.subject, updated=step.memory.updated, claim=None,
-            extra={**present.extra, ORIGIN: theirs},
-        )  # fmt: skip
-        return replace(step, memory=new, action=Action.UPDATE, reason="edited there since")
+        if not _may_follow(step, present):
+            return replace(step, action=Action.KNOWN, reason="edited there, and yours: it follows with --trust")
+        return _followed(step, present)
 
     def repetition(self, memory: Memory) -> tuple[str | None, str]:
         """The active memory that says the same in other words."""
@@ -297,9 +300,18 @@ class _Sorter:
         return replace(step, memory=memory)
 
 
-def _origin(memory: Memory) -> dict[str, str]:
-    value = memory.extra.get(ORIGIN)
-    return value if isinstance(value, dict) else {}
+def _may_follow(step: Step, present: Memory) -> bool:
+    """Whether a memory may take the words of its source: what somebody vouched for takes none that nobody did."""
+    return step.memory.is_vouched or not present.is_vouched
+
+
+def _followed(step: Step, present: Memory) -> Step:
+    """What is here, with the words that its source has now."""
+    new = replace(
+        present, content=step.memory.content, subject=step.memory.subject, updated=step.memory.updated, claim=None,
+        trust=step.memory.trust, extra={**present.extra, ORIGIN: dict(origin_of(step.memory))},
+    )  # fmt: skip
+    return replace(step, memory=new, action=Action.UPDATE, reason="edited there since")
 
 
 def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -190,6 +190,10 @@ class Memories:
         """The id of the active memory that holds a canonical key."""
         row = self._db.one("find_memory_by_key", canonical_key=key, kind=kind.value, project=project)
         return row[0] if row else None
+
+    def of_files(self, files: Collection[str]) -> list[Memory]:
+        """What was imported from files and still holds."""
+        return self._build(self._db.all("list_memories_of_files", files=json.dumps(list(files)))) if files else []
 
     def known_of(self, session: str) -> list[Known]:
         """What was learned from a session, in any state."""

@@ -12,7 +12,8 @@ class WiringWish:
     """A host to wire, for all of the user's, or for one project.
 
     ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
-    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call.
+    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call. ``isolates``: the host's
+    own memory is turned off, and what it holds is imported.
     """
 
     host: str
@@ -20,6 +21,7 @@ class WiringWish:
     plain: bool = False
     slot: bool = False
     tool_hook: bool = False
+    isolates: bool = False
 
     @property
     def scope(self) -> str:
@@ -69,6 +71,28 @@ class LeftAlone:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSetting:
+    """A setting of a host's own that nacre changes: where it stands, its keys, and what it was, as JSON; empty where it
+    was not there."""
+
+    host: str
+    path: Path
+    name: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMemory:
+    """How it stands with a host's own memory: ``isolated`` (the host neither loads nor writes it), ``restored`` (it
+    does again, as before nacre) or ``conflict`` (somebody turned it on again, and nacre leaves that alone)."""
+
+    host: str
+    state: str
+    told: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HostCommand:
     """A command of a host's own that is run, and what for; ``touches`` are files that it may write anew."""
 
@@ -82,7 +106,8 @@ class WiringPlan:
     """All that would be done, and what a person has to do afterwards (by host).
 
     ``kept`` are servers of nacre's name that the owner wrote. ``servers`` are those that are nacre's when it is done:
-    the file, and the words that start it.
+    the file, and the words that start it. ``set`` and ``given_back`` are settings of hosts that change: those of
+    their own memories.
     """
 
     wishes: tuple[WiringWish, ...]
@@ -93,6 +118,9 @@ class WiringPlan:
     commands: tuple[HostCommand, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     is_removal: bool = False
+    own_memories: tuple[OwnMemory, ...] = ()
+    set: tuple[HostSetting, ...] = ()
+    given_back: tuple[HostSetting, ...] = ()
 
     @property
     def is_nothing(self) -> bool:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from nacre.hosts import files
+from nacre.hosts import files, isolation
 from nacre.hosts.files import Untouchable
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.values.wiring import FileChange, LeftAlone, WiringDone, WiringPlan
 from nacre.wiring.commands import run_command
+from nacre.wiring.own_memory import recorded, unwritten
 from nacre.wiring.record import Wired, WrittenFile, digest, load, save
 from nacre.wiring.ways import own_programs, targets_of
 
@@ -46,6 +47,14 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     the end there stands what was shown, which keeps the owner's.
     """
     wired = load(settings.home)
+    places = {wish.place for wish in wanted.wishes}
+    others = tuple(wish for wish in wired.wishes if wish.place not in places)
+    wishes = others if wanted.is_removal else (*others, *wanted.wishes)
+    isolated = [wish.host for wish in wishes if wish.isolates]
+    if wanted.set:  # what they were is kept before they change: who was interrupted gives them back all the same
+        wired = recorded(wired, wanted.set)
+        save(settings.home, wired)
+        isolation.isolate(settings.home, isolated)
     projects = {wish.project: settings.home / COPIES for wish in wanted.wishes if wish.project}
     books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
     changing = [change for change in wanted.changes if change.action != "none"]
@@ -61,17 +70,22 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     for change in ready:
         if change not in own:
             books.write(change, rewritten)
-    places = {wish.place for wish in wanted.wishes}
-    others = tuple(wish for wish in wired.wishes if wish.place not in places)
-    wishes = others if wanted.is_removal else (*others, *wanted.wishes)
+    left_alone = {one.path for one in books.left_alone}
+    undone = [one for one in wanted.set if one.path in left_alone]
+    given_back = [one for one in wanted.given_back if one.path not in left_alone]
     programs = own_programs(settings)
     used = {os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)}
     written = {path: one for path, one in books.files.items() if path in used}
     servers = {path: one for path, one in _servers(wired, wanted).items() if path in used}
     old_copies = [copy for path, one in wired.files.items() if path not in used for copy in one.copies]
+    isolation.isolate(settings.home, isolated)
     files.remove_empty({*books.emptied, settings.home / COPIES})
-    save(settings.home, Wired(wishes, written, servers, programs.version, shlex.join(programs.nacre)))
+    kept = recorded(wired, (), (*given_back, *undone)).settings
+    save(settings.home, Wired(wishes, written, servers, kept, programs.version, shlex.join(programs.nacre)))
     left = tuple(path for path in old_copies if path.exists())
+    failing = {one.host for one in undone}
+    states = tuple(unwritten(one.host) if one.host in failing else one for one in wanted.own_memories)
+    wanted = replace(wanted, own_memories=states)
     return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
 
 

@@ -14,6 +14,7 @@ from nacre.hosts.json_text import Unparsable
 from nacre.hosts.pieces import WholeFile
 from nacre.settings import Settings
 from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringWish
+from nacre.wiring.own_memory import OwnMemories
 from nacre.wiring.ownership import Servers
 from nacre.wiring.record import Wired, digest
 from nacre.wiring.ways import init_command, roots_for
@@ -58,6 +59,7 @@ class Drafts:
         self._drafts: dict[Path, _Draft] = {}
         self.left_alone: list[LeftAlone] = []
         self.servers = Servers(settings, wired, is_removal=is_removal)
+        self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
         """Change a file for a host; one that cannot be is left alone, with the reason."""
@@ -69,12 +71,15 @@ class Drafts:
             text = draft.text if draft else files.read(path)
             before = draft.words if draft else text.words
             target = self.servers.spared(path, before, wish, target, is_put=change is put)
+            target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
             words = change(before, target)
             draft = draft or self._opened(path, wish, target, text)
         except (Untouchable, Unparsable) as error:
+            self.own_memories.fail(wish, target)
             if change is put or _may_hold(target):
                 self._leave(target.path, wish, error)
             return
+        self.own_memories.settle()
         if change is dropped and words == draft.words:
             return  # nothing of it is there
         self._drafts[path] = draft

@@ -42,7 +42,8 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     servers = drafts.servers
     return WiringPlan(
         tuple(wishes), drafts.changes(), tuple(drafts.left_alone), tuple(servers.kept), tuple(servers.put),
-        tuple(commands), tuple(notes),
+        tuple(commands), tuple(notes), own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=False)),
+        set=tuple(drafts.own_memories.set), given_back=tuple(drafts.own_memories.given_back),
     )  # fmt: skip
 
 
@@ -62,7 +63,8 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
     commands = [one for wish in wishes for one in commands_for(settings, wish, is_removal=True) if drafts.may_run(one)]
     return WiringPlan(
         tuple(wishes), drafts.changes(), tuple(drafts.left_alone), tuple(drafts.servers.kept), (), tuple(commands),
-        is_removal=True,
+        is_removal=True, own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=True)),
+        given_back=tuple(drafts.own_memories.given_back),
     )  # fmt: skip
 
 
@@ -84,5 +86,7 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
 
 def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
     """The files of a wiring, in whichever form it was made."""
-    forms = dict.fromkeys((replace(wish, plain=False, slot=True, tool_hook=True), replace(wish, plain=True)))
+    forms = dict.fromkeys(
+        (replace(wish, plain=False, slot=True, tool_hook=True, isolates=True), replace(wish, plain=True))
+    )
     return [target for form in forms for target in targets_of(settings, form)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from nacre.settings import Settings
 from nacre.values.reports import FAILURE, OK, WARNING, Check
 from nacre.values.wiring import WiringPlan, WiringWish
+from nacre.wiring import own_memory
 from nacre.wiring.plan import plan
 from nacre.wiring.prove_hooks import prove_hooks
 from nacre.wiring.prove_plugins import prove_plugins
@@ -52,6 +53,11 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
         return [Check("hosts", WARNING, f"{', '.join(broken)}: {another}", "nacre init fits them to this one")]
     if broken:
         return [Check("hosts", WARNING, f"the wiring of {', '.join(broken)} changed", "nacre doctor hosts")]
+    again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
+    if again:
+        return [
+            Check("hosts", WARNING, f"the own memory of {', '.join(again)} was turned on again", "nacre doctor hosts")
+        ]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
     return [Check("hosts", OK, f"{names}; nacre doctor hosts proves them")]
 
@@ -82,6 +88,9 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     another = written_by_another(settings, wired)
     files = list(_prove_files(wanted, another))
     yield from files
+    for one in wanted.own_memories:
+        state = WARNING if one.state == own_memory.CONFLICT else OK
+        yield Check("own memory", state, f"{one.state}: {one.told}", one.hint or None)
     found = written(settings, wish)
     yield from (Check("server", WARNING, f"{one.path}: {one.reason}", one.hint) for one in wanted.kept)
     yield from prove_hooks(settings, wish, found)
@@ -104,6 +113,11 @@ def _prove_files(wanted: WiringPlan, another: str) -> Iterator[Check]:
         named = [f"{one.path} {_DIFFERS[one.action]}" for one in differs[:_MOST_NAMED]]
         more = [f"{len(differs) - _MOST_NAMED} more"] if len(differs) > _MOST_NAMED else []
         yield Check("files", FAILURE, "; ".join([*named, *more]))
+
+
+def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
+    """Whether somebody turned on a host's own memory that nacre had turned off."""
+    return wish.isolates and any(one.state == own_memory.CONFLICT for one in plan(settings, [wish]).own_memories)
 
 
 def _differences(wanted: WiringPlan) -> bool:

@@ -40,12 +40,15 @@ class Wired:
     """The wirings of this home, and the files, by where they really lie.
 
     ``servers`` are the command lines of MCP servers that nacre wrote into a file: one of another is the owner's.
+    ``settings`` are those of hosts that nacre changed, by file: what each was before, as JSON, empty where there was
+    none.
     ``nacre`` and ``program`` say which nacre wrote last, and where it lay.
     """
 
     wishes: tuple[WiringWish, ...] = ()
     files: dict[str, WrittenFile] = field(default_factory=dict)
     servers: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
     nacre: str = ""
     program: str = ""
     version: int = _VERSION
@@ -62,7 +65,7 @@ def load(home: Path) -> Wired:
 
 def save(home: Path, wired: Wired) -> None:
     """Write the record; without a wiring and a file there is none."""
-    if wired.wishes or wired.files:
+    if wired.wishes or wired.files or wired.settings:
         private_files.make_folder(_path(home).parent)
         private_files.write_file(_path(home), msgspec.json.format(msgspec.json.encode(wired, enc_hook=str), indent=1))
         return

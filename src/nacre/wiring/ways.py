@@ -66,7 +66,10 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
     if wish.project is not None and not host.by_project:
         raise InvalidInput(f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}")
     places = places_of(settings, wish.project)
-    return Way(places, own_programs(settings), plain=wish.plain, slot=wish.slot, tool_hook=wish.tool_hook)
+    return Way(
+        places, own_programs(settings), plain=wish.plain, slot=wish.slot, tool_hook=wish.tool_hook,
+        isolates=wish.isolates,
+    )  # fmt: skip
 
 
 def settled(settings: Settings, wish: WiringWish) -> WiringWish:
@@ -77,7 +80,15 @@ def settled(settings: Settings, wish: WiringWish) -> WiringWish:
     """
     is_claude = wish.host == claude_code.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
-    return replace(wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and is_claude)
+    return replace(
+        wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and is_claude,
+        isolates=wish.isolates and has_own_memory(wish),
+    )  # fmt: skip
+
+
+def has_own_memory(wish: WiringWish) -> bool:
+    """Whether a host has a memory of its own that its user can turn off; for a project alone nobody can."""
+    return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
@@ -85,6 +96,7 @@ def init_command(wish: WiringWish, *more: str) -> str:
     project = ["--project", str(wish.project)] if wish.project else []
     named = {"--plain": wish.plain, "--slot": wish.slot, "--tool-hook": wish.tool_hook}
     forms = [option for option, is_wanted in named.items() if is_wanted and "--uninstall" not in more]
+    forms += ["--own-memory", "isolate"] if wish.isolates and "--uninstall" not in more else []
     return shlex.join(["nacre", "init", "--host", wish.host, *project, *forms, *more])
 
 

@@ -29,7 +29,7 @@ else:
 
 _SOURCES = (
     "nacre", "agenr", "claude-mem", "mem0", "basic-memory", "mcp-memory-service", "letta", "agent-knowledge",
-    "clawxmemory", "claude-memory", "openclaw", "codex-memories", "chatgpt", "claude-ai",
+    "clawxmemory", "claude-memory", "openclaw", "codex-memories", "instructions", "chatgpt", "claude-ai",
 )  # fmt: skip
 
 

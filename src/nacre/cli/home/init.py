@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
+    from nacre.portability import host_memories
+    from nacre.portability.host_memories import Captured
     from nacre.redact import redactor
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
@@ -40,6 +42,7 @@ else:
     first_reading = Module("nacre.cli.home.first_reading")
     home_wiring = Module("nacre.cli.home.wiring")
     init_daemon = Module("nacre.cli.home.init_daemon")
+    host_memories = Module("nacre.portability.host_memories")
     init_proposal = Module("nacre.cli.home.init_proposal")
 
 
@@ -72,6 +75,11 @@ _NO_HOST = "no tool of an agent was found on this machine"
 @click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
 @click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
 @click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
+@click.option(
+    "--own-memory",
+    type=click.Choice(["isolate", "keep"]),
+    help="Claude Code, Codex, OpenClaw: turn off the memory they keep themselves, and import what it holds; or not.",
+)
 @click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
 @click.option("--writer", type=TEXT, metavar="NAME", help="Who writes memories, as claude-cli:haiku; nacre writer.")
 @click.option("--tokens-per-day", type=click.IntRange(1), metavar="N", help="What the writer may take a day.")
@@ -81,8 +89,8 @@ _NO_HOST = "no tool of an agent was found on this machine"
 @click.pass_obj
 def init(  # noqa: PLR0913 - one a question
     run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
-    tool_hook: bool, trust_hooks: bool, writer: str | None, tokens_per_day: int | None, dry_run: bool, uninstall: bool,
-    yes: bool,
+    tool_hook: bool, own_memory: str | None, trust_hooks: bool, writer: str | None, tokens_per_day: int | None,
+    dry_run: bool, uninstall: bool, yes: bool,
 ) -> None:  # fmt: skip
     """Plug nacre into your agents' tools, and out of them.
 
@@ -101,9 +109,9 @@ def init(  # noqa: PLR0913 - one a question
         )
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     if asks and not (named or uninstall):
-        _go_through(run, template, trusts=trust_hooks)
+        _go_through(run, template, own_memory, trusts=trust_hooks)
         return
-    wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall))
+    wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
         _show(run, wanted)
@@ -115,7 +123,7 @@ def init(  # noqa: PLR0913 - one a question
         perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
 
 
-def _go_through(run: Run, template: WiringWish, *, trusts: bool) -> None:
+def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trusts: bool) -> None:
     """Propose all that makes memory work on this machine, and do what the owner says yes to. Raises InvalidInput."""
     found = [one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project]
     if not found:
@@ -123,13 +131,12 @@ def _go_through(run: Run, template: WiringWish, *, trusts: bool) -> None:
     proposal = init_proposal.proposed(run)
 
     def planned(names: Sequence[str]) -> WiringPlan:
-        return _planned(run, _wishes(run, template, names), uninstall=False)
+        return _planned(run, _wishes(run, template, names, own_memory), uninstall=False)
 
     agreed = init_proposal.agree(run, found, planned, proposal, _shown(run))
     trusts = trusts or init_proposal.trusts_hooks(agreed.plan)
-    _carry_out(
-        run, _wishes(run, template, agreed.hosts), agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True
-    )
+    wishes = _wishes(run, template, agreed.hosts, own_memory)
+    _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
     if proposal.has_examples:
         first_reading.forget_examples(run)
     if proposal.reading:
@@ -141,11 +148,14 @@ def _go_through(run: Run, template: WiringWish, *, trusts: bool) -> None:
         click.echo(started.told, err=True)
 
 
-def _wishes(run: Run, template: WiringWish, chosen: Sequence[WiringWish | str]) -> list[WiringWish]:
-    return [
+def _wishes(
+    run: Run, template: WiringWish, chosen: Sequence[WiringWish | str], own_memory: str | None
+) -> list[WiringWish]:
+    wished = [
         one if isinstance(one, wiring.WiringWish) else ways.settled(run.settings, replace(template, host=one))
         for one in chosen
     ]
+    return [_with_own_memory(run, one, own_memory) for one in wished]
 
 
 def _carry_out(
@@ -158,6 +168,18 @@ def _carry_out(
     with wiring_apply.alone(run.settings.home):
         again = _planned(run, wishes, uninstall=uninstall)
         _do(run, shown if shown and not again.is_nothing else again, trusts=trusts, asks=asks, goes_on=goes_on)
+
+
+def _with_own_memory(run: Run, wish: WiringWish, said: str | None) -> WiringWish:
+    """A wish with what is to become of the host's own memory: what is said of it now, else what was said before."""
+    before = next((one for one in record.load(run.settings.home).wishes if one.place == wish.place), None)
+    isolates = said == "isolate" if said else bool(before and before.isolates)
+    if isolates and not ways.has_own_memory(wish):
+        label = ways.host_named(wish.host).label
+        told = f"{label}{' in a project' if wish.project else ''}: no memory of its own can be turned off"
+        run.warnings += [told] if told not in run.warnings else []
+        isolates = False
+    return replace(wish, isolates=isolates)
 
 
 def _confirm(run: Run, wanted: WiringPlan) -> None:
@@ -226,6 +248,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
+    captured = _capture(run, wanted)
     done = apply.apply(run.settings, wanted, ids.utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
@@ -235,10 +258,17 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
     diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
     run.answer(
-        _done_record(done, diffs, daemon), lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon)
+        _done_record(done, diffs, daemon, captured),
+        lambda paper: home_wiring.render_done(paper, done, _shown(run), daemon, captured),
     )
     if not run.as_json:
         run.flush()
+
+
+def _capture(run: Run, wanted: WiringPlan) -> list[Captured]:
+    """Import what hosts' own memories hold before they are turned off: where that cannot be, nothing is changed."""
+    hosts = [] if wanted.is_removal else [wish.host for wish in wanted.wishes if wish.isolates]
+    return host_memories.capture(run.home, hosts) if hosts else []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
@@ -287,6 +317,10 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
             {"host": wish.host, "scope": wish.scope, "project": str(wish.project) if wish.project else None}
             for wish in plan.wishes
         ],
+        "own_memories": [
+            {"host": one.host, "state": one.state, "told": one.told, "hint": one.hint} for one in plan.own_memories
+        ],
+        "captured": [],
         "files": [
             {
                 "path": str(change.path), "action": change.action, "hosts": list(change.hosts), "what": change.what,
@@ -302,7 +336,9 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
     }  # fmt: skip
 
 
-def _done_record(done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None) -> Record:
+def _done_record(
+    done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None, captured: Sequence[Captured]
+) -> Record:  # fmt: skip
     """What was changed."""
     return _plan_record(done.plan, diffs) | {
         "done": True,
@@ -311,6 +347,16 @@ def _done_record(done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | Non
         "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
         "left_alone": [_left(one) for one in (*done.plan.left_alone, *done.left_alone)],
         "trusted": done.trusted,
+        "captured": [
+            {
+                "host": one.host,
+                "path": str(one.path),
+                "added": one.added,
+                "updated": one.updated,
+                "problem": one.problem,
+            }
+            for one in captured
+        ],
         "failed": [{"command": command, "said": said} for command, said in done.failed],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,8 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.hosts import codex, registry
-    from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
+    from nacre.portability.host_memories import Captured
+    from nacre.values.wiring import FileChange, HostCommand, LeftAlone, OwnMemory, WiringDone, WiringPlan
 else:
     codex = Module("nacre.hosts.codex")
     registry = Module("nacre.hosts.registry")
@@ -72,6 +74,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     _own_files(paper, plan, places, _TO_DO)
     for command in plan.commands:
         paper.line(bold("would run "), places.words(command), dim(f"  {command.what}"), hang=2)
+    _own_memories(paper, plan.own_memories)
     same = sum(change.action == "none" for change in plan.changes)
     if same:
         paper.line(dim(f"{count(same, 'file')} as {'it' if same == 1 else 'they'} should be already"))
@@ -93,11 +96,14 @@ def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     rows += [("run", places.words(command), dim(command.what)) for command in plan.commands]
     for verb, path, what in rows:
         paper.line(bold(f"{verb:<7}"), path, "  ", what, hang=7)
+    _own_memories(paper, plan.own_memories)
     _left(paper, plan.left_alone, places)
     _left(paper, plan.kept, places, "kept      ")
 
 
-def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet | None = None) -> None:
+def render_done(
+    paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet | None = None, captured: Sequence[Captured] = ()
+) -> None:
     """What was done, what became of the daemon, and what is left to do."""
     plan = done.plan
     left = {one.path for one in done.left_alone}
@@ -110,6 +116,8 @@ def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
     elif plan.is_nothing and not plan.left_alone:
         paper.line("Nothing to do: ", "none of it is there." if plan.is_removal else "everything is in place.")
+    _own_memories(paper, plan.own_memories)
+    _captured(paper, captured, places)
     _copies(paper, done, places)
     for command, said in done.failed:
         paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
@@ -125,6 +133,31 @@ def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet
             paper.line(bold(registry.HOSTS[host].label), f": {note}", hang=2)
     works = "tells what works" if plan.left_alone else "proves that it works"
     paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
+
+
+def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
+    """How it stands with the hosts' own memories."""
+    for one in found:
+        style = "yellow" if one.hint else "green"
+        told = f" own memory of {registry.HOSTS[one.host].label}: {one.told}{f' ({one.hint})' if one.hint else ''}"
+        paper.line(Span(f"{one.state:<8}", style), told, hang=2)
+
+
+def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
+    """What was imported of them, a line a host, and how agents are told it unasked."""
+    for host in dict.fromkeys(one.host for one in captured):
+        own = [one for one in captured if one.host == host]
+        added, updated = sum(one.added for one in own), sum(one.updated for one in own)
+        if added or updated:
+            above = places.short(Path(os.path.commonpath([one.path for one in own])))
+            changed = f", {updated} changed" if updated else ""
+            hint = dim(f"  found when searched; nacre import {above} --trust has agents told unasked")
+            paper.line(
+                Span("imported", "green"), f" {count(added, 'memory', 'memories')} of {above}{changed}", hint, hang=2
+            )
+        for one in own:
+            if one.problem:
+                paper.line(Span("left alone", "yellow"), f" {places.short(one.path)}: {one.problem}", hang=2)
 
 
 def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:

@@ -24,6 +24,7 @@ SOURCES: dict[str, str] = {
     "basic-memory": "nacre.portability.sources.basic_memory:SOURCE",
     "agent-knowledge": "nacre.portability.sources.agent_knowledge:SOURCE",
     "openclaw": "nacre.portability.sources.openclaw:SOURCE",
+    "instructions": "nacre.portability.sources.instructions:SOURCE",
 }
 """In the order in which they are asked: the decisive formats first."""
 

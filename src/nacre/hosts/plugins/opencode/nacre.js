@@ -37,6 +37,7 @@ function readPlace(moduleUrl, environ = process.env) {
         hook: words(told.hook, "nacre-hook"),
         env: isObject(told.env) ? told.env : {},
         version: text(told.version),
+        isolates: told.isolates === true,
         ...(patience === undefined ? {} : { patience }),
     };
 }

@@ -44,6 +44,10 @@ ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC LIMIT
 SELECT id FROM active_memories
 WHERE canonical_key = :canonical_key AND kind = :kind AND project IS :project LIMIT 1;
 
+-- list_memories_of_files --
+-- What was imported from these files and still holds.
+SELECT * FROM active_memories WHERE source_file IN (SELECT value FROM json_each(:files));
+
 -- list_memories_of_session --
 -- What was learned from a session, in any state: the re-extraction guard.
 SELECT id, kind, content, turns FROM memories WHERE session = :session

@@ -4,6 +4,7 @@ import { Link, messageOf, readPlace, text, there, userFolder } from "./link.js";
 import { Servers } from "./server.js";
 import { makeTools, offeredName, readTools } from "./tools.js";
 const ID = "nacre";
+const OWN_PAGES = new Set(["MEMORY.md", "memory.md", "USER.md"]);
 const MOST_SESSIONS = 1_000;
 const MOST_KEPT = 12_000;
 const APART_KEY = /:(subagent|acp|cron|hook|heartbeat)(:|$)/;
@@ -31,6 +32,7 @@ class Plugin {
     config;
     link;
     servers;
+    isolates;
     sessions = memory.sessions;
     ended = memory.ended;
     folders = memory.folders;
@@ -42,6 +44,7 @@ class Plugin {
             place.home = this.config.home;
         this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message) });
         this.servers = new Servers(place);
+        this.isolates = place.isolates;
     }
     register() {
         if (!this.config.enabled || process.env.NACRE_OWN_CALL)
@@ -56,6 +59,8 @@ class Plugin {
         }
         if (this.config.notes)
             this.registerNotes();
+        if (this.isolates)
+            this.api.registerHook(["agent:bootstrap"], (event) => withoutOwnMemory(event.context), { name: "nacre-own-memory" });
         this.api.on("gateway_stop", () => this.servers.close());
         if (this.ownsSlot())
             this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
@@ -199,6 +204,12 @@ class Plugin {
         this.link.trouble(messageOf(error));
         return undefined;
     }
+}
+/** OpenClaw's own pages of memory are kept out of its prompts; the files stay as they are. */
+function withoutOwnMemory(context) {
+    if (!Array.isArray(context.bootstrapFiles))
+        return;
+    context.bootstrapFiles = context.bootstrapFiles.filter((file) => !OWN_PAGES.has(file?.name));
 }
 /** Sessions that nobody talks in, and turns that no person wrote. */
 function isApart(where) {

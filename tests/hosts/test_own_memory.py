@@ -1,0 +1,111 @@
+"""What real hosts remember themselves: loaded by default, gone from prompts once it is turned off, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.claude_code import ClaudeCode
+from tests.hosts.codex import Codex
+from tests.hosts.conftest import staged
+from tests.hosts.driving import Driver
+from tests.hosts.openclaw import OpenClaw
+from tests.hosts.programs import command, missing
+from tests.hosts.stage import Stage, eventually
+from tests.hosts.story import COMES_BACK, Story
+
+pytestmark = pytest.mark.hosts
+
+ADDED = "The harbour master counts the mooring rings at every new moon."
+HELD = ("The lamp at the end of the pier is changed every October.", "Prefer reports that name the tide of the hour.")
+
+
+def _claude_code(stage: Stage) -> Path:
+    slug = re.sub(r"[^A-Za-z0-9]", "-", str(stage.project))
+    folder = stage.home / ".claude/projects" / slug / "memory"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("".join(f"- {one}\n" for one in HELD))
+    (stage.home / ".claude/settings.json").write_text(json.dumps({"autoMemoryEnabled": True}))
+    return folder / "MEMORY.md"
+
+
+def _codex(stage: Stage) -> Path:
+    folder = stage.home / ".codex/memories"
+    folder.mkdir()
+    lines = "".join(f"- {one}\n" for one in HELD)
+    (folder / "memory_summary.md").write_text(f"## User preferences\n\n{lines}")
+    (folder / "MEMORY.md").write_text(f"# Task Group: harbour\n\n## User preferences\n\n{lines}")
+    config = stage.home / ".codex/config.toml"
+    config.write_text(config.read_text().replace("[features]\n", "[features]\nmemories = true\n"))
+    return folder / "MEMORY.md"
+
+
+def _openclaw(stage: Stage) -> Path:
+    (stage.project / "MEMORY.md").write_text(f"- {HELD[0]}\n")
+    (stage.project / "USER.md").write_text(f"<!-- observed: 2026-02-14 | status: active -->\n\n- {HELD[1]}\n")
+    (stage.project / "AGENTS.md").write_text("Rules of the harbour: whistle before you leave the quay.\n")
+    return stage.project / "MEMORY.md"
+
+
+REMEMBERS: Mapping[str, tuple[Driver, Callable[[Stage], Path], str]] = {
+    "claude-code": (ClaudeCode(), _claude_code, "-code-harbour/memory"),
+    "codex": (Codex(), _codex, ".codex/memories"),
+    "openclaw": (OpenClaw(), _openclaw, '"memory_search"'),
+}
+"""By host: what drives it, what gives it a memory, and what tells its agent where to write or to look in it."""
+
+
+@pytest.mark.parametrize("host", REMEMBERS)
+def test_it_is_loaded_until_it_is_turned_off_and_again_afterwards(
+    host: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    driver, remember, points_there = REMEMBERS[host]
+    if reason := missing(driver.name):
+        pytest.skip(reason)
+    with staged(driver.name, tmp_path_factory) as stage:
+        stage.install(driver.program, command(driver.name))
+        driver.set_up(stage)
+        page = remember(stage)
+        story = Story(driver, stage)
+        assert _held(story, "own") == list(HELD)
+        assert points_there in story.scenes["own"].bodies
+        before = _files(stage)
+        done = stage.nacre("init", "--host", host, *driver.options, "--own-memory", "isolate", "--yes", "--json").record
+        assert [one["state"] for one in done["own_memories"]] == ["isolated"]
+        assert sum(one["added"] for one in done["captured"]) == len(HELD)
+        assert _held(story, "isolated") == []
+        assert points_there not in story.scenes["isolated"].bodies
+        if host == "openclaw":
+            assert "whistle before you leave the quay" in story.scenes["isolated"].bodies
+        written = page.read_text()
+        page.write_text(f"{written}- {ADDED}\n")
+        assert ADDED not in story.scene("written", COMES_BACK).bodies
+        assert eventually(lambda: ADDED in stage.nacre("list", "--json").out), "what was written there was not imported"
+        page.write_text(written)
+        checks = {one["name"]: one["state"] for one in _doctor(stage)}
+        assert checks[f"{host} own memory"] == "ok"
+        stage.nacre("init", "--uninstall", "--yes")
+        assert _files(stage) == before
+        assert _held(story, "restored") == list(HELD)
+
+
+def _held(story: Story, name: str) -> list[str]:
+    """What of its memory a host tells its model with a prompt."""
+    bodies = story.scene(name, COMES_BACK).bodies
+    return [one for one in HELD if one in bodies]
+
+
+def _files(stage: Stage) -> dict[str, bytes]:
+    """The host's settings, and what it remembers."""
+    named = ("/settings.json", "/config.toml", "/openclaw.json", "/MEMORY.md", "/USER.md", "/memory_summary.md")
+    return {path: text for path, text in stage.settings().items() if path.endswith(named)}
+
+
+def _doctor(stage: Stage) -> list[dict[str, str]]:
+    ran = stage.run([str(stage.programs / "nacre"), "doctor", "hosts", "--json"])
+    checks: list[dict[str, str]] = ran.record["checks"]
+    return checks
