@@ -36,7 +36,8 @@ def post(url: str, token: str | None, body: Any = GREETING) -> tuple[int, str]:
         with opener.open(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def test_who_has_the_token_is_served_at_this_machine(serving: Serve, process: Nacre, learned: Any) -> None:

@@ -7,13 +7,18 @@ import errno
 import glob
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from nacre.errors import Conflict, StoreUnusable
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    import shlex
+else:  # a hook hardly ever needs it
+    shlex = Module("shlex")
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

@@ -127,7 +127,7 @@ class Database:
             self._connection.execute(query(name), parameters)
             return int(self._connection.total_changes()) - before
 
-    def insert(self, table: str, row: Mapping[str, object], returning: str) -> Any:
+    def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
         """Insert a row into a table, within a transaction; returns the value of one of its columns."""
         self._refuse_unwritable()
         marks = ", ".join(f":{column}" for column in row)

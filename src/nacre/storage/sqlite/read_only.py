@@ -10,11 +10,17 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import apsw
 
+from nacre.platform.lazy import Module
 from nacre.storage.sqlite.migrate import is_present_schema
+
+if TYPE_CHECKING:
+    from urllib import parse
+else:  # a hook hardly ever needs it
+    parse = Module("urllib.parse")
 
 _BUSY_MS = 1_000
 
@@ -54,7 +60,7 @@ def _ways(path: Path, patience_ms: int | None) -> Iterator[apsw.Connection]:
             yield alone
     if not _is_writable(path.parent) and not _has_log(path):
         with contextlib.suppress(apsw.Error):
-            name = f"file:{quote(os.path.realpath(path))}?immutable=1"
+            name = f"file:{parse.quote(os.path.realpath(path))}?immutable=1"
             yield apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
