@@ -18,7 +18,7 @@ from nacre.home.location import project_of_folder
 from nacre.storage.filters import Clause, memory_clause
 from nacre.storage.search.full_text import Term
 from nacre.text.passages import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
-from nacre.transcripts.commands import Invocation, invocations
+from nacre.transcripts.commands import Invocation, invocations, looks
 from nacre.transcripts.tool_calls import asked
 from nacre.values.context import ContextItem, ContextRequest, Moment, Part
 from nacre.values.hooks import HookAnswer, HookCall
@@ -62,7 +62,8 @@ def _rules_for(home: Home, call: ToolCall, wanted: Filter) -> list[Memory]:
     if call.action is Action.EDIT:
         found = [memory for path in call.paths for memory in _naming_file(home, path, where)]
     else:
-        programs = list(dict.fromkeys(invocations(call.input)))[:_MOST_PROGRAMS]
+        every = dict.fromkeys(invocations(call.input))
+        programs = [program for program in every if program.told and not looks(program.name)][:_MOST_PROGRAMS]
         rows = {row for program in programs for row in _naming_command(home, program, where)}
         found = list(home.memories.by_rows(sorted(rows)).values())
     return sorted(found, key=lambda memory: (memory.importance, memory.updated), reverse=True)
@@ -89,8 +90,6 @@ def _places(memory: Memory, file: str) -> Iterator[str]:
 def _naming_command(home: Home, program: Invocation, where: Clause) -> list[int]:
     """The rows of rules that hold all that a program is told: two words, a word and an option, or its very name."""
     told = _words(program.told)
-    if not told:
-        return []
     options = [_words([option]) for option in program.options]
     every = [program.name, *dict.fromkeys([*told, *(word for option in options for word in option)])]
     matched = home.memory_search.match([Term(word, word) for word in every], where, _CANDIDATES)
