@@ -12,7 +12,7 @@ class WiringWish:
     """A host to wire, for all of the user's, or for one project.
 
     ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
-    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call.
+    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each edit and command.
     """
 
     host: str
