@@ -428,6 +428,8 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
     assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
     nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
+    ((group,),) = [json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]["PreToolUse"]]
+    assert group["matcher"].split("|") == ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"]
     assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
     nacre("init", "--uninstall", "--yes")
     claude.unlink()

@@ -47,7 +47,7 @@ def test_the_agent_is_told_the_rule_with_what_its_command_put_out(tmp_path_facto
     assert told(after).count(RULE) == 1
     assert RULE in json.dumps(after.body["messages"][-1]), "beside the answer"
     assert runs.count("PreToolUse") == 2
-    assert not [request for request in later if RULE in told(request)], "once a session"
+    assert max(told(request).count(RULE) for request in later) <= 1, "once a session; newer ones keep it when resumed"
     assert not [turn for turn in shown["turns"] if RULE in turn["text"]]
 
 
