@@ -71,7 +71,7 @@ _NO_HOST = "no tool of an agent was found on this machine"
 )
 @click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
 @click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
-@click.option("--tool-hook", is_flag=True, help="Claude Code: also before edits and commands, for rules on them.")
+@click.option("--tool-hook", is_flag=True, help="Claude Code, Codex: also before edits and commands.")
 @click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
 @click.option("--writer", type=TEXT, metavar="NAME", help="Who writes memories, as claude-cli:haiku; nacre writer.")
 @click.option("--tokens-per-day", type=click.IntRange(1), metavar="N", help="What the writer may take a day.")
