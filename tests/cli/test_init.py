@@ -221,6 +221,10 @@ def test_another_form_of_a_wiring_leaves_what_both_have(nacre: Nacre, user_home:
     record.write_text(record.read_text().replace('"slot": false', '"slot": true'))
     nacre("init", "--host", "codex", "--tool-hook", "--yes")
     assert config.read_text().endswith(trusted)
+    ((group,),) = [json.loads((user_home / ".codex/hooks.json").read_text())["hooks"]["PreToolUse"]]
+    assert group["matcher"] == "^(Bash|apply_patch)$"
+    nacre("init", "--host", "codex", "--yes")
+    assert "PreToolUse" not in (user_home / ".codex/hooks.json").read_text()
 
 
 def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:

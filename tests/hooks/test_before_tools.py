@@ -149,6 +149,14 @@ def test_hosts_that_take_nothing_before_a_tool_are_told_nothing_and_the_rule_wai
     assert AMENDING in served.run("BeforeAgent", served.given(prompt="may I amend commits?"), host="gemini-cli").out
 
 
+def test_codex_is_told_of_the_files_that_a_patch_changes(served: Hooked) -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"
+    )
+    given = served.given(tool_name="apply_patch", tool_input={"command": patch})
+    assert GUIDES in served.run("PreToolUse", given, host="codex").context
+
+
 def test_any_other_tool_can_ask_in_the_same_way(served: Hooked) -> None:
     given = served.given(tool_name="shell", tool_input={"command": "git commit --amend"})
     assert AMENDING in served.run("tool", given, host="generic").out
