@@ -17,8 +17,9 @@ LEDGER = "In ledger_test.py compare whole results, never parts of them."
 GUIDES = "Guides in docs/guides tell how things work now, not how they came to be."
 LAMPS = "The tests in lamps/keeper_test.py need no network."
 LONG = "Releases are tagged with `gh release create`: " + "first the notes, then the archive, then the tag; " * 20
+STATUS = "Paths of `git status` are relative to the repository's root."
 DECIDED = "We run `npm run bundle` with esbuild, decided for its speed."
-RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, LONG)
+RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, STATUS, LONG)
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_command_brings_the_rule_that_names_it(served: Hooked, command: str, r
 @pytest.mark.parametrize(
     "command",
     [
-        "ls", "git commit -m x", "mise run test", "git log --grep amend", "cat docs/guides/one.md",
+        "ls", "git status", "git commit -m x", "mise run test", "git log --grep amend", "cat docs/guides/one.md",
         "npm run bundle", "echo 'git commit --amend'", "git commit -F - <<EOF\nmise run lint\nEOF", "",
     ],
 )  # fmt: skip
@@ -121,6 +122,18 @@ def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> N
     with nacre.open_memory(served.home) as memory:
         memory.list()  # sees what was changed by hand
     assert run(served, "git commit --amend").out == ""
+
+
+def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked) -> None:
+    older, newer = "Runs of `make bench` take 10 rounds", "The runs of `make bench` take a generous 25 rounds"
+    with nacre.open_memory(hooked.home) as memory:
+        for rule, importance in ((older, 9), (newer, 5)):
+            memory.store(rule, kind=nacre.Kind.PREFERENCE, importance=importance)
+    with serving(hooked.home):
+        told = run(hooked, "make bench").context
+        assert run(hooked, "make bench").out == ""
+    assert newer in told
+    assert older not in told
 
 
 def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:

@@ -57,7 +57,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _rules_for(home: Home, call: ToolCall, wanted: Filter) -> list[Memory]:
-    """The rules that name a call, the weightiest first, then the newest."""
+    """The rules that name a call and are not likely to be outdated, the weightiest first, then the newest."""
     where = memory_clause(wanted, home.now().date())
     if call.action is Action.EDIT:
         found = [memory for path in call.paths for memory in _naming_file(home, path, where)]
@@ -66,7 +66,10 @@ def _rules_for(home: Home, call: ToolCall, wanted: Filter) -> list[Memory]:
         programs = [program for program in every if program.told and not looks(program.name)][:_MOST_PROGRAMS]
         rows = {row for program in programs for row in _naming_command(home, program, where)}
         found = list(home.memories.by_rows(sorted(rows)).values())
-    return sorted(found, key=lambda memory: (memory.importance, memory.updated), reverse=True)
+    doubts = home.reviews.doubts([memory.id for memory in found], both_ways=True) if found else ()
+    outdated = {doubt.older for doubt in doubts}
+    held = [memory for memory in found if memory.id not in outdated]
+    return sorted(held, key=lambda memory: (memory.importance, memory.updated), reverse=True)
 
 
 def _naming_file(home: Home, path: str, where: Clause) -> list[Memory]:
