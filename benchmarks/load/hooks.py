@@ -26,7 +26,7 @@ from nacre.speed.material import statement, subject, write_notes
 from nacre.speed.measurement import percentile
 from nacre.values.reports import OnProgress, Progress
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")
 _START_SECONDS = 60.0
 _WARMING = 5
 
@@ -88,6 +88,7 @@ def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], ru
         given = {
             "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
             "prompt": f"on which port does {subject(abs(number))} listen?", "source": "startup",
+            "tool_name": "Bash", "tool_input": {"command": "cd app && npm run build && git commit -m done"},
         }  # fmt: skip
         data = json.dumps(given).encode()
         seconds, worked, out, code = _run(event, home, environ, data, is_full=state == "disk full")

@@ -87,6 +87,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.proposals_after", int, 0, "prompts until Claude Code is asked once for five memories; 0: never"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("context.tool_tokens", int, 80, "tokens of a rule that it is given at most before a tool; 0 gives none"),
     Setting("context.most_memories", int, 12, "memories that a session starts with, at most; 0 sets no bound"),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
@@ -190,8 +191,7 @@ _LEAST = {
     "recall.turns": 0,
     "recall.deep_seconds": 1,
     "recall.budget_tokens": 0,
-    "context.budget_tokens": 0,
-    "context.prompt_tokens": 0,
+    **dict.fromkeys((f"context.{name}_tokens" for name in ("budget", "prompt", "tool")), 0),
     "context.most_memories": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,

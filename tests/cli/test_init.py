@@ -221,6 +221,10 @@ def test_another_form_of_a_wiring_leaves_what_both_have(nacre: Nacre, user_home:
     record.write_text(record.read_text().replace('"slot": false', '"slot": true'))
     nacre("init", "--host", "codex", "--tool-hook", "--yes")
     assert config.read_text().endswith(trusted)
+    ((group,),) = [json.loads((user_home / ".codex/hooks.json").read_text())["hooks"]["PreToolUse"]]
+    assert group["matcher"] == "^(Bash|apply_patch)$"
+    nacre("init", "--host", "codex", "--yes")
+    assert "PreToolUse" not in (user_home / ".codex/hooks.json").read_text()
 
 
 def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:
@@ -428,6 +432,8 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
     assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
     nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
+    ((group,),) = [json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]["PreToolUse"]]
+    assert group["matcher"].split("|") == ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"]
     assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
     nacre("init", "--uninstall", "--yes")
     claude.unlink()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from nacre.context import nudges
 from nacre.context.build import build
 from nacre.context.frame import framed
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextRequest, Moment, Occasion, Part, SessionState
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
+
+if TYPE_CHECKING:
+    from nacre.context import before_tool
+else:
+    before_tool = Module("nacre.context.before_tool")
 
 STARTED = "session-start"
 """The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""
@@ -24,8 +31,8 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """The context of a session's start or a prompt, or what the agent is asked as a turn ends; nothing for the rest,
-    and for sessions nobody talks in.
+    """The context of a session's start or a prompt, a rule for what a tool is about to do, or what the agent is asked
+    as a turn ends; nothing for the rest, and for sessions nobody talks in.
 
     A start that is owed is told with the prompt: that of a host which takes it there alone, and that of a hook which
     had no answer in time.
@@ -37,6 +44,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
     if call.event is HookEvent.TURN_END:
         return _asked(home, call)
+    if call.event is HookEvent.TOOL:
+        return before_tool.answer(home, call)
     if moment is None or call.is_apart:
         return HookAnswer()
     occasion = call.occasion

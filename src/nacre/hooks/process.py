@@ -50,6 +50,7 @@ _START_PATIENT_SHARE = 0.2
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
 _START_SHARE = 0.5
+_TOOL_PATIENT_SHARE = 0.25
 _ASKS_PATIENT_SHARE = 0.5
 _DAEMON_SHARE = 0.9
 """Of what is left, at most, for the daemon's whole answer."""
@@ -72,7 +73,10 @@ _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
 
 _TELLING = frozenset({"session-start", "prompt"})
-"""The events with which a host can be told something."""
+"""The events with which a host can be told something, by the daemon or without it."""
+
+_TOOL = "tool"
+"""With a tool that is about to run only the daemon tells something: it happens too often to look alone."""
 
 _ASKS = ("claude-code", "turn-end")
 """The host and event with which the daemon, and nobody else, may have something to ask the agent."""
@@ -130,8 +134,12 @@ class _Run:
         """The machine is so busy that the process's start took most of its time: to load more would not end in time."""
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
         self.may_ask = (self.host, self.name) == _ASKS
-        share = _START_PATIENT_SHARE if is_start else _ASKS_PATIENT_SHARE if self.may_ask else _PATIENT_SHARE
-        self.patience = share * within
+        self.patience = within * (
+            _START_PATIENT_SHARE if is_start
+            else _ASKS_PATIENT_SHARE if self.may_ask
+            else _TOOL_PATIENT_SHARE if self.name == _TOOL
+            else _PATIENT_SHARE
+        )  # fmt: skip
         self.call: dict[str, Any] = {}
         self.is_heard = threading.Event()
         """The host has handed over what it had to say, and ``call`` is that."""
@@ -167,7 +175,7 @@ class _Run:
             self._note()
 
     def _is_known(self) -> bool:
-        return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
+        return self.name in _TELLING or self.name in EVENTS or self.name == _TOOL
 
     def _first(self) -> HookAnswer:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
@@ -245,7 +253,8 @@ class _Run:
 
     def _deliver(self, outcome: HookAnswer) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
-        context = outcome.answer.get("context", "") if self.name in _TELLING or self.may_ask else ""
+        may_tell = self.name in _TELLING or self.name == _TOOL or self.may_ask
+        context = outcome.answer.get("context", "") if may_tell else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
         if self._tell(told, outcome.how):
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
@@ -267,7 +276,7 @@ class _Run:
 
     def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
-        if self.name == "prompt" or not os.path.isdir(self.home):
+        if self.name in ("prompt", _TOOL) or not os.path.isdir(self.home):
             return
         from nacre.hooks import starting  # noqa: PLC0415 - few runs start anything
 

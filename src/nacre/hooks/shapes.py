@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
 _PROMPT_CHARACTERS = 20_000
+_ARGUMENT_CHARACTERS = 4_000
 
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
@@ -49,6 +50,7 @@ def _like_claude(given: Given) -> Asked:
         "reason": _text(given, "reason", "trigger"),
         "is_apart": _is_apart(given),
         "tool": _text(given, "tool_name"),
+        "arguments": _arguments(given.get("tool_input")),
         "goes_on": given.get("stop_hook_active") is True,
         "budget_tokens": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
     }
@@ -81,6 +83,13 @@ def _like_cline(given: Given) -> Asked:
         "prompt": _text(said, "prompt")[:_PROMPT_CHARACTERS] if isinstance(said, dict) else "",
         "occasion": "resume" if given.get("hookName") == "TaskResume" else "startup",
     }
+
+
+def _arguments(given: object) -> str:
+    """What a tool is called with: its texts, each cut. A file's path and a command are short."""
+    if not isinstance(given, dict):
+        return ""
+    return json.dumps({key: value[:_ARGUMENT_CHARACTERS] for key, value in given.items() if isinstance(value, str)})
 
 
 def _is_apart(given: Given) -> bool:

@@ -20,6 +20,10 @@ PLUGIN = f"{SERVER}@{SERVER}"
 _SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 5}
 """Without a limit of its own a hook at the session's end is cut off after a second and a half."""
 
+_TOOL = "PreToolUse"
+_MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
+"""Reading and searching wait for no hook."""
+
 
 def marketplace(places: Places) -> Path:
     """The folder that Claude Code is told to take plugins from."""
@@ -115,7 +119,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 
 
 def _plain(way: Way) -> Iterator[Target]:
-    hooks = hook_groups(way, NAME, _seconds(way))
+    hooks = hook_groups(way, NAME, _seconds(way), _MATCHERS)
     server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
     allowed = _allowed(f"mcp__{SERVER}__")
     if way.project:
@@ -140,11 +144,11 @@ def _server(way: Way) -> dict[str, Any]:
 
 
 def _hooks(way: Way) -> dict[str, Any]:
-    return {hook.path[-1]: [hook.value] for hook in hook_groups(way, NAME, _seconds(way))}
+    return {hook.path[-1]: [hook.value] for hook in hook_groups(way, NAME, _seconds(way), _MATCHERS)}
 
 
 def _seconds(way: Way) -> dict[str, int]:
-    return {**_SECONDS, "PreToolUse": 2} if way.tool_hook else _SECONDS
+    return {**_SECONDS, _TOOL: 2} if way.tool_hook else _SECONDS
 
 
 def _allowed(prefix: str) -> tuple[JsonItem, ...]:

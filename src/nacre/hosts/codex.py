@@ -15,6 +15,9 @@ NAME = "codex"
 _SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 3}
 """More than three seconds for a session's end are cut, with a warning at every start."""
 
+_TOOL = "PreToolUse"
+_MATCHERS = {_TOOL: "^(Bash|apply_patch)$"}
+
 
 def folder(places: Places) -> Path:
     """Where Codex keeps what is the user's, or what is a project's."""
@@ -33,6 +36,7 @@ def hooks_file(places: Places) -> Path:
 
 def _targets(way: Way) -> Sequence[Target]:
     hooks = hooks_file(way.places)
+    seconds = {**_SECONDS, _TOOL: 2} if way.tool_hook else _SECONDS
     server = {
         **way.programs.mcp_server(),
         "startup_timeout_sec": 20,
@@ -43,7 +47,7 @@ def _targets(way: Way) -> Sequence[Target]:
     put = TomlServer(("mcp_servers", SERVER), server)
     targets = (
         Target(folder(way.places) / "config.toml", (put,) if way.project else (put, trusted), "MCP server"),
-        Target(hooks, hook_groups(way, NAME, _SECONDS), "hooks"),
+        Target(hooks, hook_groups(way, NAME, seconds, _MATCHERS), "hooks"),
         Target(instructed, (Block(instructions()),), "instructions"),
     )
     if way.project:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class Way:
     """How a host is to be wired. ``plain``: by its settings alone, where there would be a plugin.
 
     ``slot``: the host's place for memory, where it has one, becomes that of nacre. ``tool_hook``: a hook
-    runs before each tool call, too. ``isolates``: the host's own memory is turned off.
+    runs before each edit and command, too. ``isolates``: the host's own memory is turned off.
     """
 
     places: Places
@@ -79,10 +79,22 @@ class Host:
     own_memory: Callable[[Places], Sequence[MemoryPlace]] | None = None
 
 
-def hook_groups(way: Way, host: str, seconds: dict[str, int], **more: object) -> tuple[JsonHook, ...]:
-    """Hooks in the shape that Claude Code made common: groups by event, each with a command and a time limit."""
+def hook_groups(
+    way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
+) -> tuple[JsonHook, ...]:  # fmt: skip
+    """Hooks in the shape that Claude Code made common: groups by event, each with a command and a time limit.
+
+    ``matchers`` say of an event which of its occasions are meant, as tools by name.
+    """
+    known = matchers or {}
     return tuple(
-        JsonHook(("hooks", event), {**more, "hooks": [{"type": "command", **_entry(way, host, event, limit)}]})
+        JsonHook(
+            ("hooks", event),
+            {
+                **({"matcher": known[event]} if event in known else {}),
+                "hooks": [{"type": "command", **_entry(way, host, event, limit)}],
+            },
+        )
         for event, limit in seconds.items()
     )
 

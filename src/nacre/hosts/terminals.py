@@ -35,7 +35,7 @@ _GEMINI_MILLISECONDS = {
 
 def _gemini(way: Way) -> Sequence[Target]:
     folder = (way.project or way.places.user) / ".gemini"
-    hooks = hook_groups(way, "gemini-cli", _GEMINI_MILLISECONDS, matcher="*")
+    hooks = hook_groups(way, "gemini-cli", _GEMINI_MILLISECONDS, dict.fromkeys(_GEMINI_MILLISECONDS, "*"))
     server = JsonServer(("mcpServers", SERVER), way.programs.mcp_server(trust=True))
     return (
         Target(folder / "settings.json", (server, *hooks), "MCP server, hooks"),

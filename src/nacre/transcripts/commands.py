@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from nacre.values.session import Action, ToolCall
 
@@ -25,6 +26,7 @@ _BLOCKS = frozenset({"for", "done", "fi", "case", "esac", "}", ")", "function", 
 _LEADING = frozenset({"run", "exec", "compose", "tool", "pip", "pr", "issue", "x", "dlx", "stash", "worktree"})
 _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
 _REDIRECTION = re.compile(r"\d?[<>]")
+_OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
@@ -53,7 +55,23 @@ def names(command: str) -> tuple[str, ...]:
 
 
 def _names(command: str) -> Iterator[str]:
-    for words in map(_plain_words, parts(command.partition("<<")[0])):
+    for one in invocations(command):
+        yield one.name
+
+
+class Invocation(NamedTuple):
+    """A program as people call it (``git commit``), what it is told to do (``commit``, without words such as ``run``)
+    and its long options, without dashes and values."""
+
+    name: str
+    told: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def invocations(command: str) -> Iterator[Invocation]:
+    """The programs that a command line runs, by name; without files, code and what is fed to them."""
+    for part in parts(command.partition("<<")[0]):
+        words = _plain_words(part)
         if not words or not _NAME.fullmatch(words[0]):
             continue
         told = []
@@ -63,7 +81,8 @@ def _names(command: str) -> Iterator[str]:
             told.append(word)
             if word not in _LEADING:
                 break
-        yield " ".join([words[0], *told])
+        options = tuple(found[1] for word in part if (found := _OPTION.match(word)))
+        yield Invocation(" ".join([words[0], *told]), tuple(word for word in told if word not in _LEADING), options)
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:

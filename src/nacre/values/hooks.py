@@ -27,6 +27,7 @@ class HookCall:
     ``transcript`` is the file that it writes, where it says so.
     ``is_apart`` marks sub-agents, scheduled runs and heartbeats: these are given nothing and hand nothing over.
     ``budget_tokens`` is the most that the context may take; ``None`` takes the setting.
+    ``arguments`` is what ``tool`` is about to be called with, as JSON; long texts in it are cut.
     """
 
     host: str
@@ -39,6 +40,7 @@ class HookCall:
     reason: str = ""
     is_apart: bool = False
     tool: str = ""
+    arguments: str = ""
     alone: bool = False
     """The daemon is not there: only what needs no model, no vectors and no lock."""
 

@@ -12,8 +12,8 @@ class WiringWish:
     """A host to wire, for all of the user's, or for one project.
 
     ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
-    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call. ``isolates``: the host's
-    own memory is turned off, and what it holds is imported.
+    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each edit and command. ``isolates``: the
+    host's own memory is turned off, and what it holds is imported.
     """
 
     host: str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nacre import __version__
 from nacre.errors import InvalidInput
-from nacre.hosts import claude_code
+from nacre.hosts import claude_code, codex
 from nacre.hosts.host import Host, Target, Way
 from nacre.hosts.places import Places
 from nacre.hosts.programs import Programs
@@ -80,8 +80,9 @@ def settled(settings: Settings, wish: WiringWish) -> WiringWish:
     """
     is_claude = wish.host == claude_code.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
+    takes_rules = wish.host in (claude_code.NAME, codex.NAME)
     return replace(
-        wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and is_claude,
+        wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and takes_rules,
         isolates=wish.isolates and has_own_memory(wish),
     )  # fmt: skip
 

@@ -74,7 +74,7 @@ _NO_HOST = "no tool of an agent was found on this machine"
 )
 @click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
 @click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
-@click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
+@click.option("--tool-hook", is_flag=True, help="Claude Code, Codex: also before edits and commands.")
 @click.option(
     "--own-memory",
     type=click.Choice(["isolate", "keep"]),

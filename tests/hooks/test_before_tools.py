@@ -1,0 +1,189 @@
+"""Before an edit or a command, the agent is told a rule that names the file, or what the command is told to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import nacre
+from nacre.text.passages import count_tokens
+from tests.hooks.conftest import Hooked, Ran, serving
+
+SUITES = "Do not run the integration test suites while working on a change: they take half an hour."
+AMENDING = "Never amend commits here: the review tool loses their comments."
+FORMATTING = "Always run `mise run fmt` before `mise run lint`."
+LEDGER = "In ledger_test.py compare whole results, never parts of them."
+GUIDES = "Guides in docs/guides tell how things work now, not how they came to be."
+LAMPS = "The tests in lamps/keeper_test.py need no network."
+LONG = "Releases are tagged with `gh release create`: " + "first the notes, then the archive, then the tag; " * 20
+STATUS = "Paths of `git status` are relative to the repository's root."
+DECIDED = "We run `npm run bundle` with esbuild, decided for its speed."
+RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, STATUS, LONG)
+
+
+@pytest.fixture
+def served(hooked: Hooked) -> Iterator[Hooked]:
+    """A home with rules, whose daemon runs."""
+    with nacre.open_memory(hooked.home) as memory:
+        for rule in RULES:
+            memory.store(rule, kind=nacre.Kind.PREFERENCE)
+        memory.store(DECIDED, kind=nacre.Kind.DECISION)
+    with serving(hooked.home):
+        yield hooked
+
+
+def run(hooked: Hooked, command: str, session: str = "5e55-0001", **more: object) -> Ran:
+    given = hooked.given(session_id=session, tool_name="Bash", tool_input={"command": command}, **more)
+    return hooked.run("PreToolUse", given)
+
+
+def edit(hooked: Hooked, path: str) -> Ran:
+    arguments = {"file_path": path, "old_string": "a", "new_string": "b"}
+    return hooked.run("PreToolUse", hooked.given(tool_name="Edit", tool_input=arguments))
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("cd app && mise run test:integration 2>&1 | tail -5", SUITES),
+        ("git add . && git commit --amend --no-edit", AMENDING),
+        ("mise run lint", FORMATTING),
+    ],
+)
+def test_a_command_brings_the_rule_that_names_it(served: Hooked, command: str, rule: str) -> None:
+    told = run(served, command).context
+    assert rule in told
+    assert told.startswith("<nacre-context>\nReference data from nacre")
+    assert told.endswith("</nacre-context>")
+    assert told.count("\n- ") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls", "git status", "git commit -m x", "mise run test", "git log --grep amend", "cat docs/guides/one.md",
+        "npm run bundle", "echo 'git commit --amend'", "git commit -F - <<EOF\nmise run lint\nEOF", "",
+    ],
+)  # fmt: skip
+def test_other_commands_bring_nothing(served: Hooked, command: str) -> None:
+    assert run(served, command).out == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/code/app/ledger_test.py", LEDGER),
+        ("/code/app/docs/guides/start/one.md", GUIDES),
+        ("/code/app/lamps/keeper_test.py", LAMPS),
+    ],
+)
+def test_an_edit_brings_the_rule_that_names_the_file_or_its_folder(served: Hooked, path: str, rule: str) -> None:
+    assert rule in edit(served, path).context
+
+
+@pytest.mark.parametrize("path", ["/code/app/ledger.py", "/code/guides/one.md", "/code/doors/keeper_test.py", "/"])
+def test_other_files_bring_nothing(served: Hooked, path: str) -> None:
+    assert edit(served, path).out == ""
+
+
+def test_tools_that_only_read_bring_nothing(served: Hooked) -> None:
+    given = served.given(tool_name="Read", tool_input={"file_path": "/code/app/ledger_test.py"})
+    assert served.run("PreToolUse", given).out == ""
+
+
+def test_a_session_is_told_each_rule_once(served: Hooked) -> None:
+    assert run(served, "mise run lint").context
+    assert run(served, "mise run lint").out == ""
+    assert run(served, "mise run lint", session="5e55-0002").context
+
+
+def test_what_came_with_a_prompt_does_not_come_again(served: Hooked) -> None:
+    asked = served.given(prompt="may I amend commits in this repository?")
+    assert AMENDING in served.run("UserPromptSubmit", asked).context
+    assert run(served, "git commit --amend").out == ""
+
+
+def test_what_came_before_a_tool_does_not_come_with_a_prompt(served: Hooked) -> None:
+    assert AMENDING in run(served, "git commit --amend").context
+    asked = served.given(prompt="may I amend commits in this repository?")
+    assert AMENDING not in served.run("UserPromptSubmit", asked).context
+
+
+def test_what_the_hosts_own_file_says_is_not_told(served: Hooked) -> None:
+    (served.folder / "CLAUDE.md").write_text(f"# Rules\n\n- {AMENDING}\n")
+    assert run(served, "git commit --amend").out == ""
+    assert run(served, "mise run lint").context
+
+
+def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> None:
+    (page,) = [path for path in (served.home / "vault").rglob("*.md") if AMENDING in path.read_text()]
+    page.write_text(page.read_text().replace("trust: trusted", "trust: untrusted"))
+    with nacre.open_memory(served.home) as memory:
+        memory.list()  # sees what was changed by hand
+    assert run(served, "git commit --amend").out == ""
+
+
+def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked) -> None:
+    older, newer = "Runs of `make bench` take 10 rounds", "The runs of `make bench` take a generous 25 rounds"
+    with nacre.open_memory(hooked.home) as memory:
+        for rule, importance in ((older, 9), (newer, 5)):
+            memory.store(rule, kind=nacre.Kind.PREFERENCE, importance=importance)
+    with serving(hooked.home):
+        told = run(hooked, "make bench").context
+        assert run(hooked, "make bench").out == ""
+    assert newer in told
+    assert older not in told
+
+
+def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:
+    (line,) = [line for line in run(served, "gh release create v1").context.splitlines() if line.startswith("- ")]
+    assert "…" in line
+    assert LONG[:60] in line
+    assert 60 < count_tokens(line) <= 80
+
+
+def test_the_setting_switches_it_off(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_CONTEXT_TOOL_TOKENS", "0")
+    with nacre.open_memory(hooked.home) as memory:
+        memory.store(AMENDING, kind=nacre.Kind.PREFERENCE)
+    with serving(hooked.home):
+        assert run(hooked, "git commit --amend").out == ""
+
+
+@pytest.mark.parametrize("more", [{"agent_id": "a1"}, {"session": ""}])
+def test_where_nobody_talks_nothing_is_told(served: Hooked, more: dict[str, str]) -> None:
+    assert run(served, "git commit --amend", **more).out == ""  # type: ignore[arg-type]
+
+
+def test_hosts_that_take_nothing_before_a_tool_are_told_nothing_and_the_rule_waits(served: Hooked) -> None:
+    given = served.given(tool_name="run_shell_command", tool_input={"command": "git commit --amend"})
+    assert served.run("BeforeTool", given, host="gemini-cli").out == "{}"
+    assert AMENDING in served.run("BeforeAgent", served.given(prompt="may I amend commits?"), host="gemini-cli").out
+
+
+def test_codex_is_told_of_the_files_that_a_patch_changes(served: Hooked) -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"
+    )
+    given = served.given(tool_name="apply_patch", tool_input={"command": patch})
+    assert GUIDES in served.run("PreToolUse", given, host="codex").context
+
+
+def test_any_other_tool_can_ask_in_the_same_way(served: Hooked) -> None:
+    given = served.given(tool_name="shell", tool_input={"command": "git commit --amend"})
+    assert AMENDING in served.run("tool", given, host="generic").out
+
+
+def test_without_the_daemon_nothing_is_told(hooked: Hooked) -> None:
+    with nacre.open_memory(hooked.home) as memory:
+        memory.store(AMENDING, kind=nacre.Kind.PREFERENCE)
+    ran = run(hooked, "git commit --amend")
+    assert (ran.code, ran.out) == (0, "")
+    assert hooked.log()[-1]["how"] == "alone"
+
+
+@pytest.mark.parametrize("given", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}])
+def test_odd_arguments_bring_nothing(served: Hooked, given: object) -> None:
+    ran = served.run("PreToolUse", served.given(tool_name="Edit", tool_input=given))
+    assert (ran.code, ran.out) == (0, "")

@@ -1,0 +1,66 @@
+"""Hosts whose agent runs a command: beside what that put out stands the rule that names it, once a session."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fakes.conversation import Line, asked_of, conversation
+from tests.fakes.provider import FakeProvider, Request
+from tests.hosts.claude_code import ClaudeCode
+from tests.hosts.codex import Codex
+from tests.hosts.driving import Driver
+from tests.hosts.programs import command, missing
+from tests.hosts.slack import hook_ms
+from tests.hosts.stage import Stage
+
+pytestmark = pytest.mark.hosts
+
+RULE = "Name the tags of the harbour with `git tag --annotate`: pilots read their notes."
+COMMAND = "git tag --list"
+ASKS = "How many lamps are lit?"
+
+
+@pytest.mark.parametrize(
+    ("driver", "shell", "arguments"),
+    [
+        pytest.param(ClaudeCode(), "Bash$", {"command": COMMAND, "description": "look"}, id="Claude Code"),
+        pytest.param(Codex(), "exec_command$|shell_command$", {"cmd": COMMAND, "command": COMMAND}, id="Codex"),
+    ],
+)
+def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
+    driver: Driver, shell: str, arguments: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if reason := missing(driver.name):
+        pytest.skip(reason)
+    lines = (Line(ASKS, say="All of them.", tool=shell, arguments=arguments),)
+    with FakeProvider(conversation(lines), models=("fake-model",)) as provider:
+        stage = Stage(tmp_path_factory.mktemp("tools"), provider, hook_ms())
+        try:
+            stage.install(driver.program, command(driver.name))
+            driver.set_up(stage)
+            stage.nacre("store", RULE, "--kind", "preference")
+            stage.nacre("config", "set", "context.budget_tokens", "0")  # else the session starts with it
+            stage.nacre("init", "--host", driver.name, "--tool-hook", "--yes", *driver.options)
+            first = driver.say(stage, ASKS)
+            asked = stage.asked(0)
+            before = len(provider.requests)
+            driver.say(stage, ASKS, first.session)
+            later = stage.asked(before)
+            shown = stage.nacre("sessions", "show", f"{driver.tool}:{first.session}", "--json").record
+            runs = [run["event"] for run in stage.hook_runs()]
+        finally:
+            stage.close()
+    assert first.text == "All of them."
+    assert not [request for request in asked if RULE in told(request) and not asked_of(request).is_answer]
+    (after,) = [request for request in asked if asked_of(request).is_answer]
+    assert told(after).count(RULE) == 1
+    assert runs.count("PreToolUse") == 2
+    assert max(told(request).count(RULE) for request in later) <= 1, "once a session; not all keep it when resumed"
+    assert not [turn for turn in shown["turns"] if RULE in turn["text"]]
+
+
+def told(request: Request) -> str:
+    """All that the model was told."""
+    return json.dumps(request.body.get("messages") or request.body.get("input"), ensure_ascii=False)
