@@ -36,6 +36,9 @@ START_ALLOWED_MS = 1_450
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
 """Gives hooks a longer time, where nothing on their command line does: on slow machines, or those busy with tests."""
 
+_PRESSED_SHARE = 0.5
+"""A process whose start took so much of its time leaves the rest to the daemon."""
+
 _LEAST_SECONDS = 0.04
 """So long it has to itself, also where the machine was so busy that its start alone took that time."""
 
@@ -49,7 +52,6 @@ _PATIENT_SHARE = 0.06
 _START_PATIENT_SHARE = 0.2
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
-_START_SHARE = 0.5
 _TOOL_PATIENT_SHARE = 0.25
 _ASKS_PATIENT_SHARE = 0.5
 _DAEMON_SHARE = 0.9
@@ -130,7 +132,7 @@ class _Run:
         is_start = self.name == "session-start"
         allowed = START_ALLOWED_MS if is_start else ALLOWED_MS
         within = (arguments.within_ms or max(allowed, int(environ.get(WITHIN_VARIABLE) or 0))) / 1000
-        self.is_pressed = time.monotonic() - began > _START_SHARE * within
+        self.is_pressed = time.monotonic() - began > _PRESSED_SHARE * within
         """The machine is so busy that the process's start took most of its time: to load more would not end in time."""
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
         self.may_ask = (self.host, self.name) == _ASKS
@@ -179,7 +181,7 @@ class _Run:
 
     def _first(self) -> HookAnswer:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
-        patience, at_work, is_looking = self.patience, 1, False
+        patience, at_work, is_looking = self._left() if self.is_pressed else self.patience, 1, False
         while True:
             try:
                 outcome = self.outcomes.get(timeout=min(patience, self._left(2 * _SPARED_SECONDS)))
