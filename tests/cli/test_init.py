@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -435,6 +436,9 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     ((group,),) = [json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]["PreToolUse"]]
     assert group["matcher"].split("|") == ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"]
     assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
+    copy = user_home / ".claude/plugins/cache/nacre/nacre/0.1.0-5f0c2a4d"  # as Claude Code makes it, and leaves it
+    shutil.copytree(plugin, copy)
+    (copy / ".orphaned_at").write_text("1795310298155")
     nacre("init", "--uninstall", "--yes")
     claude.unlink()
     assert tree(user_home) == before

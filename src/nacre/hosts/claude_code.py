@@ -42,7 +42,11 @@ def is_plugin(way: Way) -> bool:
 
 def cached(places: Places, version: str) -> Path:
     """Where Claude Code copies the plugin to."""
-    return settings_folder(places) / "plugins" / "cache" / SERVER / SERVER / version
+    return _copies(places)[0] / SERVER / version
+
+
+def _copies(places: Places) -> tuple[Path, ...]:
+    return (settings_folder(places) / "plugins" / "cache" / SERVER,)
 
 
 def plugin_files(way: Way) -> dict[str, str]:
@@ -167,5 +171,5 @@ def _notes(way: Way) -> Sequence[str]:
 HOST = Host(
     NAME, "Claude Code", ("claude",),
     traces=lambda places: (settings_folder(places), places.user / ".claude.json"),
-    targets=_targets, notes=_notes, own_memory=_own_memory,
+    targets=_targets, notes=_notes, own_memory=_own_memory, copies=_copies,
 )  # fmt: skip

@@ -65,7 +65,8 @@ class Host:
     ``programs`` are the names of its commands and ``traces`` the files or folders by which it is recognised.
     ``targets`` says what a wiring touches; ``notes`` what a person has to do or to know afterwards. ``by_user`` and
     ``by_project`` say which scopes it has. ``own_memory`` says where the host keeps a memory of its own that it can be
-    told to leave alone; ``None`` where there is none, or no setting for it.
+    told to leave alone; ``None`` where there is none, or no setting for it. ``copies`` are folders in which the host
+    keeps copies of nacre's own files, also when nacre is out.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Host:
     by_user: bool = True
     by_project: bool = True
     own_memory: Callable[[Places], Sequence[MemoryPlace]] | None = None
+    copies: Callable[[Places], Sequence[Path]] = lambda _: ()
 
 
 def hook_groups(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -19,7 +20,7 @@ from nacre.values.wiring import FileChange, LeftAlone, WiringDone, WiringPlan
 from nacre.wiring.commands import run_command
 from nacre.wiring.own_memory import recorded, unwritten
 from nacre.wiring.record import Wired, WrittenFile, digest, load, save
-from nacre.wiring.ways import own_programs, targets_of
+from nacre.wiring.ways import host_named, own_programs, places_of, targets_of
 
 PATIENCE_SECONDS = 10.0
 
@@ -70,6 +71,8 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     for change in ready:
         if change not in own:
             books.write(change, rewritten)
+    if wanted.is_removal and not failed:
+        _remove_copies(settings, wanted)
     left_alone = {one.path for one in books.left_alone}
     undone = [one for one in wanted.set if one.path in left_alone]
     given_back = [one for one in wanted.given_back if one.path not in left_alone]
@@ -87,6 +90,15 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     states = tuple(unwritten(one.host) if one.host in failing else one for one in wanted.own_memories)
     wanted = replace(wanted, own_memories=states)
     return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
+
+
+def _remove_copies(settings: Settings, wanted: WiringPlan) -> None:
+    """Remove what a host that nacre is taken out of still keeps of nacre's own files: it would lie there for good."""
+    for wish in wanted.wishes:
+        for folder in host_named(wish.host).copies(places_of(settings)) if wish.project is None else ():
+            if not folder.is_symlink():
+                shutil.rmtree(folder, ignore_errors=True)
+            files.remove_empty((folder.parent, folder.parent.parent))
 
 
 @contextmanager
