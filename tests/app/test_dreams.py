@@ -105,11 +105,16 @@ def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: Wor
         ("Uploads are limited to 10 MB.", "Uploads are not limited to 10 MB.", {}),
         ("Uploads are limited to 10 MB.", "Uploads of admins are limited to 10 MB.", {}),
         ("The hive stands in Bern.", "The hive stands in Basel.", {}),
+        ("Anna teaches Bert.", "Bert teaches Anna.", {}),
+        ("Seal the jars before the fair.", "Seal the jars after the fair.", {}),
+        ("We kept bees in the yard.", "We keep bees in the yard.", {}),
+        ("Pass -q to the press.", "Pass -Q to the press.", {}),
+        ("Is honey sold in jars?", "Is honey sold in jars.", {}),
         ("Honey is sold in jars.", "Honey is sold in jars.", {"project": "shop"}),
         ("Honey is sold in jars.", "Honey is sold in jars.", {"kind": Kind.LESSON}),
     ],
 )  # fmt: skip
-def test_what_differs_in_a_number_a_name_a_denial_a_case_or_its_place_is_not_one(
+def test_what_differs_in_a_word_a_sign_their_order_or_its_place_is_not_one(
     world: World, one: str, other: str, more: dict[str, Any]
 ) -> None:
     kept(world, one, subject="It", days=3)
@@ -126,6 +131,16 @@ def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(wo
     with world.open() as memory:
         stays = memory.get(own.id)
     assert (stays.speaker, stays.trust, stays.importance) == (Speaker.OWNER, Trust.TRUSTED, 5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["honey is sold in jars of 500 g", "- Honey is sold  in **jars** of 500 g.", "Honey is sold in jars\nof 500 g!"],
+)
+def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, other: str) -> None:
+    first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=3)
+    later = kept(world, other, subject="Honey")
+    assert deeds(planned(world)) == {first.id: (Deed.MERGE, later.id)}
 
 
 def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) -> None:

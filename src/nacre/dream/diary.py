@@ -11,7 +11,7 @@ from nacre.values.memory import Memory
 
 FOLDER = "dreams"
 _HEADINGS = {
-    Deed.MERGE: "Said the same, now one memory",
+    Deed.MERGE: "Written alike, now one memory",
     Deed.EXPIRE: "Meant for a while, and over",
     Deed.FORGET: "Forgotten: never asked for",
 }

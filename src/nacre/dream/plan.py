@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
-from nacre.dream.repetitions import Sight, holds, repeated
+from nacre.dream.repetitions import holds, repeated
 from nacre.dream.values import Deed, DreamPlan, Step
-from nacre.errors import EmbedderUnavailable
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.memories.scan import catch_up
@@ -19,7 +18,6 @@ LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
 """So many memories one dream may end, or that share of those there are; whichever is more."""
 
 _ASKED = 500
-_NEAREST = 24
 
 
 def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
@@ -32,7 +30,7 @@ def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
     steps = rules.ending(memories, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
     staying = [one for one in memories if one.id not in gone]
-    steps = [*repeated(staying, usage, _sight(home, staying)), *sorted(steps, key=lambda one: one.deed is Deed.FORGET)]
+    steps = [*repeated(staying, usage), *sorted(steps, key=lambda one: one.deed is Deed.FORGET)]
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if most is None else most
     taken, put_off = _bounded(steps, bound)
     return DreamPlan(tuple(taken), tuple(put_off), len(memories), bound, project)
@@ -54,27 +52,6 @@ def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
     for start in range(0, len(memories), _ASKED):
         found |= home.usage.of([one.id for one in memories[start : start + _ASKED]])
     return found
-
-
-def _sight(home: Home, memories: Sequence[Memory]) -> Sight:
-    """The cosines of memories with those nearest to them; none where nothing makes vectors here."""
-    try:
-        return Sight(dict(_cosines(home, memories)), home.vectors.model())
-    except EmbedderUnavailable:
-        return Sight({})
-
-
-def _cosines(home: Home, memories: Sequence[Memory]) -> Iterator[tuple[frozenset[str], float]]:
-    subjects: dict[str, int] = {}
-    for one in memories:
-        subjects[one.subject] = subjects.get(one.subject, 0) + 1
-    several = [one.id for one in memories if subjects[one.subject] > 1]
-    for start in range(0, len(several), _ASKED):
-        rows = home.memories.rows_of(several[start : start + _ASKED])
-        for row, memory in rows.items():
-            near = {one.row: one.cosine for one in home.vectors.near_memory(row, limit=_NEAREST)}
-            for other in home.memories.by_rows(list(near)).items():
-                yield frozenset((memory.id, other[1].id)), near[other[0]]
 
 
 def is_active(memory: Memory) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 _HEADINGS = {
-    dreams.Deed.MERGE: "say the same: one stays",
+    dreams.Deed.MERGE: "are written alike: one stays",
     dreams.Deed.EXPIRE: "were meant for a while",
     dreams.Deed.FORGET: "were never asked for",
 }
@@ -57,7 +57,7 @@ def dream(run: Run, project: str | None, most: int | None, dry_run: bool, yes: b
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not plan.steps:
         paper.line(
-            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or said twice."
+            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
         )
         return
     for deed, told in _HEADINGS.items():
