@@ -311,7 +311,7 @@ def known(key: str) -> Setting:
     if key in _BY_KEY:
         return _BY_KEY[key]
     near = [name for name in _BY_KEY if key.split(".")[-1] in name or name.split(".")[0] == key.split(".")[0]]
-    raise SettingsInvalid(f"no setting is called {key!r}", hint=f"settings: {', '.join(near or _BY_KEY)}")
+    raise SettingsInvalid(f"no setting is called {key!r}", hint=", ".join(near) or "nacre config lists them")
 
 
 def load_settings(

@@ -56,5 +56,10 @@ def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path)
     assert nacre("dream", "--yes").out.startswith("Nothing to do: ")
 
 
+def test_where_nobody_can_be_asked_a_dream_wants_a_yes(nacre: Nacre, over: Path) -> None:
+    assert "pass --yes, or --dry-run" in nacre("dream", code=2).err
+    assert over.exists()
+
+
 def test_a_dream_of_a_project_that_is_not_there_is_told(nacre: Nacre, over: Path) -> None:
     assert "no memory is of 'atlantis'" in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err

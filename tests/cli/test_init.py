@@ -672,7 +672,10 @@ def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
         ["change", "~/.codex/config.toml"], ["write", "~/.codex/hooks.json"], ["change", "~/.codex/AGENTS.md"],
     ]  # fmt: skip
     assert "mcp_servers" not in outline
+    assert "'99' is none of these:" in explained
     assert "+[mcp_servers.nacre]" in whole
+    assert "lines more" not in whole
+    assert whole.count("nacre-hook codex") > 3
     assert "nacre" in (user_home / ".codex/config.toml").read_text()
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 

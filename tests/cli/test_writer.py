@@ -189,6 +189,25 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     assert (told["state"], told["tokens_per_day"]) == (("ready", 100_000) if said == "w" else ("off", None))
 
 
+def test_the_examples_of_a_first_look_are_no_part_of_what_a_writer_would_be_shown(
+    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    nacre("quickstart")
+    session("0123new0-0000", timedelta(days=40))
+    nacre("ingest")
+    told = " ".join(dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split())
+    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in told
+    assert "by the week to " in told
+
+
+def test_sessions_that_are_not_read_yet_count_by_when_they_were_held(
+    dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123new0-0000", timedelta(days=40))
+    told = " ".join(dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split())
+    assert "by the week to " in told
+
+
 def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(
     dialog: Callable[..., Outcome], claude: Path, user_home: Path, nacre: Nacre
 ) -> None:

@@ -219,7 +219,7 @@ def _repository(home: Home) -> Check:
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
         return Check("history", WARNING, "a git that was cut short left its lock: git status lags behind", f"rm {lock}")
     since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
-    return Check("history", OK, f"git, branch {head.branch}; {waiting} operations wait for a commit{since}")
+    return Check("history", OK, f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
 
 
 def _sync(home: Home) -> Iterator[Check]:
@@ -390,7 +390,7 @@ def _vectors(home: Home) -> Check:
         told = f"{made:,} passages of {home.vectors.model()}, until those of {wanted} are whole{why}"
         return Check("vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them")
     if turns + memories:
-        told = f"{made + memories_made:,} made, {turns + memories:,} texts wait{why}"
+        told = f"{made + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
         return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
     memories_told = f"{memories_made:,} {'memory' if memories_made == 1 else 'memories'}"
     return Check("vectors", OK, f"of {memories_told} and {made:,} passages of sessions")
@@ -417,3 +417,7 @@ def _problems(home: Home) -> Iterator[Check]:
         yield Check("home", FAILURE, why.message, why.hint)
     for problem in home.problems:
         yield Check("vault", WARNING, problem, "mend the file; its last good version is still recalled")
+
+
+def _waiting(number: int, what: str) -> str:
+    return f"{number:,} {what} waits" if number == 1 else f"{number:,} {what}s wait"

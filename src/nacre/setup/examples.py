@@ -12,6 +12,7 @@ from nacre.forgetting.requests import ForgetRequest
 from nacre.home.home import Home
 from nacre.platform import private_files
 from nacre.values.forgetting import ForgetPlan, ForgetReport
+from nacre.values.session import StoredSession
 
 _FOLDER = "examples"
 _LOOKED_AT = 50
@@ -56,5 +57,9 @@ def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
 
 def has_others(home: Home) -> bool:
     """Whether any session of the owner's own was read."""
-    folder = str(home.settings.home / _FOLDER)
-    return any(not (found.file or "").startswith(folder) for found in home.sessions.newest(limit=_LOOKED_AT))
+    return any(not is_one(home, found) for found in home.sessions.newest(limit=_LOOKED_AT))
+
+
+def is_one(home: Home, session: StoredSession) -> bool:
+    """Whether a session is an example, and none of the owner's."""
+    return (session.file or "").startswith(str(home.settings.home / _FOLDER))

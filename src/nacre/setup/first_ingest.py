@@ -27,7 +27,7 @@ class FirstReading:
     """Transcripts that wait: ``files`` of them with so many ``bytes``; ``recent`` changed in the last seven days.
 
     ``estimate`` is what a language model would cost; ``None`` where none is set. ``foreseen`` is what a writer would
-    take a day, by those that changed in the last seven days.
+    take a day, by the last week of them.
     """
 
     files: int
@@ -48,11 +48,12 @@ def look(home: Home) -> FirstReading:
     plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
     found = discovery.find(home, (), with_discovery=True).files
-    recent = [file.path for file in sorted(found, key=lambda one: -one.mtime_ns) if file.mtime_ns >= since]
+    newest = sorted(found, key=lambda one: -one.mtime_ns)
+    recent = [file.path for file in newest if file.mtime_ns >= since]
     has_model = home.settings.text("models.default") != NONE and plan.files > 0
     return FirstReading(
         plan.files, plan.bytes, tuple(recent), planning.estimate(home, options) if has_model else None,
-        foreseen_of(home, recent),
+        foreseen_of(home, [file.path for file in newest]),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from nacre.ingestion.plan import sessions_in
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, check, write_setting
+from nacre.setup.examples import is_one
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, name_for
@@ -51,6 +52,7 @@ _BESIDE = 3_500
 """Tokens of the calls that are not the session's: the words that ask, the answers, and the comparison with evidence."""
 
 _SAMPLE = 60
+_LOOKED_AT = 50
 _SPENT = frozenset({"tokens", "budget", "task budget"})
 """Why a call was refused that waits for another day."""
 
@@ -138,21 +140,31 @@ def foreseen(home: Home) -> Foreseen:
     Where these had none, by the seven days to the end of the last session.
     """
     until, sessions = None, _week(home, home.now())
-    if not sessions and (last := home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=1)):
+    if not sessions and (last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_LOOKED_AT)):
         until = last[0].ended
         sessions = _week(home, until) if until else []
     return _foreseen(sessions, [_tokens(home, one) for one in sessions[:_SAMPLE]], len(sessions), until)
 
 
+def _own(home: Home, wanted: SessionFilter, most: int) -> list[StoredSession]:
+    """The owner's own sessions, the newest first."""
+    return [one for one in home.sessions.newest(wanted, limit=most) if not is_one(home, one)]
+
+
 def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
-    """The same by the transcripts of the last seven days, where none is read yet; a sample of them is parsed."""
-    sample, tokens = [], []
+    """The same by transcripts that are not read yet, the newest first: a sample of them is parsed."""
+    found = []
     for session, turns in sessions_in(home, paths[:_SAMPLE]):
-        stored = StoredSession(0, session, likely_project(home, session), None, None, len(turns))
-        if session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
-            sample.append(stored)
-            tokens.append(_taken(home.settings, session, turns))
-    return _foreseen(sample, tokens, len(sample) * len(paths) / max(1, min(len(paths), _SAMPLE)), None)
+        ended = max((turn.time for turn in turns if turn.time), default=session.started)
+        stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
+        if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
+            found.append((ended, stored, _taken(home.settings, session, turns)))
+    last = max((ended for ended, _, _ in found), default=home.now())
+    until = last if home.now() - last > _WEEK else None
+    week = [(stored, tokens) for ended, stored, tokens in found if ended > (until or home.now()) - _WEEK]
+    is_more = len(week) == len(found)  # the sample is too small to hold all of the week
+    number = len(week) * (len(paths) / max(1, min(len(paths), _SAMPLE)) if is_more else 1)
+    return _foreseen([stored for stored, _ in week], [tokens for _, tokens in week], number, until)
 
 
 def _foreseen(
@@ -169,7 +181,7 @@ def _foreseen(
 def _week(home: Home, until: datetime) -> list[StoredSession]:
     """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
     wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
-    return [one for one in home.sessions.newest(wanted, limit=1000) if is_covered(home.settings, one, "")]
+    return [one for one in _own(home, wanted, most=1000) if is_covered(home.settings, one, "")]
 
 
 def _tokens(home: Home, one: StoredSession) -> int:

@@ -32,13 +32,14 @@ else:
 
 
 _QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
+_PRESENT_QUERIES = option("eval", "queries", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
 @click.group(
     "eval", cls=DefaultGroup,
     examples=["nacre eval", "nacre eval --save-baseline", "nacre eval --compare"],
 )  # fmt: skip
-@_QUERIES
+@_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
 @option("eval", "budget")
 @click.option("--save-baseline", is_flag=True, help="Keep the answers, to compare with later.")
@@ -77,7 +78,7 @@ def evaluate(
 
 
 @evaluate.command("list", examples=["nacre eval list", "nacre eval list --json"])
-@_QUERIES
+@_PRESENT_QUERIES
 @click.pass_obj
 def list_queries(run: Run, queries: Path | None) -> None:
     """List the saved queries."""
@@ -121,7 +122,7 @@ def add(
 
 @evaluate.command("remove", examples=["nacre eval remove architecture"])
 @argument("eval-remove", "query_id", metavar="ID")
-@_QUERIES
+@_PRESENT_QUERIES
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Forget a saved query."""

@@ -195,7 +195,7 @@ def _confirm(run: Run, wanted: WiringPlan) -> None:
         if said in ("n", "no"):
             raise click.Abort
         if said in ("d", "diff"):
-            run.show(lambda paper: home_wiring.render_plan(paper, wanted, places))
+            run.show(lambda paper: home_wiring.render_plan(paper, wanted, places, is_whole=True))
         else:
             click.echo("Type y, n, or d to see every line of it.", err=True)
 

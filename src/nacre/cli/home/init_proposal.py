@@ -98,10 +98,12 @@ def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Prop
         elif said in ("n", "no"):
             raise click.Abort
         elif said in ("d", "diff"):
-            run.show(partial(home_wiring.render_plan, plan=agreement.plan, places=places))
+            run.show(partial(home_wiring.render_plan, plan=agreement.plan, places=places, is_whole=True))
         elif agreed := _agreed(agreement, words, proposal):
             return agreed
         else:
+            if said != "?":
+                click.echo(f"{said!r} is none of these:", err=True)
             run.show(lambda paper: _explain(paper, found, proposal))
     return agreement
 

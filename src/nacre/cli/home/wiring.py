@@ -63,15 +63,16 @@ def diff_of(change: FileChange, clean: Clean) -> str:
     return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=2))
 
 
-def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
-    """What would be done."""
+def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
+    """What would be done; ``is_whole``: to the last line, nacre's own files too."""
     for change in plan.changes:
-        if change.action != "none" and not places.is_own(change.path):
+        if change.action != "none" and (is_whole or not places.is_own(change.path)):
             labels = ", ".join(registry.HOSTS[host].label for host in change.hosts)
             paper.line(bold(f"{_TO_DO[change.action]} {places.short(change.path)}"), dim(f"  {labels}: {change.what}"))
-            for line in _shown(change, places.clean):
+            for line in _shown(change, places.clean, is_whole=is_whole):
                 paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
-    _own_files(paper, plan, places, _TO_DO)
+    if not is_whole:
+        _own_files(paper, plan, places, _TO_DO)
     for command in plan.commands:
         paper.line(bold("would run "), places.words(command), dim(f"  {command.what}"), hang=2)
     _own_memories(paper, plan.own_memories)
@@ -185,9 +186,9 @@ def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, 
         yield action, places.short(places.home / "hosts" / host), registry.HOSTS[host].label, what, number
 
 
-def _shown(change: FileChange, clean: Clean) -> Iterator[str]:
+def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]:
     lines = [_cut(line) for line in diff_of(change, clean).split("\n")[2:]]
-    if change.action == "change":
+    if change.action == "change" or is_whole:
         yield from lines
         return
     if change.action == "remove":

@@ -41,6 +41,8 @@ def dream(run: Run, project: str | None, most: int | None, dry_run: bool, yes: b
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
     asks = run.is_interactive and not (yes or dry_run or run.as_json)
+    if not (asks or yes or dry_run):
+        raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context())
     if dry_run or asks:
         plan: DreamPlan = ask(run, "dream-plan", project=project, most=most)
         if dry_run:
@@ -85,7 +87,7 @@ def _steps(paper: Paper, steps: Sequence[Step]) -> None:
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
     if not is_seen:
         _render_plan(paper, report.plan)
-    if report.is_first:
+    if report.is_first and report.plan.steps:
         paper.line(
             "Nothing was changed: a first dream only plans. The next one does it; nacre dream --dry-run shows it."
         )
