@@ -24,7 +24,7 @@ OLD = "The ferry timetable is printed by the office in Holm"
 NEW = "Yellow paper is what Holm takes for timetables of ferries"
 BOTH = "The ferry timetable is printed by the office in Holm, on yellow paper"
 EDITED = "The ferry timetable is painted on the harbour wall"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 CHANGES: dict[str, Callable[[str], list[str]]] = {
     "edit": lambda memory: ["edit", memory, "--content", EDITED],

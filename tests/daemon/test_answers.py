@@ -465,7 +465,7 @@ def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
 def test_callers_that_take_no_answer_delay_nobody() -> None:
     said: list[str] = []
     server = Server(
-        load_settings().home, lambda line, caller: line if b"hello" in line else bytes(9_000_000), said.append
+        load_settings().home, lambda line, caller: line if b"hello" in line else bytes(1_000_000), said.append
     )
     server.start()
     with ExitStack() as held:
