@@ -250,3 +250,19 @@ def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> 
 
 def test_a_day_that_is_none_is_refused_with_an_example(nacre: Nacre) -> None:
     assert "write 2026-12-31" in nacre("store", "x", "--expires-on", "soon", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("Nadia trains Piet.", "Piet trains Nadia."),
+        ("The pump is driven in C.", "The pump is driven in C++."),
+        ("Is the pump driven in C?", "The pump is driven in C."),
+    ],
+)
+def test_a_statement_of_the_same_words_that_says_something_else_is_stored_beside(
+    nacre: Nacre, first: str, then: str
+) -> None:
+    nacre("store", first)
+    nacre("store", then)
+    assert {one["content"] for one in nacre("list", "--json").json["memories"]} == {first, then}

@@ -126,6 +126,12 @@ def test_events_are_all_true() -> None:
         ("Backups are stored off site", "Backups are not stored off site", Relation.SUPERSEDES),
         ("The api allows 200 requests per minute", "The api allows 200 open connections", Relation.UNRELATED),
         ("Mock the clock in unit tests", "Mock the clock in integration tests", Relation.UNRELATED),
+        ("Nadia trains Piet", "Piet trains Nadia", Relation.RELATED),
+        (
+            "First the cellar is aired, then it is swept",
+            "First it is swept, then the cellar is aired",
+            Relation.RELATED,
+        ),
     ],
 )
 def test_only_what_says_nothing_else_is_the_same(earlier: str, later: str, expected: Relation) -> None:

@@ -213,7 +213,9 @@ def _differ(pair: Pair) -> bool:
     old, new = pair.old, pair.new
     if old.is_negative != new.is_negative or pair.has_other_scope or old.scopes != new.scopes:
         return True
-    if pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing or (new.phrases and not old.phrases):
+    if pair.is_reordered or pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing:
+        return True
+    if new.phrases and not old.phrases:
         return True
     mine, theirs = ({(one.sort, one.value) for one in found} for found in (old.amounts, new.amounts))
     if bool(mine and theirs) and not (mine <= theirs or theirs <= mine):

@@ -256,6 +256,12 @@ class Pair:
                 return True
         return False
 
+    @cached_property
+    def is_reordered(self) -> bool:
+        """Whether both are the same words in another order: who does it to whom, what comes first."""
+        old, new = self.old.order, self.new.order
+        return old != new and sorted(old) == sorted(new)
+
     def _begins_otherwise(self, silent: frozenset[str]) -> bool:
         """Whether the two tell to do different things with the same."""
         old, new = self.old.order, self.new.order

@@ -21,6 +21,7 @@ from nacre.home.home import Home
 from nacre.home.redaction import redacted
 from nacre.platform.ids import to_ms
 from nacre.spending.models import waits_for_models
+from nacre.text.alike import written
 from nacre.text.passages import words
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import Confidence, Confirmation, Link, Memory
@@ -258,7 +259,7 @@ def _same_words(
     home = change.home
     same = home.memories.same_content(memory.content, memory.project)
     known = home.memories.find(same) if same else None
-    if known is None:
+    if known is None or written(known.content) != written(memory.content):  # a sign makes C++ of C
         return None
     if known.superseded_by:
         newer = home.memories.find(known.superseded_by)

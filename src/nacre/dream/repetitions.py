@@ -6,27 +6,21 @@ another case, another sign or a small word more are another statement.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from nacre.dream.values import Deed, Step
+from nacre.text.alike import written
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
 from nacre.values.session import Speaker
-
-_MARKS = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "…": "..."})
-_LAYOUT = re.compile(r"^\s*(?:[-*•]\s+|#+\s+)|\*\*|__|`", re.MULTILINE)
-_END = re.compile(r"[.!。！]+(?=\s|$)")
-_SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
 def repeated(memories: Iterable[Memory], usage: Mapping[str, Usage]) -> list[Step]:
     """What goes into another memory: of one kind and place, and written alike."""
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
-        groups[memory.kind, memory.project, memory.inbox, plain(memory.content)].append(memory)
+        groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
     found = []
     for group in groups.values():
         keeper, *others = sorted(group, key=lambda one: _weight(one, usage), reverse=True)
@@ -36,18 +30,10 @@ def repeated(memories: Iterable[Memory], usage: Mapping[str, Usage]) -> list[Ste
     return found
 
 
-def plain(text: str) -> str:
-    """A text without its layout: spaces, emphasis, kinds of quotes and dashes, full stops, the case of a first
-    letter."""
-    text = _LAYOUT.sub("", unicodedata.normalize("NFC", text).translate(_MARKS))
-    text = _SENTENCE.sub(lambda found: found[0].lower(), text.strip())
-    return " ".join(_END.sub("", text).split())
-
-
 def holds(keeper: Memory, one: Memory) -> bool:
     """Whether nothing is lost with a memory: it says nothing else, and neither more surely nor of another time."""
     is_as_sure = keeper.is_vouched == one.is_vouched and _is_owners(keeper) >= _is_owners(one)
-    return is_as_sure and keeper.valid == one.valid and plain(keeper.content) == plain(one.content)
+    return is_as_sure and keeper.valid == one.valid and written(keeper.content) == written(one.content)
 
 
 def _weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[object, ...]:
