@@ -381,7 +381,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream-plan dream"
+            "candidate-keep candidate-drop dream"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart"

@@ -10,7 +10,7 @@ import pytest
 
 from nacre.dream.dream import carry_out, dream, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import Deed, DreamPlan, DreamReport
+from nacre.dream.values import DreamAction, DreamPlan, DreamReport
 from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
 from nacre.values.session import Speaker
 from tests.app.conftest import World
@@ -36,8 +36,8 @@ def dreamt(world: World, **more: Any) -> DreamReport:
     return dream(world.context(), DreamRequest(**{"first": True, **more}))
 
 
-def deeds(found: DreamPlan) -> dict[str, tuple[Deed, str | None]]:
-    return {one: (step.deed, step.into) for step in found.steps for one in step.ends}
+def actions(found: DreamPlan) -> dict[str, tuple[DreamAction, str | None]]:
+    return {one: (step.action, step.into) for step in found.steps for one in step.ends}
 
 
 def vault(world: World) -> dict[str, bytes]:
@@ -51,14 +51,14 @@ def test_what_was_meant_for_a_while_ends_after_130_days_without_a_recall(world: 
     recalled = kept(world, "The demo runs on the old server.", days=400, expiry=Expiry.TEMPORARY)
     with world.open() as memory:
         assert recalled.id in {hit.memory.id for hit in memory.recall("the demo on the old server").hits}
-    assert deeds(planned(world)) == {over.id: (Deed.EXPIRE, None)}
+    assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
 def test_what_was_to_be_used_until_a_day_ends_on_it(world: World) -> None:
     today = world.clock().date()
     over = kept(world, "The freeze holds.", expires_on=today)
     kept(world, "The sale is on.", expires_on=today + timedelta(days=1))
-    assert deeds(planned(world)) == {over.id: (Deed.EXPIRE, None)}
+    assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
 def test_what_was_never_asked_for_is_forgotten_and_what_is_of_weight_is_not(world: World) -> None:
@@ -68,7 +68,7 @@ def test_what_was_never_asked_for_is_forgotten_and_what_is_of_weight_is_not(worl
     kept(world, "Mend the gate of the yard.", days=900, kind=Kind.TODO)
     kept(world, "We answer in English.", days=900, expiry=Expiry.CORE)
     kept(world, "The secret garden has a door.", days=900, evergreen=True)
-    assert deeds(planned(world)) == {old.id: (Deed.FORGET, None)}
+    assert actions(planned(world)) == {old.id: (DreamAction.FORGET, None)}
 
 
 def test_what_the_owner_protects_is_neither_over_nor_forgotten(world: World) -> None:
@@ -88,7 +88,7 @@ def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: Wor
         world, "Honey is sold in jars of 500 g!", subject="jars", tags=("jar",), links=(Link("related", other.id),)
     )
     report = dreamt(world)
-    assert deeds(report.plan) == {first.id: (Deed.MERGE, later.id)}
+    assert actions(report.plan) == {first.id: (DreamAction.MERGE, later.id)}
     with world.open() as memory:
         stays, gone = memory.get(later.id), memory.get(first.id)
     assert gone.retired
@@ -127,7 +127,7 @@ def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(wo
     agents = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", speaker=Speaker.AGENT, importance=9)
     kept(world, "Honey is sold in jars of 500 g.", subject="Jars", trust=Trust.UNTRUSTED, importance=9)
     report = dreamt(world)
-    assert deeds(report.plan) == {agents.id: (Deed.MERGE, own.id)}
+    assert actions(report.plan) == {agents.id: (DreamAction.MERGE, own.id)}
     with world.open() as memory:
         stays = memory.get(own.id)
     assert (stays.speaker, stays.trust, stays.importance) == (Speaker.OWNER, Trust.TRUSTED, 5)
@@ -140,7 +140,22 @@ def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(wo
 def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, other: str) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=3)
     later = kept(world, other, subject="Honey")
-    assert deeds(planned(world)) == {first.id: (Deed.MERGE, later.id)}
+    assert actions(planned(world)) == {first.id: (DreamAction.MERGE, later.id)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Versions stand in __init__.py", "Versions stand in init.py"),
+        ("Skip what lies in src/**/made", "Skip what lies in src//made"),
+        ("Leave the folder with cd ..", "Leave the folder with cd ."),
+        ("Read **options and **more", "Read options and more"),
+    ],
+)
+def test_names_of_files_patterns_and_operators_are_no_layout(world: World, one: str, other: str) -> None:
+    kept(world, one)
+    kept(world, other)
+    assert planned(world).steps == ()
 
 
 def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) -> None:
@@ -211,7 +226,7 @@ def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: Worl
 def test_ten_memories_of_one_text_become_one(world: World) -> None:
     made = [kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=day) for day in range(10)]
     report = dreamt(world)
-    assert deeds(report.plan) == {one.id: (Deed.MERGE, made[0].id) for one in made[1:]}
+    assert actions(report.plan) == {one.id: (DreamAction.MERGE, made[0].id) for one in made[1:]}
     assert Path(world.vault / (report.diary or "")).is_file()
 
 
@@ -227,5 +242,5 @@ def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_fir
     world.clock.now += timedelta(hours=2)
     second = dream_unasked(world.context())
     assert second
-    assert deeds(second.plan) == {over.id: (Deed.EXPIRE, None)}
+    assert actions(second.plan) == {over.id: (DreamAction.EXPIRE, None)}
     assert second.operation

@@ -39,7 +39,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
     ],
-    "memory_admin": [{"action": "status"}, {"action": "flush"}],
+    "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}],
 }  # fmt: skip
 """Calls of every tool that together need all operations which it combines."""
 

@@ -29,7 +29,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     before = over.read_bytes()
     shown = dialog("dream", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
     plan, _, done = shown.out.partition("Do it?")
-    assert "1 were meant for a while" in plan
+    assert "Meant for a while: 1" in plan
     assert "last said or recalled on" in plan
     assert "1 memory retired" in done
     assert not over.exists()

@@ -215,7 +215,6 @@ async def test_one_unknown_id_retires_none_of_the_others(server: Server) -> None
         ("memory_extract", {}, "either a text or a session"),
         ("memory_sessions", {"action": "read"}, "needs a session"),
         ("memory_analyze", {"about": "file"}, "needs a subject"),
-        ("memory_admin", {"action": "dream"}, "not consolidate"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_done_comes_with_a_code_and_a_remedy(
@@ -431,6 +430,17 @@ async def test_an_overview_names_what_is_remembered_and_a_flush_reads_what_is_ne
     assert "Read 1 transcript" in flushed.text
     assert "squash" in (await server.ask("memory_search", query="do we squash commits?", project="*")).text
     assert "sessions: ok" in (await server.ask("memory_admin", action="status")).text
+
+
+async def test_an_agent_sees_what_a_dream_would_do_and_who_may_have_it_done(server: Server) -> None:
+    assert "A dream would do nothing" in (await server.ask("memory_admin", action="dream")).text
+    with open_memory() as memory:
+        stored = memory.store("The mill is borrowed.", expires_on="2020-01-02")
+    told = (await server.ask("memory_admin", action="dream")).text
+    assert "A dream would retire 1 of " in told
+    assert "nacre dream" in told
+    with open_memory() as memory:
+        assert not memory.get(stored.memory_id).retired
 
 
 async def test_structured_answers_hold_the_whole_text_and_records(server: Server) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from nacre.dream.values import Deed, DreamReport, Step
+from nacre.dream.values import DreamAction, DreamReport, Step
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
 
 FOLDER = "dreams"
 _HEADINGS = {
-    Deed.MERGE: "Written alike, now one memory",
-    Deed.EXPIRE: "Meant for a while, and over",
-    Deed.FORGET: "Forgotten: never asked for",
+    DreamAction.MERGE: "Written alike, now one memory",
+    DreamAction.EXPIRE: "Meant for a while, and over",
+    DreamAction.FORGET: "Forgotten: never asked for",
 }
 _LINE = 160
 
@@ -30,8 +30,8 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
     lines = [f"## {now:%H:%M} UTC: {did}", ""]
     lines.append(f"{plan.seen:,} memories seen, {plan.ending:,} of them end; {report.operation or 'no operation'}.")
     not_done = {id(step) for step, _ in report.left}
-    for deed, heading in _HEADINGS.items():
-        steps = [step for step in plan.steps if step.deed is deed and id(step) not in not_done]
+    for action, heading in _HEADINGS.items():
+        steps = [step for step in plan.steps if step.action is action and id(step) not in not_done]
         if steps:
             lines += ["", f"### {heading}", "", *(line for step in steps for line in _step(step, memories))]
     if plan.put_off:
@@ -44,7 +44,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
 
 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
-    if step.deed is Deed.MERGE:
+    if step.action is DreamAction.MERGE:
         return [
             f"- stays: {_named(step.into or '', memories)}",
             *(f"  - goes: {_named(one, memories)}" for one in step.ends),

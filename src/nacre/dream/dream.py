@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from nacre.dream import diary
 from nacre.dream.plan import objection, planned
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import Deed, DreamPlan, DreamReport, Step
+from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Step
 from nacre.errors import NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -85,7 +85,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             return DreamReport(found, left=tuple(left.items()))
         ending = [memories[one] for step in steps for one in step.ends]
         change.describe(subject=subject_of(ending))
-        if merged := [_enriched(step, memories) for step in steps if step.deed is Deed.MERGE]:
+        if merged := [_enriched(step, memories) for step in steps if step.action is DreamAction.MERGE]:
             change.put(merged)
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
@@ -157,7 +157,7 @@ def _retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory
     now = change.home.now()
     gone, entries = [], []
     for step in steps:
-        reason = f"says the same as {step.into}" if step.into else f"{step.deed}: {step.why}"
+        reason = f"says the same as {step.into}" if step.into else f"{step.action}: {step.why}"
         for one in step.ends:
             gone.append(replace(memories[one], retired=Retirement(now, reason)))
             entries.append(change.entry("retire", memory=one, reason=reason))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
 from nacre.dream.repetitions import holds, repeated
-from nacre.dream.values import Deed, DreamPlan, Step
+from nacre.dream.values import DreamAction, DreamPlan, Step
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.memories.scan import catch_up
@@ -30,7 +30,7 @@ def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
     steps = rules.ending(memories, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
     staying = [one for one in memories if one.id not in gone]
-    steps = [*repeated(staying, usage), *sorted(steps, key=lambda one: one.deed is Deed.FORGET)]
+    steps = [*repeated(staying, usage), *sorted(steps, key=lambda one: one.action is DreamAction.FORGET)]
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if most is None else most
     taken, put_off = _bounded(steps, bound)
     return DreamPlan(tuple(taken), tuple(put_off), len(memories), bound, project)
@@ -69,7 +69,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
         return "it is not there any more"
     ending = [one for one in gone if one]
-    if step.deed is Deed.MERGE:
+    if step.action is DreamAction.MERGE:
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
             return "what was to stay is not there any more"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from nacre.dream.values import Deed, Step
+from nacre.dream.values import DreamAction, Step
 from nacre.text.alike import written
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
@@ -26,7 +26,7 @@ def repeated(memories: Iterable[Memory], usage: Mapping[str, Usage]) -> list[Ste
         keeper, *others = sorted(group, key=lambda one: _weight(one, usage), reverse=True)
         ends = tuple(one.id for one in others if holds(keeper, one))
         if ends:
-            found.append(Step(Deed.MERGE, ends, keeper.id, keeper.subject, "they are written alike"))
+            found.append(Step(DreamAction.MERGE, ends, keeper.id, keeper.subject, "they are written alike"))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from nacre.dream.values import Deed, Step
+from nacre.dream.values import DreamAction, Step
 from nacre.memories.quality import is_protected
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
@@ -39,18 +39,19 @@ def ending(
 
 def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
     if memory.expires_on and memory.expires_on <= now.date():
-        return _step(Deed.EXPIRE, memory, f"was to be used until {memory.expires_on}")
+        return _step(DreamAction.EXPIRE, memory, f"was to be used until {memory.expires_on}")
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        return _step(Deed.EXPIRE, memory, f"was meant for a while, and last said or recalled on {last:%Y-%m-%d}")
+        why = f"was meant for a while, and last said or recalled on {last:%Y-%m-%d}"
+        return _step(DreamAction.EXPIRE, memory, why)
     if now - last > _YOUNGEST and (worth := score(memory, used, now)) < _FORGOTTEN_BELOW:
-        return _step(Deed.FORGET, memory, f"last said or recalled on {last:%Y-%m-%d}, importance {memory.importance}, "
-                     f"score {worth:.3f}")  # fmt: skip
+        why = f"last said or recalled on {last:%Y-%m-%d}, importance {memory.importance}, score {worth:.3f}"
+        return _step(DreamAction.FORGET, memory, why)
     return None
 
 
-def _step(deed: Deed, memory: Memory, why: str) -> Step:
-    return Step(deed, (memory.id,), None, memory.subject, why)
+def _step(action: DreamAction, memory: Memory, why: str) -> Step:
+    return Step(action, (memory.id,), None, memory.subject, why)
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:

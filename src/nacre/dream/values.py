@@ -7,7 +7,7 @@ from enum import StrEnum
 from nacre.platform.fast_dataclass import dataclass
 
 
-class Deed(StrEnum):
+class DreamAction(StrEnum):
     """What a dream does to memories.
 
     ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
@@ -24,7 +24,7 @@ class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
     what it is about, and why."""
 
-    deed: Deed
+    action: DreamAction
     ends: tuple[str, ...]
     into: str | None
     subject: str

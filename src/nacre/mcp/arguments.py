@@ -216,7 +216,7 @@ class Admin(_Arguments):
         Literal["status", "overview", "flush", "dream"],
         Meta(
             description="status: what works. overview: what is remembered. "
-            "flush: read what agents wrote since, now. dream: consolidate."
+            "flush: read what agents wrote since, now. dream: what would be tidied; only the owner has it done."
         ),
     ] = "overview"
     budget: Budget = DEFAULT_BUDGET

@@ -95,8 +95,8 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_admin", "Look after memory",
-        "How memory is, what is in it, and reading at once what agents wrote since it last looked.",
-        arguments.Admin, "administering:administer", ("ingest", "overview"), reads=False,
+        "How memory is, what is in it, what a dream would tidy, and reading at once what agents wrote since.",
+        arguments.Admin, "administering:administer", ("dream-plan", "ingest", "overview"), reads=False,
     ),
 )  # fmt: skip
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 _HEADINGS = {
-    dreams.Deed.MERGE: "are written alike: one stays",
-    dreams.Deed.EXPIRE: "were meant for a while",
-    dreams.Deed.FORGET: "were never asked for",
+    dreams.DreamAction.MERGE: "Written alike, one stays",
+    dreams.DreamAction.EXPIRE: "Meant for a while",
+    dreams.DreamAction.FORGET: "Never asked for",
 }
 
 
@@ -62,10 +62,10 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
         )
         return
-    for deed, told in _HEADINGS.items():
-        steps = [step for step in plan.steps if step.deed is deed]
+    for action, told in _HEADINGS.items():
+        steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(f"{sum(len(step.ends) for step in steps):,} {told}")
+            paper.heading(f"{told}: {sum(len(step.ends) for step in steps):,}")
             _steps(paper, steps)
     paper.blank()
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
@@ -110,7 +110,7 @@ def _plan_record(plan: DreamPlan) -> Record:
 
 def _step(step: Step) -> Record:
     return {
-        "deed": str(step.deed),
+        "action": str(step.action),
         "ends": list(step.ends),
         "into": step.into,
         "subject": step.subject,

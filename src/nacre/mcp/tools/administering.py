@@ -1,10 +1,10 @@
-"""``memory_admin``: how memory is, what is in it, reading what is new; what consolidation is not there yet for."""
+"""``memory_admin``: how memory is, what is in it, reading what is new, and what a dream would do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nacre.errors import Unavailable
+from nacre.dream.requests import DreamPlanRequest
 from nacre.ingestion.requests import IngestOptions
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, framed
@@ -13,21 +13,20 @@ from nacre.platform.request import Nothing
 from nacre.text.passages import harmless, one_line, shorten
 
 if TYPE_CHECKING:
+    from nacre.dream.values import DreamPlan
     from nacre.values.reports import IngestReport
     from nacre.views import Overview
 
 _PROJECTS = 40
+_STEPS = 20
 
 
 def administer(desk: Desk, asked: arguments.Admin) -> Answer:
-    """One of four deeds."""
+    """One of four actions."""
     if asked.action == "flush":
         return _flush(desk)
     if asked.action == "dream":
-        raise Unavailable(
-            "nacre does not consolidate memories by itself yet",
-            hint="flush reads what is new and settles what repeats or replaces; memory_analyze shows what waits",
-        )
+        return _dream_plan(desk)
     return _status(desk) if asked.action == "status" else _overview(desk)
 
 
@@ -72,3 +71,22 @@ def _flush(desk: Desk) -> Answer:
         "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems) if problems else "",
     )
     return Answer(text, {"files": files, "memories": list(report.memories), "duplicates": report.duplicates})
+
+
+def _dream_plan(desk: Desk) -> Answer:
+    desk.tell("planning a dream")
+    plan: DreamPlan = desk.call("dream-plan", DreamPlanRequest())
+    if not plan.steps:
+        seen = count(plan.seen, "memory", "memories")
+        return Answer(framed(f"A dream would do nothing: {seen} looked at."), {"steps": []})
+    lines = [f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends):,}); {step.why}" for step in plan.steps]
+    told = [harmless(one_line(line)) for line in lines[:_STEPS]]
+    text = framed(
+        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}. "
+        "Whoever owns them has it done: nacre dream",
+        "\n".join([*told, f"and {len(lines) - _STEPS:,} more"] if len(lines) > _STEPS else told),
+    )
+    steps = [
+        {"action": str(one.action), "ends": list(one.ends), "into": one.into, "why": one.why} for one in plan.steps
+    ]
+    return Answer(text, {"steps": steps[:_STEPS], "ending": plan.ending, "seen": plan.seen})
