@@ -170,11 +170,12 @@ _REVIEW = (
         "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
         "review.contradictions:JudgeReport", **_LONG,
     ),
-    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan"),
-    Operation(
-        "dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", writes=True,
-        takes_long=True, owners=True,
-    ),
+    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan",
+              takes_long=True, reports_progress=True),
+    Operation("dream-estimate", "dream.dream:dream_estimate", "dream.requests:DreamPlanRequest",
+              "dream.values:DreamEstimate", takes_long=True),
+    Operation("dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", **_LONG,
+              owners=True),
     Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
@@ -384,7 +385,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "candidate-keep candidate-drop dream"
         ),
         "it takes minutes, or money": (
-            "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart"
+            "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
         ),
         "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",

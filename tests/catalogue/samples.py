@@ -82,6 +82,7 @@ SAMPLES: dict[str, Sample] = {
     "conflicts-resolve": Sample({"reference": "ffffffff", "choice": "keep-both"}, error="not_found"),
     "conflicts-judge": Sample(),
     "dream-plan": Sample(),
+    "dream-estimate": Sample(),
     "dream": Sample(),
     "settled": Sample(),
     "claims-estimate": Sample(error="model_refused"),

@@ -73,6 +73,7 @@ COMMANDS = {
     "conflicts-resolve": "conflicts resolve ffffffff keep-both",
     "conflicts-judge": "conflicts judge",
     "dream-plan": "dream --dry-run",
+    "dream-estimate": "dream --estimate",
     "dream": "dream --yes",
     "settled": "conflicts history",
     "claims-estimate": "backfill-claims --estimate",

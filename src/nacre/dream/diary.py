@@ -11,7 +11,7 @@ from nacre.values.memory import Memory
 
 FOLDER = "dreams"
 _HEADINGS = {
-    DreamAction.MERGE: "Written alike, now one memory",
+    DreamAction.MERGE: "Said more than once, now one memory",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
 }
@@ -39,17 +39,24 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
             "",
             f"{len(plan.put_off):,} more steps wait for another night: one ends {plan.most:,} memories at most.",
         ]
+    if plan.refused:
+        lines += ["", f"{len(plan.refused):,} merges did not bear a second look, and wait in `nacre review`."]
     lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
     return "\n".join(lines) + "\n"
 
 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     if step.action is DreamAction.MERGE:
-        return [
-            f"- stays: {_named(step.into or '', memories)}",
-            *(f"  - goes: {_named(one, memories)}" for one in step.ends),
-        ]
+        goes = [f"  - goes: {_named(one, memories)}" for one in step.ends]
+        if not step.words:
+            return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
+        was = f"  - said before: {_named(step.into or '', memories)}"
+        return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
     return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+
+
+def _whose(step: Step) -> str:
+    return f"; {step.by}: {step.why}" if step.by else ""
 
 
 def _named(memory_id: str, memories: Mapping[str, Memory]) -> str:

@@ -10,18 +10,24 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from nacre.dream import diary
-from nacre.dream.plan import objection, planned
+from nacre.dream.clusters import MERGED
+from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Step
-from nacre.errors import NotFound
+from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
+from nacre.dream.writing import note_settled
+from nacre.errors import ModelRefused, NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.memories.scan import scan
-from nacre.platform.ids import bytes_hash
+from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
+from nacre.spending.models import NONE, name_for
 from nacre.values.memory import Confirmation, Memory, Retirement
+from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
+from nacre.values.reports import OnProgress
+from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker
 
 DREAM = "dream"
@@ -37,31 +43,54 @@ _MOST_CONFIRMATIONS = 20
 _PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
 
 
-def plan(home: Home, request: DreamPlanRequest) -> DreamPlan:
-    """What a dream would do. Nothing is changed. Raises NotFound for a project without memories."""
-    found = planned(home, request.project, request.most)
+def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
+    """What a dream would do. Nothing is changed; from tier 2 on the writer is asked, which may cost something.
+
+    Raises NotFound for a project without memories, ModelRefused.
+    """
+    if request.tier > 1:
+        home.actor.require_owner("nacre dream --tier 2")
+    found = planned(home, request, on_progress=on_progress)
     if request.project and not found.seen:
         raise NotFound(f"no memory is of {request.project!r}", hint="nacre list shows the projects of memories")
     return found
 
 
-def dream(home: Home, request: DreamRequest) -> DreamReport:
-    """Have a dream. The first one of a home only plans, unless ``first``. Raises NotFound, StoreBusy, OwnerOnly."""
+def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
+    """What asking the writer would take in a dream of tier 2. Nobody is asked."""
+    return estimated(home, request)
+
+
+def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
+    """Have a dream. The first one of a home only plans, unless ``first``.
+
+    Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
+    """
     home.actor.require_owner("nacre dream")
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        return _dream(home, plan(home, request), may_act=request.first)
+        return _dream(home, plan(home, request, on_progress), may_act=request.first)
 
 
 def dream_unasked(home: Home) -> DreamReport | None:
     """Have the day's dream where the owner wants one (``dream.at_night``) and the last was long enough ago.
 
-    Call it while nobody works with the home. Raises StoreBusy.
+    The writer is asked where models may work in the background. Call it while nobody works with the home. Raises
+    StoreBusy.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (last and home.now() - datetime.fromisoformat(last) < A_DAY):
         return None
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        return _dream(home, planned(home, None, None), may_act=False)
+        return _dream(home, _planned_unasked(home), may_act=False)
+
+
+def _planned_unasked(home: Home) -> DreamPlan:
+    """The night's plan: with the writer where there is one, and without where it cannot be opened."""
+    tier = 2 if home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE else 1
+    try:
+        return planned(home, DreamPlanRequest(tier=tier), background=True)
+    except ModelRefused as error:
+        return replace(planned(home, DreamPlanRequest()), note=error.message)
 
 
 def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
@@ -69,7 +98,19 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
     report = DreamReport(found, is_first=True) if is_first else carry_out(home, found)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
+        note_settled(home, found.settled)
+        _have_reviewed(home, found)
     return report
+
+
+def _have_reviewed(home: Home, found: DreamPlan) -> None:
+    """What a writer proposed and nothing came of waits for a person."""
+    present = _present(home, [step for step, _ in found.refused])
+    for step, why in found.refused:
+        if all(one in present and is_active(present[one]) for one in (*step.ends, step.into) if one):
+            told = ", ".join(f"{present[one].subject} ({one[-8:]})" for one in step.ends)
+            detail = f"a writer takes it for the same as {told}; not merged: {why}"
+            home.reviews.add(step.into or "", Reason.MERGE, detail, Action.MERGE, to_ms(home.now()) or 0, once=True)
 
 
 def carry_out(home: Home, found: DreamPlan) -> DreamReport:
@@ -85,7 +126,8 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             return DreamReport(found, left=tuple(left.items()))
         ending = [memories[one] for step in steps for one in step.ends]
         change.describe(subject=subject_of(ending))
-        if merged := [_enriched(step, memories) for step in steps if step.action is DreamAction.MERGE]:
+        merged = [_enriched(home, step, memories) for step in steps if step.action is DreamAction.MERGE]
+        if merged:
             change.put(merged)
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
@@ -126,9 +168,12 @@ def _edited(home: Home, step: Step) -> str | None:
     return None
 
 
-def _enriched(step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """Who stays, with what the others bring along (seed facts 1.4): the first day, the highest importance of those that
-    are vouched for as it is, all tags and links, and where it was said."""
+def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+    """Who stays, in the words that a writer gave it, and with what the others bring along (seed facts 1.4).
+
+    That is the first day, the highest importance of those that are vouched for as it is, all tags and links, and where
+    it was said.
+    """
     keeper = memories[step.into or ""]
     others = [memories[one] for one in step.ends]
     equals = [one for one in others if (one.is_vouched and one.speaker is Speaker.OWNER) or not keeper.is_vouched]
@@ -136,6 +181,11 @@ def _enriched(step: Step, memories: Mapping[str, Memory]) -> Memory:
     links = [link for one in others for link in one.links if (link.rel, link.to) not in own and link.to != keeper.id]
     said = [*keeper.confirmed, *(one for other in others for one in _sayings(other))]
     known = {(one.session, one.turns): one for one in sorted(said, key=lambda one: one.at)}
+    if step.by:
+        noted = {"by": step.by, "at": home.now().isoformat(), "of": [keeper.id, *step.ends], "why": step.why}
+        keeper = replace(keeper, extra={**keeper.extra, MERGED: noted})
+    if step.words:
+        keeper = replace(keeper, content=step.words, subject=step.subject, claim=None)
     return replace(
         keeper,
         created=min(one.created for one in (keeper, *others)),

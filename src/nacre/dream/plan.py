@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
+from nacre.dream.merging import Outcome, unfit
 from nacre.dream.repetitions import holds, repeated
-from nacre.dream.values import DreamAction, DreamPlan, Step
+from nacre.dream.requests import DreamPlanRequest
+from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, Step
+from nacre.dream.writing import asked_of_writer, estimate
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.values.memory import Memory
+from nacre.values.reports import OnProgress
 from nacre.values.review import Usage
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
@@ -20,8 +24,39 @@ LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
 _ASKED = 500
 
 
-def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
-    """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest."""
+def planned(
+    home: Home, request: DreamPlanRequest, *, background: bool = False, on_progress: OnProgress | None = None
+) -> DreamPlan:
+    """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest.
+
+    From tier 2 on the writer is asked. Raises ModelRefused where it cannot be opened.
+    """
+    memories, usage, steps = _by_rules(home, request.project)
+    staying = _staying(memories, steps)
+    found, unasked, note = Outcome(), 0, None
+    if request.tier > 1:
+        found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
+    bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
+    order = {DreamAction.MERGE: 0, DreamAction.EXPIRE: 1, DreamAction.FORGET: 2}
+    taken, put_off = _bounded(sorted((*steps, *found.steps), key=lambda one: order[one.action]), bound)
+    return DreamPlan(
+        tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked, note
+    )
+
+
+def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
+    """What asking the writer would take."""
+    memories, _, steps = _by_rules(home, request.project)
+    return estimate(home, _staying(memories, steps))
+
+
+def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
+    named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
+    return [one for one in memories if one.id not in named]
+
+
+def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], Mapping[str, Usage], list[Step]]:
+    """The active memories, how they were used, and what rules alone would do."""
     catch_up(home)
     fold_usage(home)
     memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
@@ -29,11 +64,7 @@ def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
     protected = home.settings.texts("forgetting.protect")
     steps = rules.ending(memories, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
-    staying = [one for one in memories if one.id not in gone]
-    steps = [*repeated(staying, usage), *sorted(steps, key=lambda one: one.action is DreamAction.FORGET)]
-    bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if most is None else most
-    taken, put_off = _bounded(steps, bound)
-    return DreamPlan(tuple(taken), tuple(put_off), len(memories), bound, project)
+    return memories, usage, [*repeated([one for one in memories if one.id not in gone], usage), *steps]
 
 
 def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
@@ -73,6 +104,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
             return "what was to stay is not there any more"
+        if step.by:
+            return unfit(step, present)
         if any(one.kind is not keeper.kind or not one.shares_place(keeper) for one in ending):
             return "they are not of one kind and place any more"
         return None if all(holds(keeper, one) for one in ending) else "what stays does not hold all of it any more"

@@ -22,29 +22,63 @@ class DreamAction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
-    what it is about, and why."""
+    what it is about, and why.
+
+    Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
+    says already), and ``mark`` is what the proposal rests on.
+    """
 
     action: DreamAction
     ends: tuple[str, ...]
     into: str | None
     subject: str
     why: str
+    words: str = ""
+    by: str = ""
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DreamPlan:
-    """What a dream would do, of ``seen`` active memories; ``put_off`` is more than one night ends (``most``)."""
+    """What a dream would do, of ``seen`` active memories; ``put_off`` is more than one night ends (``most``).
+
+    ``refused`` are steps that a writer proposed and that did not bear a second look, each with the reason; they wait in
+    the review queue. ``settled`` are clusters (fingerprints) about which nothing is left to ask, ``unasked`` is how
+    many wait for another dream, and ``note`` says why a writer was not asked, or not to the end.
+    """
 
     steps: tuple[Step, ...]
     put_off: tuple[Step, ...] = ()
     seen: int = 0
     most: int = 0
     project: str | None = None
+    refused: tuple[tuple[Step, str], ...] = ()
+    settled: tuple[str, ...] = ()
+    unasked: int = 0
+    note: str | None = None
 
     @property
     def ending(self) -> int:
         """How many memories end."""
         return sum(len(step.ends) for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class DreamEstimate:
+    """What asking a writer would take: ``clusters`` of so many memories in so many calls.
+
+    ``cost`` is millionths of a US dollar, ``None`` where the price is not known. ``model`` is ``none`` where no writer
+    is set; ``unasked`` clusters wait for another dream; ``note`` says why there are none.
+    """
+
+    model: str
+    clusters: int = 0
+    memories: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: int | None = None
+    unasked: int = 0
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,13 @@ NONE = "none"
 
 
 def name_for(home: Home, task: Task) -> str:
-    """The model that is set for a task, as ``provider:model``; ``none`` where there is none."""
+    """The model that is set for a task, as ``provider:model``; ``none`` where there is none.
+
+    Dreams are the writer's, unless they have a model of their own.
+    """
     settings = home.settings
     own = "" if task is Task.TEST else settings[f"models.{task.value}"]
+    own = own or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
     return own or settings.text("models.default") or NONE
 
 

@@ -21,7 +21,8 @@ class Maturity(StrEnum):
 class Reason(StrEnum):
     """Why a memory is to be reviewed.
 
-    ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else.
+    ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else. ``merge``: a writer
+    takes it for the same as another, and code does not.
     """
 
     LOW_QUALITY = "low_quality"
@@ -29,6 +30,7 @@ class Reason(StrEnum):
     MANUAL = "manual"
     PROPOSED = "proposed"
     WISH = "wish"
+    MERGE = "merge"
 
 
 class Action(StrEnum):

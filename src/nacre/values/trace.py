@@ -23,6 +23,7 @@ class TraceKind(StrEnum):
     TODOS = "todos"
     RECALL = "recall"
     HANDOFF = "handoff"
+    DREAM = "dream"
     TEST = "test"
 
 

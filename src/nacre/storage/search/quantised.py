@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 _PORTION = 16_384
+_ROWS_AT_ONCE = 256
 
 
 def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
@@ -43,6 +44,26 @@ def cosines(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
     """The cosine of a query to each of some stored vectors."""
     cosines: Matrix = from_int8(blobs) @ query
     return cosines
+
+
+def near_pairs(
+    owners: NDArray[np.int64], first_pieces: NDArray[np.int64], pieces: Matrix, wanted: Sequence[int], least: float
+) -> list[tuple[int, int, float]]:
+    """Pairs of ``wanted`` owners whose best pieces are at least so near, the nearest first; some rows at a time.
+
+    ``first_pieces`` says where the pieces of each owner begin.
+    """
+    owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
+    chosen = np.isin(owner, np.array(wanted, np.int64))
+    owner, mine = owner[chosen], pieces[chosen]
+    best: dict[tuple[int, int], float] = {}
+    for start in range(0, len(mine), _ROWS_AT_ONCE):
+        found = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
+        for one, other in np.argwhere(found >= least).tolist():
+            first, second = int(owner[start + one]), int(owner[start + other])
+            if first < second:
+                best[first, second] = max(best.get((first, second), -1.0), float(found[one, other]))
+    return sorted(((*pair, cosine) for pair, cosine in best.items()), key=lambda one: (-one[2], one[:2]))
 
 
 def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:

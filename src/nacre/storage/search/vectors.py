@@ -323,6 +323,11 @@ class Vectors:
         nearest = np.argsort(-best, kind="stable")[:limit]
         return [Near(int(self._memories[one]), float(best[one])) for one in nearest if best[one] > 0]
 
+    def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
+        """Pairs of these memories whose best pieces are at least so near, the nearest first."""
+        self._load_memories()
+        return quantised.near_pairs(self._memories, self._first_pieces, self._pieces, rows, least)
+
     def count(self) -> int:
         """Passages with a vector."""
         return int((self._db.one("count_passages") or (0,))[0])
