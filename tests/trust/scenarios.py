@@ -32,7 +32,9 @@ from nacre.context.build import build
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
-from nacre.dream.dream import dream
+from nacre.dream import values as dreams
+from nacre.dream.dream import carry_out, dream
+from nacre.dream.merging import mark
 from nacre.dream.requests import DreamRequest
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
@@ -245,6 +247,31 @@ def store_what_is_over(context: Home) -> None:
 def have_a_dream(context: Home) -> None:
     """End what is over, and make one of what says the same."""
     dream(context, DreamRequest(first=True))
+
+
+def store_what_says_the_same(context: Home) -> None:
+    """Two memories that say the same in other words."""
+    now = context.now()
+    found = [
+        Memory(context.ids(), Kind.FACT, "Low water", "At ebb the boats lie dry.", now, now),
+        Memory(context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now),
+    ]
+    with context.change("import") as change, change.transaction():
+        change.put(found)
+
+
+def merge_in_new_words(context: Home) -> None:
+    """Do what a writer proposed, and a second look bore out."""
+    found = [one for one in context.memories.everything() if "ebb" in one.content and not one.retired]
+    if len(found) < 2:
+        return  # it was done before
+    one, keeper = found
+    words = "At ebb the boats lie dry for six hours."
+    step = dreams.Step(
+        dreams.DreamAction.MERGE, (one.id,), keeper.id, "Ebb", "the same boats", words, by="scripted:1",
+        mark=mark((keeper, one)),
+    )  # fmt: skip
+    carry_out(_at_noon(context), dreams.DreamPlan((step,), seen=2, most=20))
 
 
 def undo_edit(context: Home) -> None:
@@ -798,6 +825,9 @@ SCENARIOS = {
             ("ingest",), ("commit",), hand_over_by_rules,
         ), outside=handed_over, may_leave="archive/"),
         Scenario("dream", _steps(have_a_dream, is_whole=False), before=(GATE, store_what_is_over)),
+        Scenario("dream of a writer", _steps(merge_in_new_words, is_whole=False), before=(
+            GATE, store_what_says_the_same,
+        )),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),

@@ -7,6 +7,7 @@ asked again, of the statement and its sources alone. What fails changes nothing,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +16,7 @@ from importlib.resources import files
 
 import msgspec
 
-from nacre.dedup.coverage import adds, lost, swaps
+from nacre.dedup.coverage import adds
 from nacre.dream.clusters import Cluster, fingerprint, may_be_one
 from nacre.dream.repetitions import is_owners, weight
 from nacre.dream.values import DreamAction, Step
@@ -24,7 +25,7 @@ from nacre.llm.answers import ask, schema_of
 from nacre.platform.ids import content_hash
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.text.passages import count_tokens, one_line, shorten, title_of, visible
+from nacre.text.passages import count_tokens, identifiers, one_line, shorten, title_of, visible
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.review import Usage
@@ -33,6 +34,10 @@ MERGE, COMPARE = "merge-1", "compare-1"
 TOKENS_TOGETHER = 3_072
 """Of the memories in one call (seed facts 1.4)."""
 
+_NUMBER = re.compile(r"\d+")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_OF_CODE = re.compile(r"[/._\\@=()]|::")
 _MOST_ADDED = 100
 _REASON_CHARACTERS = 160
 _ANSWER_TOKENS = 4_096
@@ -171,7 +176,8 @@ def mark(memories: Iterable[Memory]) -> str:
 def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
     """What speaks against a merge by a writer, as far as code can tell; ``None`` where nothing does.
 
-    No number, name, path or denial of any source may be missing, none be new, and nobody's word becomes another's.
+    No number, option, path or name of code of any source may be missing, none be new, and nobody's word becomes
+    another's.
     """
     sources = [memories[one] for one in (step.into or "", *step.ends)]
     keeper, others = sources[0], sources[1:]
@@ -189,13 +195,27 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
 def _ill_worded(words: str, sources: Sequence[str], *, is_new: bool) -> str | None:
     if len(words) > sum(map(len, sources)) + _MOST_ADDED:
         return "the words are more than all of theirs"
+    whole = "\n".join(sources)
     for one in sources:
-        if missing := lost(one, [words]):
+        if missing := _missing(one, words):
             return f"the words leave out {missing}"
-        if swapped := swaps(words, [one]):
-            return f"the words have {swapped}"
-    added = adds(words, sources) if is_new else None
+    added = _missing(words, whole) or (adds(words, sources) if is_new else None)
     return f"the words add {added}" if added else None
+
+
+def _missing(text: str, there: str) -> str | None:
+    """What stands in a text to the letter and in another one not: a number, an option of a command, a path or a name of
+    code. Whether other words say the same is for who reads."""
+    text, there = _BETWEEN_DIGITS.sub("", text), _BETWEEN_DIGITS.sub("", there)
+    numbers = {one.lstrip("0") for one in _NUMBER.findall(there)}
+    options = set(_OPTION.findall(there))
+    names = (one.rstrip(".") for one in identifiers(text) if _OF_CODE.search(one.rstrip(".")))
+    absent = (
+        *(one for one in _NUMBER.findall(text) if one.lstrip("0") not in numbers),
+        *(one for one in _OPTION.findall(text) if one not in options),
+        *(one for one in names if one.lower() not in there.lower()),
+    )
+    return next(iter(absent), None)
 
 
 def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
