@@ -51,7 +51,7 @@ def tell_pages(draft: Draft) -> None:
     _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
     _page(draft, Part.PROFILE, _PROFILE)
     if draft.project and draft.wants(Part.PROJECT):
-        text = projects.page_text(draft.home, draft.project)[:_PAGE_CHARACTERS]
+        text = projects.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
         draft.add_page(Part.PROJECT, quoted(text), "the project's page")
 
 

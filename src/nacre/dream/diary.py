@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from nacre.dream.values import DreamAction, DreamReport, Step
+from nacre.dream.values import SIGNALS, DreamAction, DreamReport, Promotion, Step
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
 
@@ -14,6 +14,9 @@ _HEADINGS = {
     DreamAction.MERGE: "Said more than once, now one memory",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
+    DreamAction.SHELVE: "Retired from the inbox",
+    DreamAction.FILE: "Filed from the inbox",
+    DreamAction.PAGE: "Pages of projects",
 }
 _LINE = 160
 
@@ -41,11 +44,18 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
         ]
     if plan.refused:
         lines += ["", f"{len(plan.refused):,} merges did not bear a second look, and wait in `nacre review`."]
-    lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
+    if plan.promotions:
+        lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
+    if report.left:
+        lines += ["", *(f"- left: {_about(step, memories)}: {why}" for step, why in report.left)]
     return "\n".join(lines) + "\n"
 
 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
+    if step.action is DreamAction.FILE:
+        return [f"- {_named(step.into or '', memories)}: into {step.project}: {step.why}"]
+    if step.action is DreamAction.PAGE:
+        return [f"- {step.project}: {step.why}"]
     if step.action is DreamAction.MERGE:
         goes = [f"  - goes: {_named(one, memories)}" for one in step.ends]
         if not step.words:
@@ -53,6 +63,17 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
     return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+
+
+def _about(step: Step, memories: Mapping[str, Memory]) -> str:
+    named = next((one for one in (*step.ends, step.into) if one), None)
+    return _named(named, memories) if named else step.subject
+
+
+def _promotion(found: Promotion) -> str:
+    signals = ", ".join(f"{name} {getattr(found, name):.2f}" for name in SIGNALS)
+    outcome = "; ".join(found.failed) or "worth its page"
+    return f"- {found.project}: score {found.score:.2f} ({signals}); sessions: {found.sessions}; {outcome}"
 
 
 def _whose(step: Step) -> str:

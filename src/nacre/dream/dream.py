@@ -12,12 +12,15 @@ from datetime import datetime, timedelta
 from nacre.dream import diary
 from nacre.dream.clusters import MERGED
 from nacre.dream.plan import estimated, is_active, objection, planned
+from nacre.dream.reorganising.filing import Filing, note_tried
+from nacre.dream.reorganising.pages import page_objection, page_write
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
 from nacre.dream.writing import note_settled
 from nacre.errors import ModelRefused, NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
+from nacre.home.lookup import projects
 from nacre.home.operations import subject_of
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
@@ -51,7 +54,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     if request.tier > 1:
         home.actor.require_owner("nacre dream --tier 2")
     found = planned(home, request, on_progress=on_progress)
-    if request.project and not found.seen:
+    if request.project and not found.seen and (request.tier < 3 or request.project not in projects(home)):
         raise NotFound(f"no memory is of {request.project!r}", hint="nacre list shows the projects of memories")
     return found
 
@@ -86,11 +89,11 @@ def dream_unasked(home: Home) -> DreamReport | None:
 
 def _planned_unasked(home: Home) -> DreamPlan:
     """The night's plan: with the writer where there is one, and without where it cannot be opened."""
-    tier = 2 if home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE else 1
+    may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
-        return planned(home, DreamPlanRequest(tier=tier), background=True)
+        return planned(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
     except ModelRefused as error:
-        return replace(planned(home, DreamPlanRequest()), note=error.message)
+        return replace(planned(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
 
 
 def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
@@ -99,6 +102,7 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         note_settled(home, found.settled)
+        note_tried(home, found.unfiled)
         _have_reviewed(home, found)
     return report
 
@@ -124,13 +128,16 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
-        ending = [memories[one] for step in steps for one in step.ends]
-        change.describe(subject=subject_of(ending))
+        touched = [memories[one] for step in steps for one in (step.ends or (step.into,)) if one]
+        pages = [step for step in steps if step.action is DreamAction.PAGE]
+        change.describe(subject=subject_of(touched) or pages[0].subject)
         merged = [_enriched(home, step, memories) for step in steps if step.action is DreamAction.MERGE]
         if merged:
             change.put(merged)
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
+            change.put([_filed(step, memories) for step in steps if step.action is DreamAction.FILE])
+            change.intend([page_write(home, step) for step in pages])
             _retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
@@ -145,9 +152,14 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
 def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[Step, str]:
     """The steps that are not to be done, by the memories as they are under the lock, and why."""
     protected = home.settings.texts("forgetting.protect")
+    filing = Filing(home)
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
+        if step.action is DreamAction.FILE:
+            why = why or filing.objection(step, memories.get(step.into or ""))
+        elif step.action is DreamAction.PAGE:
+            why = why or page_objection(home, step)
         if why:
             found[step] = why
     return found
@@ -166,6 +178,11 @@ def _edited(home: Home, step: Step) -> str | None:
         if not is_same:
             return "it is being edited"
     return None
+
+
+def _filed(step: Step, memories: Mapping[str, Memory]) -> Memory:
+    """A memory in its project. When it was said last stays as it is: nobody said it again."""
+    return replace(memories[step.into or ""], project=step.project, inbox=False)
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:

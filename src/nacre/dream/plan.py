@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
 from nacre.dream.merging import Outcome, unfit
+from nacre.dream.reorganising.filing import filed, may_be_shelved, shelved
+from nacre.dream.reorganising.pages import promoted
 from nacre.dream.repetitions import holds, repeated
 from nacre.dream.requests import DreamPlanRequest
-from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, Step
+from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, Promotion, Step
 from nacre.dream.writing import asked_of_writer, estimate
 from nacre.home.home import Home
 from nacre.memories.quality import is_protected
@@ -29,19 +31,51 @@ def planned(
 ) -> DreamPlan:
     """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest.
 
-    From tier 2 on the writer is asked. Raises ModelRefused where it cannot be opened.
+    From tier 2 on the writer is asked, in tier 3 also the inbox and the projects' pages are looked at. Raises
+    ModelRefused where the writer cannot be opened.
     """
     memories, usage, steps = _by_rules(home, request.project)
     staying = _staying(memories, steps)
     found, unasked, note = Outcome(), 0, None
-    if request.tier > 1:
+    if request.tier > 1 and request.writer:
         found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
-    order = {DreamAction.MERGE: 0, DreamAction.EXPIRE: 1, DreamAction.FORGET: 2}
-    taken, put_off = _bounded(sorted((*steps, *found.steps), key=lambda one: order[one.action]), bound)
+    moved: list[Step] = []
+    promotions: list[Promotion] = []
+    unfiled: tuple[str, ...] | None = None
+    if request.tier > 2:
+        moved, promotions, unfiled = _reorganised(home, request, _staying(memories, (*steps, *found.steps)), usage)
+    taken, put_off = _bounded(sorted((*steps, *found.steps, *moved), key=lambda one: _ORDER[one.action]), bound)
     return DreamPlan(
-        tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked, note
-    )
+        tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked,
+        note, tuple(promotions), unfiled,
+    )  # fmt: skip
+
+
+_ORDER = {
+    action: place
+    for place, action in enumerate((
+        DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET, DreamAction.SHELVE, DreamAction.FILE,
+        DreamAction.PAGE,
+    ))
+}  # fmt: skip
+
+
+def _reorganised(
+    home: Home, request: DreamPlanRequest, memories: Sequence[Memory], usage: Mapping[str, Usage]
+) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
+    """What goes from the inbox into projects, or is retired there, and the pages of projects; what was found of these,
+    and what of the inbox nobody could file."""
+    waiting = memories if request.project is None else [one for one in home.memories.everything() if is_active(one)]
+    inbox = [one for one in waiting if one.inbox]
+    steps = filed(home, inbox, request.project)
+    pages, promotions = promoted(home, memories, request.project, backfill=request.backfill)
+    if request.project is not None:
+        return [*steps, *pages], promotions, None
+    going = {step.into for step in steps}
+    unfiled = [one for one in inbox if one.id not in going]
+    steps += shelved(home, unfiled, usage, home.now(), home.settings.texts("forgetting.protect"))
+    return [*steps, *pages], promotions, tuple(one.id for one in unfiled)
 
 
 def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
@@ -94,7 +128,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     """What speaks against a step, by the memories as they are now; ``None`` where nothing does.
 
     Every memory it names is there and holds; no protected one ends; who stays in the place of others holds what they
-    say, is of their kind and place, and does not end itself.
+    say, is of their kind and place, and does not end itself. What the vault says against filing and pages, their own
+    modules tell.
     """
     gone = [present.get(one) for one in step.ends]
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
@@ -109,5 +144,9 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         if any(one.kind is not keeper.kind or not one.shares_place(keeper) for one in ending):
             return "they are not of one kind and place any more"
         return None if all(holds(keeper, one) for one in ending) else "what stays does not hold all of it any more"
+    if step.action in (DreamAction.FILE, DreamAction.PAGE):
+        return None if step.project and not step.ends else "it names no project"
+    if step.action is DreamAction.SHELVE and not all(may_be_shelved(one, protected) for one in ending):
+        return "it does not wait in the inbox any more, or is a person's"
     is_kept = any(is_protected(one, protected) for one in ending)
     return "it is protected now" if is_kept or step.into else None

@@ -13,10 +13,20 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     """What a dream would do."""
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    tier: Annotated[int, Meta(description="1: rules alone. 2: a writer merges what says the same.", ge=1, le=2)] = 1
+    tier: Annotated[
+        int,
+        Meta(
+            description="1: rules alone. 2: a writer merges what says the same. 3: also the inbox and projects' pages.",
+            ge=1, le=3,
+        ),
+    ] = 1  # fmt: skip
     most: (
         Annotated[int, Meta(description="Memories that may end; else 2 in 100 of what there is, and 20.", ge=0)] | None
     ) = None
+    writer: Annotated[bool, Meta(description="Ask the writer, where one is set (from tier 2 on).")] = True
+    backfill: Annotated[
+        bool, Meta(description="Pages tell of sessions of any age, also of those before the last time (tier 3).")
+    ] = False
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):

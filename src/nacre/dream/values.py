@@ -11,18 +11,24 @@ class DreamAction(StrEnum):
     """What a dream does to memories.
 
     ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
-    same goes into the one that stays. All of them retire; nothing is deleted.
+    same goes into the one that stays. ``shelve``: what waits in the inbox, and nobody could file. All of them retire;
+    nothing is deleted. ``file``: what waits in the inbox goes into the project that it belongs to. ``page``: a
+    project's page tells of its sessions and decisions.
     """
 
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
+    SHELVE = "shelve"
+    FILE = "file"
+    PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
-    what it is about, and why.
+    what it is about, and why. What is filed is in ``into``, and goes into ``project``; a page is that of ``project``,
+    and ``words`` are what nacre's part of it says from then on.
 
     Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
     says already), and ``mark`` is what the proposal rests on.
@@ -36,6 +42,30 @@ class Step:
     words: str = ""
     by: str = ""
     mark: str = ""
+    project: str = ""
+
+
+SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
+"""What is weighed of a project's sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What speaks for telling of a project's new sessions on its page: six signals, each 0 to 1, and their weighed sum.
+
+    ``failed`` are the gates that it did not pass; where there are none, the page is written.
+    """
+
+    project: str
+    sessions: int
+    relevance: float
+    frequency: float
+    diversity: float
+    recency: float
+    consolidation: float
+    richness: float
+    score: float
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +74,9 @@ class DreamPlan:
 
     ``refused`` are steps that a writer proposed and that did not bear a second look, each with the reason; they wait in
     the review queue. ``settled`` are clusters (fingerprints) about which nothing is left to ask, ``unasked`` is how
-    many wait for another dream, and ``note`` says why a writer was not asked, or not to the end.
+    many wait for another dream, and ``note`` says why a writer was not asked, or not to the end. ``promotions`` say
+    what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
+    ``None`` where nobody looked.
     """
 
     steps: tuple[Step, ...]
@@ -56,6 +88,8 @@ class DreamPlan:
     settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
+    promotions: tuple[Promotion, ...] = ()
+    unfiled: tuple[str, ...] | None = None
 
     @property
     def ending(self) -> int:

@@ -13,6 +13,7 @@ from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
 from nacre.home.redaction import clean_values
+from nacre.hosts.marked import drop_blocks
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import one_line
 from nacre.values.operation import Intent, Project
@@ -52,12 +53,12 @@ def read_pages(home: Home) -> None:
         try:
             if not slug.isprintable():
                 raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
-            mtime_ns = home.vault.stat(_path(slug)).mtime_ns
-            values = clean_values(home.redactor, _parse(home.vault.read(_path(slug))).values)
+            mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
+            values = clean_values(home.redactor, _parse(home.vault.read(page_path(slug))).values)
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
-            home.problems.append(f"{_shown(_path(slug))}: {error.message}")
+            home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
             continue
         own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
         if taken.setdefault(own, slug) != slug:
@@ -144,14 +145,14 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
         elif found != slug:
             raise Conflict(
                 f"{place.root} belongs to the project {found}",
-                hint=f"take it out of {_path(found)} in the vault first: of its remotes or its roots",
+                hint=f"take it out of {page_path(found)} in the vault first: of its remotes or its roots",
             )
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
     """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
     slug = path.split("/")[1] if path.startswith("projects/") else ""
-    if slug and (slugify(slug) != slug or path != _path(slug)):
+    if slug and (slugify(slug) != slug or path != page_path(slug)):
         return False
     with run.part() as change:
         home = change.home
@@ -201,7 +202,7 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
         return slug
     number = 1
     base = slug
-    while slug in existing or home.vault.exists(_path(slug)):
+    while slug in existing or home.vault.exists(page_path(slug)):
         number += 1
         slug = f"{base}-{number}"
     values: dict[str, Any] = {"id": home.ids(), "name": name}
@@ -243,11 +244,12 @@ def _extend(change: Change, slug: str, place: Place) -> None:
 def _write_page(change: Change, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
     change.describe(subject=str(values.get("name") or slug))
     with change.transaction():
-        change.intend([Intent("write", _path(slug), document, base)])
+        change.intend([Intent("write", page_path(slug), document, base)])
         _index(change.home, Project(str(values["id"]), slug, 0), values)
 
 
-def _path(slug: str) -> str:
+def page_path(slug: str) -> str:
+    """Where a project's page lies in the vault."""
     return f"projects/{slug}/project.md"
 
 
@@ -259,7 +261,7 @@ def _parse(data: bytes) -> _Page:
 def _read_page(home: Home, slug: str) -> _Page | None:
     """A project's page; ``None`` when it is missing. Raises MemoryInvalid."""
     try:
-        return _parse(home.vault.read(_path(slug)))
+        return _parse(home.vault.read(page_path(slug)))
     except FileNotFoundError:
         return None
 
@@ -267,12 +269,15 @@ def _read_page(home: Home, slug: str) -> _Page | None:
 def _forget(home: Home, slug: str) -> None:
     with home.database.transaction():
         # A page that is still to be written is not gone.
-        if home.files.pending_document(_path(slug)) is None and not home.vault.exists(_path(slug)):
+        if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(page_path(slug)):
             home.files.forget_project(slug)
 
 
-def page_text(home: Home, slug: str) -> str:
-    """What a project's page tells of it, without its front matter and its title; empty where there is nothing."""
+def page_text(home: Home, slug: str, *, own: bool = False) -> str:
+    """What a project's page tells of it, without its front matter and its title; empty where there is nothing.
+
+    ``own``: without what nacre wrote into it.
+    """
     try:
         page = _read_page(home, slug)
     except (MemoryInvalid, VaultUnusable, OSError):
@@ -280,13 +285,14 @@ def page_text(home: Home, slug: str) -> str:
     if page is None or page.values.get("trust") == "untrusted":
         return ""
     told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
-    lines = [line for line in page.body.strip().splitlines() if not line.startswith("# ")]
+    body = drop_blocks(page.body) if own else page.body
+    lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
     return home.redactor.clean("\n".join([*told, *lines]).strip())
 
 
 def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
     """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
-    return set(_keys(slug, _parse(home.vault.read(_path(slug))).values))
+    return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
 def _index(home: Home, project: Project, values: dict[str, Any]) -> None:

@@ -30,6 +30,14 @@ def drop_blocks(text: str, marks: tuple[str, str] = MARKDOWN) -> str:
     return text
 
 
+def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
+    """What stands between the marks, each block by itself."""
+    return [
+        text[start:end].strip().removeprefix(marks[0]).removesuffix(marks[1]).strip()
+        for start, end in _spans(text, marks)
+    ]
+
+
 def has_block(text: str, marks: tuple[str, str] = MARKDOWN) -> bool:
     """Whether a block of nacre's is there."""
     return bool(_spans(text, marks))

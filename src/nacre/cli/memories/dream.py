@@ -19,13 +19,17 @@ from nacre.dream import values as dreams
 from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.dream.values import DreamEstimate, DreamPlan, DreamReport, Step
+    from nacre.dream.values import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
 
 _SHOWN = 12
+_PAGES_SHOWN = 3
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
     dreams.DreamAction.EXPIRE: "Meant for a while",
     dreams.DreamAction.FORGET: "Never asked for",
+    dreams.DreamAction.SHELVE: "In the inbox, and nobody could say where it holds",
+    dreams.DreamAction.FILE: "From the inbox into its project",
+    dreams.DreamAction.PAGE: "Pages of projects",
 }
 
 
@@ -33,11 +37,13 @@ _HEADINGS = {
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
+@option("dream", "writer")
+@option("dream", "backfill")
 @click.option("--estimate", is_flag=True, help="What asking the writer would take (tier 2); nobody is asked.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: bool, dry_run: bool, yes: bool) -> None:
+def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) -> None:
     """Tidy what is remembered: end what is over, make one of what says the same.
 
     It shows its plan first. What ends is retired, not deleted, in one operation that nacre undo takes back; a page in
@@ -45,9 +51,12 @@ def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: 
 
     Rules alone see only what is written alike. With --tier 2 your writer makes one of what says the same in other
     words; code and a second look check what it proposes, and what fails waits in nacre review.
+
+    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, and the pages
+    of projects tell what was done lately and what was decided.
     """
     if estimate:
-        found: DreamEstimate = ask(run, "dream-estimate", project=project)
+        found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"])
         run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
         return
     if not dry_run:
@@ -55,10 +64,10 @@ def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: 
     asks = run.is_interactive and not (yes or dry_run or run.as_json)
     if not (asks or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context())
-    if asks and tier > 1 and not _lets_writer_be_asked(run, project):
-        tier = 1
+    if asks and wanted["tier"] > 1 and wanted["writer"]:
+        wanted["writer"] = _lets_writer_be_asked(run, wanted["project"])
     if dry_run or asks:
-        plan = _plan(run, project=project, most=most, tier=tier)
+        plan = _plan(run, **wanted)
         if dry_run:
             run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
             return
@@ -68,12 +77,12 @@ def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: 
         if plan.steps:
             run.confirm("Do it?")
     with progress.shown(run) as notify:
-        report: DreamReport = perform(run, "dream", notify, project=project, most=most, tier=tier, first=asks)
+        report: DreamReport = perform(run, "dream", notify, **wanted, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
 
 
 def _plan(run: Run, **asked: Any) -> DreamPlan:
-    if asked["tier"] == 1:
+    if asked["tier"] == 1:  # which takes no time
         return cast("DreamPlan", ask(run, "dream-plan", **asked))
     with progress.shown(run) as notify:
         return cast("DreamPlan", perform(run, "dream-plan", notify, **asked))
@@ -101,6 +110,7 @@ def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
+        _promotions(paper, plan.promotions)
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
         )
@@ -108,10 +118,15 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     for action, told in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(f"{told}: {sum(len(step.ends) for step in steps):,}")
+            paper.heading(f"{told}: {sum(len(step.ends) or 1 for step in steps):,}")
             _steps(paper, steps)
+    _promotions(paper, plan.promotions)
     paper.blank()
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
+    if plan.unfiled:
+        paper.line(
+            dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
+        )
     if plan.refused:
         paper.line(dim(f"{count(len(plan.refused), 'merge')} of the writer's did not bear a second look: nacre review"))
     if plan.unasked:
@@ -127,12 +142,31 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 def _steps(paper: Paper, steps: Sequence[Step]) -> None:
     for step in steps[:_SHOWN]:
         ids = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        stays = f" → {step.into[-SHORT_ID:]}" if step.into else ""
+        if step.action is dreams.DreamAction.FILE:
+            ids = (step.into or "")[-SHORT_ID:]
+        stays = f" → {step.into[-SHORT_ID:]}" if step.into and step.ends else ""
+        stays = f" → {step.project}" if step.into and step.project else stays
         paper.line(bold(step.subject), dim(f"  {ids}{stays}  {step.why}"), indent=2, hang=2)
-        if step.words:
+        if step.action is dreams.DreamAction.PAGE:
+            for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
+                paper.line(dim(line), indent=4, hang=2)
+        elif step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
     if len(steps) > _SHOWN:
         paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
+
+
+def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
+    """Why pages are written, or not."""
+    if promotions:
+        paper.heading("Projects with new sessions")
+    for one in promotions:
+        outcome = f"left as it is: {'; '.join(one.failed)}" if one.failed else "worth its page"
+        paper.line(
+            bold(one.project), f"  {count(one.sessions, 'session')}, score {one.score:.2f}: {outcome}", indent=2, hang=2
+        )
+        signals = ", ".join(f"{name} {getattr(one, name):.2f}" for name in dreams.SIGNALS)
+        paper.line(dim(signals), indent=4, hang=2)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
@@ -143,13 +177,22 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
             "Nothing was changed: a first dream only plans. The next one does it; nacre dream --dry-run shows it."
         )
     elif report.operation:
-        done = report.plan.ending - sum(len(step.ends) for step, _ in report.left)
-        paper.line(
-            bold("Done: "), f"{count(done, 'memory', 'memories')} retired. {report.diary} in the vault tells which."
-        )
+        paper.line(bold("Done: "), f"{_done(report)}. {report.diary} in the vault tells which.")
         paper.line(dim(f"nacre undo {report.operation[-8:]} takes it back"))
     for step, why in report.left:
         paper.line(dim(f"left: {step.subject}: {why}"))
+
+
+def _done(report: DreamReport) -> str:
+    """What was done, in numbers."""
+    left = {id(step) for step, _ in report.left}
+    steps = [step for step in report.plan.steps if id(step) not in left]
+    filed = sum(step.action is dreams.DreamAction.FILE for step in steps)
+    pages = sum(step.action is dreams.DreamAction.PAGE for step in steps)
+    retired = sum(len(step.ends) for step in steps)
+    told = [f"{count(retired, 'memory', 'memories')} retired"] if retired or not (filed or pages) else []
+    told += [f"{count(filed, 'memory', 'memories')} filed"] if filed else []
+    return ", ".join([*told, *([f"{count(pages, 'page')} written"] if pages else [])])
 
 
 def _plan_record(plan: DreamPlan) -> Record:
@@ -157,6 +200,7 @@ def _plan_record(plan: DreamPlan) -> Record:
         "steps": [_step(step) for step in plan.steps], "put_off": [_step(step) for step in plan.put_off],
         "refused": [{**_step(step), "reason": why} for step, why in plan.refused], "seen": plan.seen,
         "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
+        "promotions": [dataclasses.asdict(one) for one in plan.promotions], "unfiled": list(plan.unfiled or ()),
     }  # fmt: skip
 
 
@@ -169,6 +213,7 @@ def _step(step: Step) -> Record:
         "why": step.why,
         "words": step.words or None,
         "by": step.by or None,
+        "project": step.project or None,
     }
 
 

@@ -370,4 +370,6 @@ def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
         if key == "alias" and slug in names:
             names[slug][value] = None
     is_private = wanted.scope is Scope.PRIVATE
-    return [KnownProject(slug, tuple(names[slug]), page_text(home, slug) if is_private else "") for slug in slugs]
+    return [
+        KnownProject(slug, tuple(names[slug]), page_text(home, slug, own=True) if is_private else "") for slug in slugs
+    ]

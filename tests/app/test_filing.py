@@ -1,0 +1,215 @@
+"""Dreams of tier 3: what waits in the inbox is filed where evidence says it belongs, and nowhere else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from nacre.dream.dream import carry_out, dream, plan
+from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.values import DreamAction, DreamPlan, DreamReport
+from nacre.values.memory import Confidence, Confirmation, Expiry, Kind, Memory, Source, Trust
+from tests.app.conftest import World, says
+from tests.app.test_dreams import kept, vault
+
+SHOP = "---\nname: Hivelog Shop\nremotes: [git@github.com:lena-io/hivelog-shop.git]\nroots: [/code/hivelog-shop]\n---\n"
+HONEY = "---\nname: honey\naliases: [apiarium]\n---\n# Honey\n"
+
+
+@pytest.fixture
+def known(world: World) -> World:
+    """A home with two projects: ``hivelog-shop``, and ``honey``, which is a word."""
+    world.write("projects/hivelog-shop/project.md", SHOP)
+    world.write("projects/honey/project.md", HONEY)
+    return world
+
+
+def waiting(world: World, content: str, **more: Any) -> Memory:
+    """A memory in the inbox, as it was read off a session."""
+    read = {"project": None, "inbox": True, "confidence": Confidence.INFERRED, "source": Source("codex:1", ("t1",))}
+    return kept(world, content, **{**read, **more})
+
+
+def planned(world: World, **more: Any) -> DreamPlan:
+    return plan(world.context(), DreamPlanRequest(tier=3, **more))
+
+
+def dreamt(world: World, **more: Any) -> DreamReport:
+    world.clock.now += timedelta(seconds=1)
+    return dream(world.context(), DreamRequest(tier=3, first=True, **more))
+
+
+def filed(found: DreamPlan) -> dict[str, tuple[str, str]]:
+    return {step.into or "": (step.project, step.why) for step in found.steps if step.action is DreamAction.FILE}
+
+
+@pytest.mark.parametrize(
+    ("content", "slug", "why"),
+    [
+        ("The cart of hivelog-shop is kept for a week.", "hivelog-shop", "names hivelog-shop"),
+        ("The Hivelog Shop closes in January.", "hivelog-shop", "names Hivelog Shop"),
+        ("Labels are made in /code/hivelog-shop/labels.", "hivelog-shop", "a path of it, below /code/hivelog-shop"),
+        ("See https://github.com/lena-io/hivelog-shop/issues/5 first.", "hivelog-shop", "names its repository"),
+        ("Apiarium is built with make.", "honey", "names apiarium"),
+        ("The honey repo is built with make.", "honey", "names honey"),
+        ("Releases of `honey` are tagged.", "honey", "names honey"),
+    ],
+)
+def test_what_names_one_project_is_filed_there(known: World, content: str, slug: str, why: str) -> None:
+    one = waiting(known, content)
+    ((memory_id, (project, told)),) = filed(planned(known)).items()
+    assert (memory_id, project) == (one.id, slug)
+    assert why in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The printer needs blue toner.",
+        "Honey is sold in jars.",
+        "The cart of hivelog-shop-old is kept for a week.",
+        "The cart lies in /srv/hivelog-shop/cart.",
+        "See https://github.com/lena-io/hivelog-shop-old first.",
+        "The hivelog-shop orders from apiarium.",
+        "The hivelog-shop sells honey.",
+    ],
+)
+def test_what_names_none_or_two_or_may_mean_something_else_stays(known: World, content: str) -> None:
+    one = waiting(known, content)
+    found = planned(known)
+    assert (found.steps, found.unfiled) == ((), (one.id,))
+
+
+def test_a_name_that_memories_of_another_project_hold_is_no_evidence(known: World) -> None:
+    waiting(known, "We use apiarium for labels.")
+    assert filed(planned(known))
+    kept(known, "Labels are printed by apiarium.", project="hivelog-shop")
+    assert not filed(planned(known))
+
+
+def test_what_nobody_answers_for_names_nothing(known: World) -> None:
+    waiting(known, "The cart of hivelog-shop is kept for a week.", trust=Trust.UNTRUSTED)
+    waiting(known, "The cart of hivelog-shop is kept for a day.", proposed=True)
+    assert planned(known).steps == ()
+
+
+@pytest.fixture
+def met(world: World) -> str:
+    """A session in a folder that belongs to no project yet; returns its id."""
+    world.transcript("5e55-0001", says("user", "The scales are read hourly.", uuid="u1", cwd="/code"))
+    with world.open() as memory:
+        memory.ingest()
+    return "claude-code:5e55-0001"
+
+
+def test_what_was_said_in_a_session_is_filed_once_that_belongs_to_a_project(world: World, met: str) -> None:
+    one = waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)))
+    assert not filed(planned(world))
+    world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
+    assert filed(planned(world)) == {one.id: ("scales", f"said in a session of it, {met}")}
+    world.write("projects/honey/project.md", HONEY)
+    assert not filed(planned(world, project="honey"))
+    dreamt(world, project="scales")
+    with world.open() as memory:
+        stored = memory.get(one.id)
+    assert (stored.project, stored.inbox, stored.last_said) == ("scales", False, one.last_said)
+    assert (world.vault / "projects/scales/fact").is_dir()
+
+
+def test_where_session_and_words_say_different_things_it_stays(known: World, met: str) -> None:
+    known.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
+    waiting(known, "The cart of hivelog-shop is kept for a week.", source=Source(met, ("u1",)))
+    assert not filed(planned(known))
+
+
+def test_what_was_said_in_sessions_of_two_projects_stays(world: World, met: str) -> None:
+    world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
+    world.transcript("5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/work/acme-billing"))
+    with world.open() as memory:
+        memory.ingest()
+    again = Confirmation(world.clock.now, "claude-code:5e55-0002", ("u2",))
+    waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)), confirmed=(again,))
+    assert not filed(planned(world))
+
+
+def test_filing_is_undone_to_the_byte(known: World) -> None:
+    waiting(known, "The cart of hivelog-shop is kept for a week.")
+    before = vault(known)
+    report = dreamt(known)
+    assert report.diary
+    assert "into hivelog-shop: names hivelog-shop" in (known.vault / report.diary).read_text()
+    assert not list(known.vault.glob("inbox/*.md"))
+    with known.open() as memory:
+        memory.undo(report.operation)
+    assert vault(known) == before
+
+
+def test_what_was_edited_since_it_was_planned_is_not_filed(known: World) -> None:
+    one = waiting(known, "The cart of hivelog-shop is kept for a week.")
+    home = known.context()
+    found = plan(home, DreamPlanRequest(tier=3))
+    path = known.memory_file(one.id)
+    path.write_text(path.read_text().replace("a week", "a day"))
+    assert [why for _, why in carry_out(home, found).left] == ["it has changed since"]
+    assert path.exists()
+
+
+def test_what_lost_its_evidence_since_it_was_planned_is_not_filed(known: World) -> None:
+    waiting(known, "Apiarium is built with make.")
+    home = known.context()
+    found = plan(home, DreamPlanRequest(tier=3))
+    known.write("projects/honey/project.md", HONEY.replace("apiarium", "bees"))
+    assert [why for _, why in carry_out(home, found).left] == ["nothing says any more that it belongs there"]
+
+
+def test_what_three_dreams_could_not_file_in_a_week_is_retired(known: World) -> None:
+    one = waiting(known, "The printer needs blue toner.")
+    for _ in range(3):
+        planned(known)  # which is no try
+        assert dreamt(known).operation is None
+    assert planned(known).steps == ()
+    known.clock.pass_days(7)
+    report = dreamt(known)
+    with known.open() as memory:
+        gone = memory.get(one.id).retired
+    assert gone
+    assert "nobody could say where it holds" in (gone.reason or "")
+    assert report.diary
+    assert (known.vault / "retired/inbox").is_dir()
+
+
+def test_a_week_alone_retires_nothing(known: World) -> None:
+    waiting(known, "The printer needs blue toner.")
+    dreamt(known)
+    known.clock.pass_days(30)
+    assert dreamt(known).operation is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"confidence": Confidence.EXTRACTED},
+        {"source": Source()},
+        {"proposed": True},
+        {"kind": Kind.TODO},
+        {"expiry": Expiry.CORE},
+        {"importance": 10},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_what_is_a_persons_or_protected_waits_in_the_inbox(known: World, more: dict[str, Any]) -> None:
+    waiting(known, "The printer needs blue toner.", **more)
+    for _ in range(5):
+        known.clock.pass_days(5)
+        assert dreamt(known).operation is None
+
+
+def test_what_was_recalled_waits_in_the_inbox(known: World) -> None:
+    one = waiting(known, "The printer needs blue toner.")
+    for _ in range(5):
+        known.clock.pass_days(2)
+        with known.open() as memory:
+            assert [hit.memory.id for hit in memory.recall("toner of the printer").hits] == [one.id]
+        assert dreamt(known).operation is None
