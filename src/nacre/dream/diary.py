@@ -14,6 +14,7 @@ _HEADINGS = {
     DreamAction.MERGE: "Written alike, now one memory",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
+    DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
 
@@ -39,7 +40,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
             "",
             f"{len(plan.put_off):,} more steps wait for another night: one ends {plan.most:,} memories at most.",
         ]
-    lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
+    lines += [f"- left: {_named((*step.ends, step.into or '')[0], memories)}: {why}" for step, why in report.left]
     return "\n".join(lines) + "\n"
 
 
@@ -49,7 +50,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             f"- stays: {_named(step.into or '', memories)}",
             *(f"  - goes: {_named(one, memories)}" for one in step.ends),
         ]
-    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 
 def _named(memory_id: str, memories: Mapping[str, Memory]) -> str:

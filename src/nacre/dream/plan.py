@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
+from nacre.dream.orphan_links import orphaned
 from nacre.dream.repetitions import holds, repeated
 from nacre.dream.values import DreamAction, DreamPlan, Step
 from nacre.home.home import Home
@@ -31,6 +32,8 @@ def planned(home: Home, project: str | None, most: int | None) -> DreamPlan:
     gone = {memory_id for step in steps for memory_id in step.ends}
     staying = [one for one in memories if one.id not in gone]
     steps = [*repeated(staying, usage), *sorted(steps, key=lambda one: one.action is DreamAction.FORGET)]
+    named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
+    steps = [*orphaned(home, (one for one in memories if one.id not in named)), *steps]
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if most is None else most
     taken, put_off = _bounded(steps, bound)
     return DreamPlan(tuple(taken), tuple(put_off), len(memories), bound, project)
@@ -68,6 +71,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     gone = [present.get(one) for one in step.ends]
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
         return "it is not there any more"
+    if step.action is DreamAction.UNLINK:
+        return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
     if step.action is DreamAction.MERGE:
         keeper = present.get(step.into or "")
@@ -78,3 +83,12 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         return None if all(holds(keeper, one) for one in ending) else "what stays does not hold all of it any more"
     is_kept = any(is_protected(one, protected) for one in ending)
     return "it is protected now" if is_kept or step.into else None
+
+
+def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
+    memory = present.get(step.into or "")
+    if memory is None or not is_active(memory):
+        return "it is not there any more"
+    if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
+        return "it has other links now"
+    return "a link leads somewhere again" if any(one in present for one in step.links) else None
