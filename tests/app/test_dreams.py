@@ -338,3 +338,17 @@ def test_a_night_with_nothing_to_do_writes_nothing(world: World) -> None:
     assert (vault(world), (world.vault / "ledger.jsonl").exists()) == before
     with world.open() as memory:
         assert [one.operation.action for one in memory.log()] == ["store"]
+
+
+def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    jar = kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id),))
+    gone(world, label)
+    home = world.context()
+    found = plan(home, DreamPlanRequest())
+    (path,) = [path for path in world.vault.rglob("*.md") if f"\nid: {jar.id}\n" in path.read_text()]
+    edited = path.read_text().replace(f"to: {label.id}", "to: https://example.org/jars")
+    path.write_text(edited)
+    report = carry_out(home, found)
+    assert (report.operation, [why for _, why in report.left]) == (None, ["it has other links now"])
+    assert path.read_text() == edited
