@@ -72,7 +72,9 @@ def active(world: World) -> dict[str, Memory]:
         return {one.id: one for one in memory.list()}
 
 
-def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World) -> None:
+@pytest.mark.parametrize("git", ["true", "false"])
+def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World, git: str) -> None:
+    world.environ["NACRE_GIT_ENABLED"] = git
     first = kept(world, JARS, subject="Jars", days=3, source=Source("codex:1", ("t1",)))
     later = kept(world, AT_YARD, subject="Jars at the yard", importance=7)
     apart = kept(world, "The label of the jars is yellow.", subject="Label")

@@ -232,20 +232,22 @@ def import_many(context: Home) -> None:
 
 
 def store_what_is_over(context: Home) -> None:
-    """Two memories that say the same, and one that was meant for a while."""
+    """Two memories that say the same, one that was meant for a while, and one with a link to what is gone for good."""
     now = context.now()
     long_ago = now - timedelta(days=200)
+    gone = context.ids()
     found = [
         Memory(context.ids(), Kind.FACT, "Tide", "The tide is high at noon.", long_ago, long_ago, tags=("sea",)),
         Memory(context.ids(), Kind.FACT, "tide", "The tide is high at noon!", now, now),
         Memory(context.ids(), Kind.FACT, "Crew", "The crew is away.", long_ago, long_ago, expiry=Expiry.TEMPORARY),
+        Memory(context.ids(), Kind.FACT, "Berth", "The berth is paid.", now, now, links=(Link("part_of", gone),)),
     ]
     with context.change("import") as change, change.transaction():
-        change.put(found)
+        change.put(found, [change.entry("retire", memory=gone)])
 
 
 def have_a_dream(context: Home) -> None:
-    """End what is over, and make one of what says the same."""
+    """End what is over, make one of what says the same, and drop the link that leads nowhere."""
     dream(context, DreamRequest(first=True))
 
 

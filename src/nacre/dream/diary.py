@@ -14,6 +14,7 @@ _HEADINGS = {
     DreamAction.MERGE: "Said more than once, now one memory",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
+    DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
 
@@ -41,7 +42,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
         ]
     if plan.refused:
         lines += ["", f"{len(plan.refused):,} merges did not bear a second look, and wait in `nacre review`."]
-    lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
+    lines += [f"- left: {_named((*step.ends, step.into or '')[0], memories)}: {why}" for step, why in report.left]
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +53,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
-    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 
 def _whose(step: Step) -> str:

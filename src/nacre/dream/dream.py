@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from nacre.dream import diary
 from nacre.dream.clusters import MERGED
+from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
@@ -124,11 +125,11 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
+        changed = [_changed(home, step, memories) for step in steps if step.into]
         ending = [memories[one] for step in steps for one in step.ends]
-        change.describe(subject=subject_of(ending))
-        merged = [_enriched(home, step, memories) for step in steps if step.action is DreamAction.MERGE]
-        if merged:
-            change.put(merged)
+        change.describe(subject=subject_of(ending or changed))
+        if changed:
+            change.put(changed)
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
             _retire(change, steps, memories)
@@ -138,16 +139,19 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {one for step in steps for one in (*step.ends, step.into) if one}
+    ids = {one for step in steps for one in (*step.ends, *step.links, step.into) if one}
     return {one.id: one for one in home.memories.in_any_state(sorted(ids))}
 
 
 def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[Step, str]:
     """The steps that are not to be done, by the memories as they are under the lock, and why."""
     protected = home.settings.texts("forgetting.protect")
+    gone = gone_for_good(home, {one for step in steps for one in step.links})
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
+        if not why and not gone.issuperset(step.links):
+            why = "a link may lead somewhere again"
         if why:
             found[step] = why
     return found
@@ -166,6 +170,14 @@ def _edited(home: Home, step: Step) -> str | None:
         if not is_same:
             return "it is being edited"
     return None
+
+
+def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+    """Who stays, as a step has it."""
+    if step.action is DreamAction.MERGE:
+        return _enriched(home, step, memories)
+    memory = memories[step.into or ""]
+    return replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
