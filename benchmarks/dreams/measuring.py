@@ -24,7 +24,7 @@ from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import OnProgress, Progress
 
-WAYS = ("rules", "well", "badly", "maliciously")
+WAYS = ("rules", "well", "carelessly", "badly", "maliciously")
 _LIMIT = 5
 _NIGHTS = 4
 _BETWEEN = timedelta(days=8)
