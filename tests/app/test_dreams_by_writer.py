@@ -31,21 +31,27 @@ def texts(prompt: Prompt) -> list[str]:
 
 
 class Writer(ScriptedModel):
-    """Merges all of each cluster, into the words it is told or the first member, and finds what it is told to."""
+    """Merges all of each cluster, into the words it is told or the first member, and finds what it is told to.
 
-    def __init__(self, words: str | None = None, *, finding: str = "same", **more: Any) -> None:
+    It knows the probes, which are the last that it is shown, unless it is ``gullible`` as it merges or compares.
+    """
+
+    def __init__(self, words: str | None = None, *, finding: str = "same", gullible: str = "", **more: Any) -> None:
         super().__init__(self._answer, **more)
-        self._words, self._finding = words, finding
+        self._words, self._finding, self._gullible = words, finding, gullible
 
     def _answer(self, prompt: Prompt) -> dict[str, Any]:
         if prompt.name == "compare":
-            cases = re.findall(r'"case": (\d+)', prompt.text)
+            cases = re.findall(r'"number": (\d+)', prompt.text)
             what = "" if self._finding == "same" else "the stacking"
-            return {"cases": [{"number": int(one), "finding": self._finding, "what": what} for one in cases]}
+            found = [{"number": int(one), "finding": self._finding, "what": what} for one in cases]
+            found[-1] |= {} if self._gullible == "comparing" else {"finding": "differs"}
+            return {"cases": found}
         return {"merges": list(self._merges(prompt))}
 
     def _merges(self, prompt: Prompt) -> Iterator[dict[str, Any]]:
-        for cluster in prompt.text.split("A cluster:")[1:]:
+        clusters = prompt.text.split("A cluster:")[1:]
+        for cluster in clusters if self._gullible == "merging" else clusters[:-3]:
             numbers = [int(one) for one in re.findall(r'"number": (\d+)', cluster)]
             keep = None if self._words else numbers[0]
             yield {"numbers": numbers, "keep": keep, "words": self._words, "why": "both tell the jar"}
@@ -72,7 +78,9 @@ def active(world: World) -> dict[str, Memory]:
         return {one.id: one for one in memory.list()}
 
 
-def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World) -> None:
+@pytest.mark.parametrize("git", ["true", "false"])
+def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World, git: str) -> None:
+    world.environ["NACRE_GIT_ENABLED"] = git
     first = kept(world, JARS, subject="Jars", days=3, source=Source("codex:1", ("t1",)))
     later = kept(world, AT_YARD, subject="Jars at the yard", importance=7)
     apart = kept(world, "The label of the jars is yellow.", subject="Label")
@@ -99,7 +107,7 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     world.model = Writer()
     world.model._answers = [  # the second of the two
         {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}]},
-        {"cases": [{"number": 1, "finding": "same", "what": ""}]},
+        {"cases": [{"number": 1, "finding": "same", "what": ""}, {"number": 2, "finding": "differs", "what": "x"}]},
     ]
     dreamt(world)
     assert {one.content for one in active(world).values()} == {whole.content}
@@ -169,7 +177,7 @@ def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world
     kept(world, "The gate is locked with the brass key at night.")
     world.model = Writer()
     world.model._answers = [{"merges": [{"numbers": [1, 3], "keep": 1, "words": None, "why": "x"},
-                                        {"numbers": [9, 2], "keep": 9, "words": None, "why": "x"}]}]  # fmt: skip
+                                        {"numbers": [99, 2], "keep": 99, "words": None, "why": "x"}]}]  # fmt: skip
     found = planned(world)
     assert found.steps == ()
     assert len(found.refused) == 1
@@ -212,6 +220,16 @@ def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
     world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
     found = planned(world)
     assert (len(found.steps), found.note, found.settled) == (1, "it is asleep", ())
+
+
+@pytest.mark.parametrize("when", ["merging", "comparing"])
+def test_a_writer_that_takes_what_surely_differs_for_the_same_is_not_believed(world: World, when: str) -> None:
+    one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
+    world.model = Writer(gullible=when)
+    report = dreamt(world)
+    assert (report.operation, report.plan.refused, report.plan.settled) == (None, (), ())
+    assert report.plan.note == "1 of 1 answers of the writer are not used: it took for the same what surely is not"
+    assert set(active(world)) == {one.id, other.id}
 
 
 def test_projects_and_tools_that_are_left_out_are_not_shown_to_it(world: World) -> None:

@@ -232,21 +232,31 @@ def import_many(context: Home) -> None:
 
 
 def store_what_is_over(context: Home) -> None:
-    """Two memories that say the same, and one that was meant for a while."""
+    """Two memories that say the same, one that was meant for a while, one with a link to what is gone for good, and one
+    that waits in the inbox."""
     now = context.now()
     long_ago = now - timedelta(days=200)
+    gone = context.ids()
     found = [
         Memory(context.ids(), Kind.FACT, "Tide", "The tide is high at noon.", long_ago, long_ago, tags=("sea",)),
         Memory(context.ids(), Kind.FACT, "tide", "The tide is high at noon!", now, now),
         Memory(context.ids(), Kind.FACT, "Crew", "The crew is away.", long_ago, long_ago, expiry=Expiry.TEMPORARY),
+        Memory(context.ids(), Kind.FACT, "Berth", "The berth is paid.", now, now, links=(Link("part_of", gone),)),
+        Memory(context.ids(), Kind.FACT, "Charts", "Charts lie in /code/harbour/charts.", now, now, inbox=True),
     ]
     with context.change("import") as change, change.transaction():
-        change.put(found)
+        change.put(found, [change.entry("retire", memory=gone)])
 
 
 def have_a_dream(context: Home) -> None:
-    """End what is over, and make one of what says the same."""
-    dream(context, DreamRequest(first=True))
+    """End what is over, make one of what says the same, drop the link that leads nowhere, file what waits, and write
+    the project's page."""
+    dream(context, DreamRequest(tier=3, backfill=True, first=True))
+
+
+def page_told(place: Place) -> bool:
+    """Whether the project's page tells of its sessions."""
+    return "## Recent activity" in (place.vault / "projects/harbour/project.md").read_text(encoding="utf-8")
 
 
 def store_what_says_the_same(context: Home) -> None:
@@ -824,7 +834,9 @@ SCENARIOS = {
             GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
             ("ingest",), ("commit",), hand_over_by_rules,
         ), outside=handed_over, may_leave="archive/"),
-        Scenario("dream", _steps(have_a_dream, is_whole=False), before=(GATE, store_what_is_over)),
+        Scenario("dream", _steps(have_a_dream, is_whole=False), before=(
+            GATE, talk("5e55-0001", "5e55-0002", "5e55-0003"), ("ingest",), store_what_is_over,
+        ), outside=page_told),
         Scenario("dream of a writer", _steps(merge_in_new_words, is_whole=False), before=(
             GATE, store_what_says_the_same,
         )),

@@ -17,6 +17,7 @@ _HEADINGS = {
     DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages of projects",
+    DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
 
@@ -62,7 +63,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
-    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 
 def _about(step: Step, memories: Mapping[str, Memory]) -> str:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from nacre.dream import diary
 from nacre.dream.clusters import MERGED
+from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.reorganising.filing import Filing, note_tried
 from nacre.dream.reorganising.pages import page_objection, page_write
@@ -128,15 +129,14 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
-        touched = [memories[one] for step in steps for one in (step.ends or (step.into,)) if one]
+        changed = [_changed(home, step, memories) for step in steps if step.into]
+        ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        change.describe(subject=subject_of(touched) or pages[0].subject)
-        merged = [_enriched(home, step, memories) for step in steps if step.action is DreamAction.MERGE]
-        if merged:
-            change.put(merged)
+        change.describe(subject=subject_of(ending or changed) or pages[0].subject)
+        if changed:
+            change.put(changed)
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
-            change.put([_filed(step, memories) for step in steps if step.action is DreamAction.FILE])
             change.intend([page_write(home, step) for step in pages])
             _retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
@@ -145,21 +145,24 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {one for step in steps for one in (*step.ends, step.into) if one}
+    ids = {one for step in steps for one in (*step.ends, *step.links, step.into) if one}
     return {one.id: one for one in home.memories.in_any_state(sorted(ids))}
 
 
 def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[Step, str]:
     """The steps that are not to be done, by the memories as they are under the lock, and why."""
     protected = home.settings.texts("forgetting.protect")
+    gone = gone_for_good(home, {one for step in steps for one in step.links})
     filing = Filing(home)
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
-        if step.action is DreamAction.FILE:
-            why = why or filing.objection(step, memories.get(step.into or ""))
-        elif step.action is DreamAction.PAGE:
-            why = why or page_objection(home, step)
+        if not why and not gone.issuperset(step.links):
+            why = "a link may lead somewhere again"
+        if not why and step.action is DreamAction.FILE:
+            why = filing.objection(step, memories.get(step.into or ""))
+        if not why and step.action is DreamAction.PAGE:
+            why = page_objection(home, step)
         if why:
             found[step] = why
     return found
@@ -180,9 +183,14 @@ def _edited(home: Home, step: Step) -> str | None:
     return None
 
 
-def _filed(step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """A memory in its project. When it was said last stays as it is: nobody said it again."""
-    return replace(memories[step.into or ""], project=step.project, inbox=False)
+def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+    """Who stays, as a step has it. When it was said last stays as it is: nobody said it again."""
+    if step.action is DreamAction.MERGE:
+        return _enriched(home, step, memories)
+    memory = memories[step.into or ""]
+    if step.action is DreamAction.FILE:
+        return replace(memory, project=step.project, inbox=False)
+    return replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:

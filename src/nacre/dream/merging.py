@@ -1,13 +1,16 @@
 """Memories that say the same in other words become one: a writer says which, code and a second look say whether.
 
 A writer is shown clusters and names the members that say the same. Code checks what code can know; then the writer is
-asked again, of the statement and its sources alone. What fails changes nothing, and waits for a person.
+asked again, of the statement and its sources alone. What fails changes nothing, and waits for a person. Among what it
+is asked stand pairs of which code knows that they say something else: where a writer takes one for the same, nothing of
+that answer is used.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,7 +29,7 @@ from nacre.platform.ids import content_hash
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.text.passages import count_tokens, identifiers, one_line, shorten, title_of, visible
-from nacre.values.memory import Memory
+from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.review import Usage
 
@@ -39,6 +42,7 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
 _MOST_ADDED = 100
+_TRAPS = 3
 _REASON_CHARACTERS = 160
 _ANSWER_TOKENS = 4_096
 _MEMORY_FRAME = 40
@@ -83,13 +87,20 @@ class Comparisons(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     cases: list[Compared]
 
 
+_SAME = Compared(0, Finding.SAME, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of some clusters: steps to take, those that failed with the reason, and fingerprints of what is answered."""
+    """Of some clusters: steps to take, those that failed with the reason, and fingerprints of what is answered.
+
+    ``misled`` counts answers that were not used, since the writer took something else for the same.
+    """
 
     steps: tuple[Step, ...] = ()
     refused: tuple[tuple[Step, str], ...] = ()
     settled: tuple[str, ...] = ()
+    misled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +114,12 @@ class Merger:
 
     def merge(self, clusters: Sequence[Cluster]) -> Outcome:
         """Ask about some clusters. Raises what a model raises; touches nothing of the home."""
-        shown = [one for cluster in clusters for one in cluster]
-        answer = ask(self.model, merge_prompt(clusters, self.seconds), Merges)
+        traps = probes_for(clusters)
+        shown = [one for cluster in (*clusters, *traps) for one in cluster]
+        answer = ask(self.model, merge_prompt((*clusters, *traps), self.seconds), Merges)
+        of_traps = range(len(shown) - 2 * len(traps) + 1, len(shown) + 1)
+        if any(number in of_traps for same in answer.merges for number in same.numbers):
+            return Outcome(misled=1)
         steps, refused = [], []
         taken: set[str] = set()
         for same in answer.merges:
@@ -118,7 +133,9 @@ class Merger:
                 refused.append((step, why))
             else:
                 steps.append(step)
-        good, failed = self._compared(steps, {one.id: one for one in shown})
+        good, failed, is_misled = self._compared(steps, {one.id: one for one in shown}, traps[0])
+        if is_misled:
+            return Outcome(misled=1)
         open_ = {one for step in good for one in (*step.ends, step.into)}
         settled = [fingerprint(one) for one in clusters if not open_.intersection(memory.id for memory in one)]
         return Outcome(tuple(good), (*refused, *failed), tuple(settled))
@@ -144,13 +161,15 @@ class Merger:
         )  # fmt: skip
 
     def _compared(
-        self, steps: Sequence[Step], memories: Mapping[str, Memory]
-    ) -> tuple[list[Step], list[tuple[Step, str]]]:
-        """The steps that a second look bears out, and the others with what it found."""
+        self, steps: Sequence[Step], memories: Mapping[str, Memory], trap: Cluster
+    ) -> tuple[list[Step], list[tuple[Step, str]], bool]:
+        """The steps that a second look bears out, the others with what it found, and whether it found a trap right."""
         if not steps:
-            return [], []
-        answer = ask(self.model, compare_prompt(steps, memories, self.seconds), Comparisons)
+            return [], [], False
+        answer = ask(self.model, compare_prompt(steps, memories, trap, self.seconds), Comparisons)
         found = {one.number: one for one in answer.cases}
+        if found.get(len(steps) + 1, _SAME).finding is Finding.SAME:
+            return [], [], True
         good, failed = [], []
         for number, step in enumerate(steps, 1):
             one = found.get(number)
@@ -159,7 +178,26 @@ class Merger:
             else:
                 told = f"a second look says: {one.finding} {shorten(visible(one.what), 120)}".rstrip() if one else ""
                 failed.append((step, self.redactor.clean(told) or "nobody compared it with its sources"))
-        return good, failed
+        return good, failed, False
+
+
+def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Pairs of which code knows that they say something else: three to stand beside some clusters, always the same
+    ones beside the same."""
+    at = int(mark(one for cluster in clusters for one in cluster)[:8], 16)
+    pairs = _probes()
+    chosen = [pairs[(at + step * (len(pairs) // _TRAPS)) % len(pairs)] for step in range(_TRAPS)]
+    day = max(one.created for cluster in clusters for one in cluster)
+    return [
+        tuple(Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day) for number, text in enumerate(pair))
+        for pair in chosen
+    ]
+
+
+@cache
+def _probes() -> tuple[tuple[str, str], ...]:
+    written = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
+    return tuple((one, other) for one, other in written["pairs"])
 
 
 def _scattered(members: Sequence[Memory], clusters: Sequence[Cluster]) -> str | None:
@@ -246,14 +284,18 @@ def merge_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
     return _prompt(MERGE, "\n".join(lines).strip(), Merges, seconds)
 
 
-def compare_prompt(steps: Sequence[Step], memories: Mapping[str, Memory], seconds: float) -> Prompt:
-    """What asks whether each step's statement holds what its sources say."""
+def compare_prompt(
+    steps: Sequence[Step], memories: Mapping[str, Memory], trap: Cluster, seconds: float
+) -> Prompt:  # fmt: skip
+    """What asks whether each step's statement holds what its sources say, and last whether one of two that say
+    something else stands for both."""
     cases = []
     for number, step in enumerate(steps, 1):
         keeper = memories[step.into or ""]
-        sources = [memories[one] for one in step.ends] + ([keeper] if step.words else [])
-        told = {"case": number, "statement": step.words or keeper.content, "others": [one.content for one in sources]}
-        cases.append(_line(told))
+        sources = [keeper.content, *(memories[one].content for one in step.ends)]
+        cases.append(_line({"number": number, "statement": step.words or keeper.content, "memories": sources}))
+    texts = [one.content for one in trap]
+    cases.append(_line({"number": len(steps) + 1, "statement": texts[0], "memories": texts}))
     return _prompt(COMPARE, "\n".join(cases), Comparisons, seconds)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
 from nacre.dream.merging import Outcome, unfit
+from nacre.dream.orphan_links import orphaned
 from nacre.dream.reorganising.filing import filed, may_be_shelved, shelved
 from nacre.dream.reorganising.pages import promoted
 from nacre.dream.repetitions import holds, repeated
@@ -40,25 +41,24 @@ def planned(
     if request.tier > 1 and request.writer:
         found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
-    moved: list[Step] = []
+    steps += found.steps
+    steps += orphaned(home, _staying(memories, steps))
     promotions: list[Promotion] = []
     unfiled: tuple[str, ...] | None = None
     if request.tier > 2:
-        moved, promotions, unfiled = _reorganised(home, request, _staying(memories, (*steps, *found.steps)), usage)
-    taken, put_off = _bounded(sorted((*steps, *found.steps, *moved), key=lambda one: _ORDER[one.action]), bound)
+        moved, promotions, unfiled = _reorganised(home, request, _staying(memories, steps), usage)
+        steps += moved
+    taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked,
         note, tuple(promotions), unfiled,
     )  # fmt: skip
 
 
-_ORDER = {
-    action: place
-    for place, action in enumerate((
-        DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET, DreamAction.SHELVE, DreamAction.FILE,
-        DreamAction.PAGE,
-    ))
-}  # fmt: skip
+_ORDER = [
+    DreamAction.UNLINK, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET, DreamAction.SHELVE, DreamAction.FILE,
+    DreamAction.PAGE,
+]  # fmt: skip
 
 
 def _reorganised(
@@ -134,6 +134,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     gone = [present.get(one) for one in step.ends]
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
         return "it is not there any more"
+    if step.action is DreamAction.UNLINK:
+        return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
     if step.action is DreamAction.MERGE:
         keeper = present.get(step.into or "")
@@ -150,3 +152,12 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         return "it does not wait in the inbox any more, or is a person's"
     is_kept = any(is_protected(one, protected) for one in ending)
     return "it is protected now" if is_kept or step.into else None
+
+
+def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
+    memory = present.get(step.into or "")
+    if memory is None or not is_active(memory):
+        return "it is not there any more"
+    if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
+        return "it has other links now"
+    return "a link leads somewhere again" if any(one in present for one in step.links) else None

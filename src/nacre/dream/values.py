@@ -12,8 +12,8 @@ class DreamAction(StrEnum):
 
     ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
     same goes into the one that stays. ``shelve``: what waits in the inbox, and nobody could file. All of them retire;
-    nothing is deleted. ``file``: what waits in the inbox goes into the project that it belongs to. ``page``: a
-    project's page tells of its sessions and decisions.
+    nothing is deleted. ``unlink``: a link that leads nowhere is dropped. ``file``: what waits in the inbox goes into
+    the project that it belongs to. ``page``: a project's page tells of its sessions and decisions. There nothing ends.
     """
 
     EXPIRE = "expire"
@@ -22,13 +22,15 @@ class DreamAction(StrEnum):
     SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
+    UNLINK = "unlink"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
-    what it is about, and why. What is filed is in ``into``, and goes into ``project``; a page is that of ``project``,
-    and ``words`` are what nacre's part of it says from then on.
+    what it is about, and why. ``links`` are the ends of links that the one that stays loses. What is filed is in
+    ``into``, and goes into ``project``; a page is that of ``project``, and ``words`` are what nacre's part of it says
+    from then on.
 
     Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
     says already), and ``mark`` is what the proposal rests on.
@@ -39,6 +41,7 @@ class Step:
     into: str | None
     subject: str
     why: str
+    links: tuple[str, ...] = ()
     words: str = ""
     by: str = ""
     mark: str = ""
@@ -95,6 +98,11 @@ class DreamPlan:
     def ending(self) -> int:
         """How many memories end."""
         return sum(len(step.ends) for step in self.steps)
+
+    @property
+    def dropped(self) -> int:
+        """How many ends of links are dropped."""
+        return sum(len(step.links) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

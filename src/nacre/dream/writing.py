@@ -63,6 +63,7 @@ def asked_of_writer(
 
 
 _NO_WRITER = "no writer is set: nacre writer set"
+_MISLED = "{} of {} answers of the writer are not used: it took for the same what surely is not"
 
 
 def _all(
@@ -81,9 +82,9 @@ def _all(
     failed = next((one for one in answers if isinstance(one, FAILURES)), None)
     whole = Outcome(
         tuple(step for one in good for step in one.steps), tuple(step for one in good for step in one.refused),
-        tuple(name for one in good for name in one.settled),
+        tuple(name for one in good for name in one.settled), sum(one.misled for one in good),
     )  # fmt: skip
-    return whole, failed.message if failed else None
+    return whole, failed.message if failed else _MISLED.format(whole.misled, len(parts)) if whole.misled else None
 
 
 def estimate(home: Home, memories: Sequence[Memory]) -> DreamEstimate:

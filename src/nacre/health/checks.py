@@ -14,6 +14,7 @@ from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
 from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
+from nacre.health.upkeep import upkeep
 from nacre.history.preparation import fit_to_commit
 from nacre.home.home import Home
 from nacre.indexing.vectors import is_switching
@@ -110,7 +111,8 @@ def health(home: Home) -> list[Check]:
     catch_up(home)
     fold_usage(home)
     return [
-        *_checked(home, {"memories": _memories, "usage": _usage, "sessions": _sessions, "vectors": _vectors}),
+        *_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}),
+        *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
         *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
         *_daemon(home),
         *_watcher(home),

@@ -27,6 +27,7 @@ _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
     dreams.DreamAction.EXPIRE: "Meant for a while",
     dreams.DreamAction.FORGET: "Never asked for",
+    dreams.DreamAction.UNLINK: "Links that lead nowhere",
     dreams.DreamAction.SHELVE: "In the inbox, and nobody could say where it holds",
     dreams.DreamAction.FILE: "From the inbox into its project",
     dreams.DreamAction.PAGE: "Pages of projects",
@@ -118,11 +119,12 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     for action, told in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(f"{told}: {sum(len(step.ends) or 1 for step in steps):,}")
+            paper.heading(f"{told}: {sum(len(step.ends or step.links) or 1 for step in steps):,}")
             _steps(paper, steps)
     _promotions(paper, plan.promotions)
     paper.blank()
-    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
+    dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
+    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}.")
     if plan.unfiled:
         paper.line(
             dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
@@ -141,12 +143,10 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 def _steps(paper: Paper, steps: Sequence[Step]) -> None:
     for step in steps[:_SHOWN]:
-        ids = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        if step.action is dreams.DreamAction.FILE:
-            ids = (step.into or "")[-SHORT_ID:]
-        stays = f" → {step.into[-SHORT_ID:]}" if step.into and step.ends else ""
-        stays = f" → {step.project}" if step.into and step.project else stays
-        paper.line(bold(step.subject), dim(f"  {ids}{stays}  {step.why}"), indent=2, hang=2)
+        stays = (step.into[-SHORT_ID:],) if step.into else ()
+        ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
+        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
+        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
                 paper.line(dim(line), indent=4, hang=2)
@@ -185,14 +185,16 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
 
 def _done(report: DreamReport) -> str:
     """What was done, in numbers."""
-    left = {id(step) for step, _ in report.left}
-    steps = [step for step in report.plan.steps if id(step) not in left]
-    filed = sum(step.action is dreams.DreamAction.FILE for step in steps)
-    pages = sum(step.action is dreams.DreamAction.PAGE for step in steps)
-    retired = sum(len(step.ends) for step in steps)
-    told = [f"{count(retired, 'memory', 'memories')} retired"] if retired or not (filed or pages) else []
-    told += [f"{count(filed, 'memory', 'memories')} filed"] if filed else []
-    return ", ".join([*told, *([f"{count(pages, 'page')} written"] if pages else [])])
+    left = [step for step, _ in report.left]
+    done = [step for step in report.plan.steps if step not in left]
+    ended = sum(len(step.ends) for step in done)
+    numbers = (
+        (sum(len(step.links) for step in done), "link", "links", "dropped"),
+        (sum(step.action is dreams.DreamAction.FILE for step in done), "memory", "memories", "filed"),
+        (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
+    )
+    more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
+    return ", ".join([*([f"{count(ended, 'memory', 'memories')} retired"] if ended or not more else []), *more])
 
 
 def _plan_record(plan: DreamPlan) -> Record:
@@ -214,6 +216,7 @@ def _step(step: Step) -> Record:
         "words": step.words or None,
         "by": step.by or None,
         "project": step.project or None,
+        "links": list(step.links),
     }
 
 

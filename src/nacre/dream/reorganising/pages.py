@@ -84,7 +84,7 @@ def _promotion(
         return found, None
     days = f"{len(told)} session{'s' * (len(told) > 1)} up to {_day(told[0].stored.ended)}"
     step = Step(
-        DreamAction.PAGE, (), None, f"the page of {slug}", f"{days}, score {found.score:.2f}", words=words,
+        DreamAction.PAGE, (), None, page_path(slug), f"{days}, score {found.score:.2f}", words=words,
         mark=page.hash.hex(), project=slug,
     )  # fmt: skip
     why = page_objection(home, step)
