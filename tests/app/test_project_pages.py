@@ -99,7 +99,6 @@ def test_a_page_tells_what_was_done_and_decided_the_latest_first(world: World) -
     assert of_page(report.plan).failed == ()
     activity, _, decisions = told(world).partition("## Decisions")
     assert activity.startswith("## Recent activity\n")
-    assert "Changed most: `app/part0.py` (2 sessions), `app/part1.py` (2 sessions)." in activity
     lines = [line for line in activity.splitlines() if line.startswith("- ")]
     assert lines[0] == (
         "- 2026-11-19: Add a column for the tax number to the list of customers. Changed `app/part1.py`; "
@@ -236,7 +235,7 @@ def test_secrets_never_reach_a_page(world: World) -> None:
         (OWN + "The key is AKIAZ7VRQMTLXN4WPHJ2.\n", "the page holds what looks like a secret"),
         (
             OWN + "<!-- nacre:start -->\n- one\n- two\n- three\n<!-- nacre:end -->\n",
-            "3 of the 3 things that it told have no source any more",
+            "3 of the 3 lines that nacre wrote would be lost",
         ),
     ],
     ids=["unwanted", "secret", "lost"],
@@ -249,17 +248,50 @@ def test_a_page_that_is_not_to_be_written_is_left_and_told(world: World, page: s
     assert (world.vault / PAGE).read_text() == page
 
 
-def test_a_page_may_lose_a_quarter_of_what_it_told(world: World) -> None:
-    sessions(world)
-    dreamt(world)
+def with_line(world: World, line: str) -> None:
+    """Add a line to nacre's part of the page, and two sessions after it."""
     page = world.vault / PAGE
-    gone = "- 2026-11-01: Something else. (claude-code:5e559999)\n"
-    page.write_text(page.read_text().replace("\n<!-- nacre:end", f"\n{gone}<!-- nacre:end"))
+    page.write_text(page.read_text().replace("\n<!-- nacre:end", f"\n{line}\n<!-- nacre:end"))
     for number in (5, 6):
         session(world, number)
     read(world)
+
+
+def test_a_page_may_lose_a_quarter_of_what_nacre_wrote(world: World) -> None:
+    sessions(world)
+    dreamt(world)
+    with_line(world, "- 2026-11-01: Written in between.")
     assert dreamt(world).operation
-    assert "5e559999" not in told(world)
+    assert "in between" not in told(world)
+
+
+def test_what_another_machine_told_stays_while_it_is_among_the_latest(world: World) -> None:
+    sessions(world)
+    dreamt(world)
+    line = "- 2026-11-17: Something else. (claude-code:5e559999)"
+    with_line(world, line)
+    dreamt(world)
+    listed = [one for one in told(world).splitlines() if one.startswith("- ")]
+    assert [one[:12] for one in listed] == sorted((one[:12] for one in listed), reverse=True)
+    assert (line in listed, len(listed)) == (True, 7)
+    for number in range(7, 17):
+        session(world, number)
+    read(world)
+    dreamt(world)
+    assert line not in told(world)
+
+
+def test_what_was_told_stays_when_its_transcript_is_gone_and_goes_when_it_is_forgotten(world: World) -> None:
+    world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
+    sessions(world)
+    dreamt(world)
+    for path in world.user_home.rglob("5e55*.jsonl"):
+        path.unlink()
+    with world.open() as memory:
+        memory.forget(memory.plan_forgetting(sessions=["claude-code:5e550002-00"]))
+    with_line(world, "")
+    dreamt(world)
+    assert [number for number in range(7) if f"5e55000{number}" in told(world)] == [0, 1, 3, 5, 6]
 
 
 def test_a_page_that_was_edited_since_it_was_planned_stays(world: World) -> None:

@@ -97,3 +97,42 @@ def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(nacre: Nacre, use
     assert label not in path.read_text()
     nacre("undo", "--yes")
     assert path.read_bytes() == linked
+
+
+@pytest.fixture
+def waits(nacre: Nacre, user_home: Path) -> Path:
+    """The file of a memory in the inbox that names the one project there is."""
+    nacre("list")
+    vault = user_home / ".nacre/vault"
+    (vault / "projects/hivelog").mkdir(parents=True)
+    (vault / "projects/hivelog/project.md").write_text("---\nname: hivelog\n---\n# Hivelog\n")
+    path = vault / "inbox/scales.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\nsubject: Scales\n---\nThe scales of hivelog are read hourly.\n")
+    (path.parent / "toner.md").write_text("---\nsubject: Toner\n---\nThe printer needs blue toner.\n")
+    nacre("list")
+    return path
+
+
+def test_tier_three_files_what_names_its_project_and_says_why(
+    dialog: Callable[..., Outcome], nacre: Nacre, waits: Path, user_home: Path
+) -> None:
+    before = waits.read_bytes()
+    shown = dialog("dream", "--tier", "3", answers=[("Do it?", "y")], environ={"NO_COLOR": "1"})
+    plan, _, done = shown.out.partition("Do it?")
+    assert "Nothing to ask a writer: no writer is set" in plan
+    assert "From the inbox into its project: 1" in plan
+    assert "→ hivelog  names hivelog" in plan
+    assert "1 memory more in the inbox: nothing says for which project" in plan
+    assert "Done: 1 memory filed." in done
+    assert (user_home / ".nacre/vault/projects/hivelog/fact/scales.md").exists()
+    nacre("undo", "--yes")
+    assert waits.read_bytes() == before
+
+
+def test_tier_three_as_json_names_evidence_project_and_what_stays(nacre: Nacre, waits: Path) -> None:
+    found = nacre("dream", "--tier", "3", "--dry-run", "--json").json
+    ((step,), unfiled) = found["steps"], found["unfiled"]
+    assert (step["action"], step["project"], step["why"], step["ends"]) == ("file", "hivelog", "names hivelog", [])
+    assert (len(unfiled), found["promotions"], found["note"]) == (1, [], "no writer is set: nacre writer set")
+    assert nacre("dream", "--tier", "3", "--no-writer", "--dry-run", "--json").json["note"] is None

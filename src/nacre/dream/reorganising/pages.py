@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,14 +17,15 @@ from nacre.home.redaction import without_secrets
 from nacre.hosts.marked import blocks_of, put_block
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import harmless, shorten
+from nacre.values.forgetting import TombstoneKind
 from nacre.values.memory import Kind, Memory
 from nacre.values.operation import Intent
-from nacre.values.session import Speaker
+from nacre.values.session import Speaker, StoredSession
 from nacre.vault.front_matter import load, split
 
 SESSIONS_SHOWN, DECISIONS_SHOWN = 10, 12
 MOST_LOST = 0.25
-"""So much of what the page told may have no source any more (DESIGN 7)."""
+"""So much of what nacre told on a page may go without anything in its place (DESIGN 7)."""
 
 WINDOW = timedelta(days=90)
 """A page that tells of no session yet begins with those that ended so lately; with a backfill, with all."""
@@ -33,11 +33,13 @@ WINDOW = timedelta(days=90)
 _NOTE = "*`nacre dream` writes this part anew; what you write outside of it stays.*"
 _TOPICS = 2
 _TOPIC_CHARACTERS, _DECISION_CHARACTERS = 160, 220
-_FILES, _COMMITS, _MOST_CHANGED = 3, 3, 5
+_FILES, _COMMITS = 3, 3
 _FILE_CHARACTERS = 80
 _ID_CHARACTERS = 8
 _PATH = re.compile(r"(?!/|~|[A-Za-z]:|\.\.)[\w.@+ /\\\[\]-]+")
 _SOURCE = re.compile(r"\(([^()\s]+)\)$")
+_SESSION = re.compile(r"[\w.-]+:\S+")
+_DAY = len("- 2026-11-18")
 _ENDS = tuple('.?!…:。？！)"”')
 _NO = frozenset({"false", "no", "off"})
 
@@ -79,7 +81,7 @@ def _promotion(
     if not told:
         return None, None
     found = weighed(slug, told, home.now())
-    words = home.redactor.clean(_part(home, slug, memories))
+    words = home.redactor.clean(_part(home, slug, memories, _lines(page.part)))
     if found.failed or not words or words == page.part:
         return found, None
     days = f"{len(told)} session{'s' * (len(told) > 1)} up to {_day(told[0].stored.ended)}"
@@ -95,7 +97,7 @@ def _since(home: Home, page: _Page, *, backfill: bool) -> datetime | None:
     """When the latest session ended that the page tells of; ``None`` where all count."""
     if backfill:
         return None
-    told = [one.ended for source in _sources(page.part) if ":" in source for one in home.sessions.find(source)]
+    told = [one.ended for source in _lines(page.part) for one in _sessions(home, source)]
     return max((one for one in told if one), default=home.now() - WINDOW)
 
 
@@ -113,8 +115,8 @@ _UNREADABLE = (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusab
 def page_objection(home: Home, step: Step) -> str | None:
     """What speaks against a page as a step would have it, as it is now; ``None`` where nothing does.
 
-    Nobody edited it, nothing in it is secret, each line names a source that bears it out, and nothing that it told
-    goes missing with its source but for a quarter.
+    Nobody edited it, nothing in it is secret, each new line names a source that bears it out, and nothing that it told
+    is lost but for a quarter.
     """
     try:
         page = _read(home, step.project)
@@ -126,13 +128,15 @@ def page_objection(home: Home, step: Step) -> str | None:
         return "its front matter says dreams: false"
     if without_secrets(home.redactor, page.text + step.words) is None:
         return "the page holds what looks like a secret"
-    if any(not _bears_out(home, step.project, source) for source in _sources(step.words)):
+    before, after = _lines(page.part), _lines(step.words)
+    kept = {one for one in after if after[one] == before.get(one) and _stays(home, step.project, one)}
+    new = after.keys() - kept
+    if not all(_bears_out(home, step.project, source) for source in new):
         return "it would tell what no source says any more"
-    before = _sources(page.part)
-    gone = [one for one in before if one not in _sources(step.words) and not _is_known(home, one)]
-    if len(gone) > MOST_LOST * len(before):
-        return f"{len(gone)} of the {len(before)} things that it told have no source any more"
-    return None
+    lost = len(_lost(home, before, after))
+    return (
+        f"{lost} of the {len(before)} lines that nacre wrote would be lost" if lost > MOST_LOST * len(before) else None
+    )
 
 
 def page_write(home: Home, step: Step) -> Intent:
@@ -141,22 +145,34 @@ def page_write(home: Home, step: Step) -> Intent:
     return Intent("write", page_path(step.project), put_block(page.text, step.words), page.hash, former=page.text)
 
 
-def _sources(part: str) -> list[str]:
-    """What the lines of nacre's part name as their sources; a line without one stands for itself."""
+def _lines(part: str) -> dict[str, str]:
+    """The lines of nacre's part by what they name as their sources; one that names none stands for itself."""
     lines = [line for line in part.splitlines() if line.startswith("- ")]
-    return [found[1] if (found := _SOURCE.search(line)) else line for line in lines]
+    return {found[1] if (found := _SOURCE.search(line)) else line: line for line in lines}
 
 
-def _is_known(home: Home, source: str) -> bool:
-    return bool(home.sessions.find(source) if ":" in source else home.memories.find_like(source))
+def _sessions(home: Home, source: str) -> list[StoredSession]:
+    """The sessions of this machine that a line may mean; none where its source is a memory, or on another machine."""
+    return home.sessions.find(source) if _SESSION.fullmatch(source) else []
 
 
 def _bears_out(home: Home, slug: str, source: str) -> bool:
-    if ":" in source:
-        return [one.project for one in home.sessions.find(source)] == [slug]
-    return any(
-        one.id.endswith(source) and _is_decision(one, slug, home.now()) for one in home.memories.find_like(source)
-    )
+    if _SESSION.fullmatch(source):
+        return [one.project for one in _sessions(home, source)] == [slug]
+    return any(_is_decision(one, slug, home.now()) for one in home.memories.find_like(source))
+
+
+def _lost(home: Home, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """What a page told and does not any more, though nothing newer took its place and no memory of it is left."""
+    days = [line[:_DAY] for source, line in after.items() if _SESSION.fullmatch(source)]
+    oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
+    return [
+        source
+        for source, line in before.items()
+        if source not in after
+        and not (_SESSION.fullmatch(source) and (line[:_DAY] <= oldest or _sessions(home, source)))
+        and not (source != line and home.memories.find_like(source))
+    ]
 
 
 def _is_decision(memory: Memory, slug: str, now: datetime) -> bool:
@@ -169,16 +185,29 @@ def _is_decision(memory: Memory, slug: str, now: datetime) -> bool:
     return is_owners and holds and memory.project == slug
 
 
-def _part(home: Home, slug: str, memories: Sequence[Memory]) -> str:
-    """Nacre's part of a page: the latest sessions, and the latest decisions."""
-    told = [one for one in latest(home, slug, None, SESSIONS_SHOWN) if one.topics]
+def _part(home: Home, slug: str, memories: Sequence[Memory], before: Mapping[str, str]) -> str:
+    """Nacre's part of a page: the latest sessions, and the latest decisions.
+
+    What was told before stays for as long as it is among the latest: another machine may have told it.
+    """
+    known = (_session_line(home, one) for one in latest(home, slug, None, SESSIONS_SHOWN) if one.topics)
+    fresh = _lines("\n".join(known))
+    stays = {source: line for source, line in before.items() if source not in fresh and _stays(home, slug, source)}
+    told = sorted((fresh | stays).values(), key=lambda line: line[:_DAY], reverse=True)
     decisions = [one for one in memories if _is_decision(one, slug, home.now())]
     decisions = sorted(decisions, key=lambda one: one.last_said, reverse=True)[:DECISIONS_SHOWN]
     if not told:
         return ""
-    activity = [*_most_changed(told), *(_session_line(home, one) for one in told)]
     decided = ["", "## Decisions", "", *(_decision_line(one) for one in decisions)] if decisions else []
-    return "\n".join(["## Recent activity", "", _NOTE, "", *activity, *decided])
+    return "\n".join(["## Recent activity", "", _NOTE, "", *told[:SESSIONS_SHOWN], *decided])
+
+
+def _stays(home: Home, slug: str, source: str) -> bool:
+    """Whether what was told of a session may stay: it was not forgotten, nor is it known to be another project's."""
+    if not _SESSION.fullmatch(source) or any(one.project != slug for one in _sessions(home, source)):
+        return False
+    forgotten = (one.value for one in home.tombstones.all() if one.kind is TombstoneKind.SESSION)
+    return not any(one.startswith(source) for one in forgotten)
 
 
 def _session_line(home: Home, told: Told) -> str:
@@ -205,15 +234,6 @@ def _asked(text: str) -> str:
 def _decision_line(memory: Memory) -> str:
     said = _sentence(_words(memory.content, _DECISION_CHARACTERS))
     return f"- {_day(memory.last_said)}: {said} ({memory.id[-_ID_CHARACTERS:]})"
-
-
-def _most_changed(told: Iterable[Told]) -> Iterator[str]:
-    """The files that several sessions changed, as one line."""
-    counted = Counter(file.path for one in told for file in one.summary.modified if _file(file.path))
-    shared = sorted((-count, path) for path, count in counted.items() if count > 1)
-    most = [f"{_file(path)} ({-count} sessions)" for count, path in shared[:_MOST_CHANGED]]
-    if most:
-        yield from (f"Changed most: {', '.join(most)}.", "")
 
 
 def _some(names: Sequence[str], most: int) -> str:
