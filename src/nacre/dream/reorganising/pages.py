@@ -31,8 +31,7 @@ WINDOW = timedelta(days=90)
 """A page that tells of no session yet begins with those that ended so lately; with a backfill, with all."""
 
 _NOTE = "*`nacre dream` writes this part anew; what you write outside of it stays.*"
-_TOPICS = 2
-_TOPIC_CHARACTERS, _DECISION_CHARACTERS = 160, 220
+_ASKED_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _FILES, _COMMITS = 3, 3
 _FILE_CHARACTERS = 80
 _ID_CHARACTERS = 8
@@ -211,7 +210,7 @@ def _stays(home: Home, slug: str, source: str) -> bool:
 
 
 def _session_line(home: Home, told: Told) -> str:
-    said = [_sentence(_asked(topic.text)) for topic in told.topics[:_TOPICS]]
+    said = [_sentence(_asked(told.topics[0].text))]
     files = [shown for file in told.summary.modified if (shown := _file(file.path))]
     done = [f"changed {_some(files, _FILES)}"] if files else []
     if commits := told.summary.commits:
@@ -228,7 +227,7 @@ def _sentence(text: str) -> str:
 def _asked(text: str) -> str:
     """What was asked for, without greetings and the like."""
     bare = language_of(text).trim(text) or text
-    return _words(bare[:1].upper() + bare[1:], _TOPIC_CHARACTERS)
+    return _words(bare[:1].upper() + bare[1:], _ASKED_CHARACTERS)
 
 
 def _decision_line(memory: Memory) -> str:
