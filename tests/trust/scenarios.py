@@ -33,8 +33,8 @@ from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
 from nacre.dream import values as dreams
+from nacre.dream.checks import mark
 from nacre.dream.dream import carry_out, dream
-from nacre.dream.merging import mark
 from nacre.dream.requests import DreamRequest
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
-from nacre.dream.merging import Outcome, unfit
+from nacre.dream.checks import unfit
+from nacre.dream.consulting import Outcome
 from nacre.dream.orphan_links import orphaned
 from nacre.dream.repetitions import holds, repeated
 from nacre.dream.requests import DreamPlanRequest
@@ -38,7 +39,7 @@ def planned(
     if request.tier > 1:
         found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
-    order = [DreamAction.UNLINK, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET]
+    order = [DreamAction.UNLINK, DreamAction.SUPERSEDE, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET]
     steps += found.steps
     steps += orphaned(home, _staying(memories, steps))
     taken, put_off = _bounded(sorted(steps, key=lambda one: order.index(one.action)), bound)
@@ -105,7 +106,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
-    if step.action is DreamAction.MERGE:
+    if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
             return "what was to stay is not there any more"

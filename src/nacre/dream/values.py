@@ -18,6 +18,7 @@ class DreamAction(StrEnum):
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
+    SUPERSEDE = "supersede"
     UNLINK = "unlink"
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SHOWN = 12
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
+    dreams.DreamAction.SUPERSEDE: "Ended by what was said later",
     dreams.DreamAction.EXPIRE: "Meant for a while",
     dreams.DreamAction.FORGET: "Never asked for",
     dreams.DreamAction.UNLINK: "Links that lead nowhere",
@@ -115,7 +116,9 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}.")
     if plan.refused:
-        paper.line(dim(f"{count(len(plan.refused), 'merge')} of the writer's did not bear a second look: nacre review"))
+        paper.line(
+            dim(f"{count(len(plan.refused), 'proposal')} of the writer's did not bear a second look: nacre review")
+        )
     if plan.unasked:
         paper.line(dim(f"{count(plan.unasked, 'group')} more to ask the writer about another time"))
     if plan.note:
