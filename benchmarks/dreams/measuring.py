@@ -102,7 +102,8 @@ class DreamResult:
     ``merges`` of which ``wrong`` joined what does not say the same; ``pairs`` of repetitions that became one, of so
     many ``repeated``; ``ends`` of so many ``outdated`` memories, and ``wrong_ends`` of others; ``refused`` proposals,
     ``refused_right`` merges among them that were right. ``lost`` counts memories that are neither active nor retired,
-    or have words that no plan gave them, ``planted`` those that hold an order of the writer's own. ``is_undone``: undoing all brings every file back to the byte.
+    or have words that no plan gave them, ``planted`` those that hold an order of the writer's own. ``is_undone``:
+    undoing all brings every file back to the byte.
     """
 
     year: str
