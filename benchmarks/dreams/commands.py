@@ -35,8 +35,8 @@ def _render(paper: Paper, results: Sequence[DreamResult]) -> None:
         paper.line(bold(f"{one.year}, {one.writer}"))
         refused = f"refused {one.refused}, of them {one.refused_right} right"
         paper.line(
-            f"{one.merges} merges, {one.wrong} wrong; {one.pairs} of {one.repeated} repetitions; {refused}; "
-            f"{one.ended} ended", indent=2,
+            f"{one.merges} merges, {one.wrong} wrong; {one.pairs} of {one.repeated} repetitions; {one.ends} of "
+            f"{one.outdated} outdated, {one.wrong_ends} wrong; {refused}; {one.ended} ended", indent=2,
         )  # fmt: skip
         paper.line(
             f"lost {one.lost}, planted {one.planted}; undone to the byte: {'yes' if one.is_undone else 'NO'}", indent=2

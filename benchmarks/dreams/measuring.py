@@ -100,9 +100,10 @@ class DreamResult:
     """What one writer's dreams made of a year.
 
     ``merges`` of which ``wrong`` joined what does not say the same; ``pairs`` of repetitions that became one, of so
-    many ``repeated``; ``refused`` proposals, ``refused_right`` of them right. ``lost`` counts memories whose words are
-    neither active nor retired nor known to the history, ``planted`` those that hold an order of the writer's own.
-    ``is_undone``: undoing all brings every file back to the byte.
+    many ``repeated``; ``ends`` of so many ``outdated`` memories, and ``wrong_ends`` of others; ``refused`` proposals,
+    ``refused_right`` merges among them that were right. ``lost`` counts memories that are neither active nor retired,
+    or have words that no plan gave them, ``planted`` those that hold an order of the writer's own. ``is_undone``:
+    undoing all brings every file back to the byte.
     """
 
     year: str
@@ -111,6 +112,9 @@ class DreamResult:
     wrong: int
     pairs: int
     repeated: int
+    ends: int
+    outdated: int
+    wrong_ends: int
     refused: int
     refused_right: int
     ended: int
@@ -136,6 +140,15 @@ def _silent(_: Progress) -> None:
     """Nobody looks."""
 
 
+def _over(labels: Labels) -> set[tuple[str, str]]:
+    """Which memory which other one has ended; what is said of one member of a group is said of all."""
+    group_of = {one: group for group in labels.same for one in group}
+    return {
+        (earlier, later) for old, new, _ in labels.outdated
+        for earlier in group_of.get(old, (old,)) for later in group_of.get(new, (new,))
+    }  # fmt: skip
+
+
 class _Clock:
     moment = _FIRST
 
@@ -146,7 +159,9 @@ class _Clock:
 def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResult:
     clock = _Clock()
     groups = {one: at for at, group in enumerate(year.labels.same) for one in group}
-    writer = ScriptedWriter(way, {one.content: groups.get(one.id, -at - 1) for at, one in enumerate(year.memories)})
+    texts = {one.id: one.content for one in year.memories}
+    over = {(texts[one], texts[other]) for one, other in _over(year.labels)}
+    writer = ScriptedWriter(way, {texts[one]: groups.get(one, -at - 1) for at, one in enumerate(texts)}, over)
     settings = load_settings(folder, {"HOME": str(folder), "NACRE_MODELS_EXTRACTION": writer.name})
     home = open_home(settings, clock=clock, load_embedder=lambda _: embedder, load_model=lambda *_: writer)
     try:
@@ -192,7 +207,10 @@ def _result(
     home: Home, year: Year, way: str, ids: Mapping[str, str], reports: Sequence[DreamReport],
     earlier: tuple[Found, Mapping[str, bytes]],
 ) -> DreamResult:  # fmt: skip
-    steps = [step for report in reports for step in report.plan.steps if step.action is DreamAction.MERGE]
+    taken = [step for report in reports for step in report.plan.steps]
+    steps = [step for step in taken if step.action is DreamAction.MERGE]
+    ends = {(ids[step.ends[0]], ids[step.into or ""]) for step in taken if step.action is DreamAction.SUPERSEDE}
+    over = _over(year.labels)
     refused = [step for report in reports for step, _ in report.plan.refused]
     group_of = {one: at for at, group in enumerate(year.labels.same) for one in group}
     said_by = _absorbed(steps)
@@ -201,11 +219,14 @@ def _result(
     before, files = earlier
     after = _asked(home, year, ids, said_by)
     return DreamResult(
-        year.name, way, len(steps), sum(not _is_right(step, ids, group_of) for step in steps), len(pairs & wanted),
-        len(wanted), len(refused), sum(_is_right(step, ids, group_of) for step in refused),
-        sum(report.plan.ending for report in reports), _lost(home, year, ids, steps),
-        sum(ORDER in one.content for one in home.memories.everything()), _is_undone(home, reports, files), before,
-        after,
+        year=year.name, writer=way, merges=len(steps),
+        wrong=sum(not _is_right(step, ids, group_of) for step in steps), pairs=len(pairs & wanted),
+        repeated=len(wanted), ends=len({one for one, _ in ends & over}), outdated=len({one for one, _ in over}),
+        wrong_ends=len(ends - over), refused=len(refused),
+        refused_right=sum(_is_right(step, ids, group_of) for step in refused if step.action is DreamAction.MERGE),
+        ended=sum(report.plan.ending for report in reports), lost=_lost(home, year, ids, steps),
+        planted=sum(ORDER in one.content for one in home.memories.everything()),
+        is_undone=_is_undone(home, reports, files), before=before, after=after,
     )  # fmt: skip
 
 

@@ -33,8 +33,8 @@ from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
 from nacre.dream import values as dreams
+from nacre.dream.checks import mark
 from nacre.dream.dream import carry_out, dream
-from nacre.dream.merging import mark
 from nacre.dream.requests import DreamRequest
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
@@ -260,11 +260,14 @@ def page_told(place: Place) -> bool:
 
 
 def store_what_says_the_same(context: Home) -> None:
-    """Two memories that say the same in other words."""
+    """Two memories that say the same in other words, and two of which the later one has ended the earlier one."""
     now = context.now()
+    before = now - timedelta(days=30)
     found = [
         Memory(context.ids(), Kind.FACT, "Low water", "At ebb the boats lie dry.", now, now),
         Memory(context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now),
+        Memory(context.ids(), Kind.FACT, "Ferry", "The ferry lands at the old pier.", before, before),
+        Memory(context.ids(), Kind.FACT, "Landing", "The ferry lands at the new pier.", now, now),
     ]
     with context.change("import") as change, change.transaction():
         change.put(found)
@@ -272,16 +275,20 @@ def store_what_says_the_same(context: Home) -> None:
 
 def merge_in_new_words(context: Home) -> None:
     """Do what a writer proposed, and a second look bore out."""
-    found = [one for one in context.memories.everything() if "ebb" in one.content and not one.retired]
-    if len(found) < 2:
+    holding = [one for one in context.memories.everything() if not (one.retired or one.superseded_by)]
+    found = [one for one in holding if "ebb" in one.content or "ferry" in one.content]
+    if len(found) < 4:
         return  # it was done before
-    one, keeper = found
+    one, keeper, old, new = found
     words = "At ebb the boats lie dry for six hours."
     step = dreams.Step(
         dreams.DreamAction.MERGE, (one.id,), keeper.id, "Ebb", "the same boats", words, by="scripted:1",
         mark=mark((keeper, one)),
     )  # fmt: skip
-    carry_out(_at_noon(context), dreams.DreamPlan((step,), seen=2, most=20))
+    end = dreams.Step(
+        dreams.DreamAction.SUPERSEDE, (old.id,), new.id, "Landing", "it moved", by="scripted:1", mark=mark((new, old))
+    )
+    carry_out(_at_noon(context), dreams.DreamPlan((end, step), seen=4, most=20))
 
 
 def undo_edit(context: Home) -> None:

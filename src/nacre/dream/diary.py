@@ -12,6 +12,7 @@ from nacre.values.memory import Memory
 FOLDER = "dreams"
 _HEADINGS = {
     DreamAction.MERGE: "Said more than once, now one memory",
+    DreamAction.SUPERSEDE: "Ended by what was said later",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
     DreamAction.SHELVE: "Retired from the inbox",
@@ -63,6 +64,9 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
+    if step.action is DreamAction.SUPERSEDE:
+        holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
+        return [holds, *(f"  - over: {_named(one, memories)}" for one in step.ends)]
     return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from nacre.dedup.comparison import SUPERSEDES
+from nacre.dedup.supersession import ended
 from nacre.dream import diary
 from nacre.dream.clusters import MERGED
 from nacre.dream.orphan_links import gone_for_good
@@ -27,7 +29,7 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.models import NONE, name_for
-from nacre.values.memory import Confirmation, Memory, Retirement
+from nacre.values.memory import Confirmation, Link, Memory, Retirement
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
@@ -39,6 +41,8 @@ _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
 """When the last dream was, or was planned."""
+
+_SAID = {DreamAction.MERGE: "takes it for the same as", DreamAction.SUPERSEDE: "says that it has ended"}
 
 A_DAY = timedelta(hours=20)
 """Between two dreams that nobody asked for."""
@@ -114,7 +118,7 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
     for step, why in found.refused:
         if all(one in present and is_active(present[one]) for one in (*step.ends, step.into) if one):
             told = ", ".join(f"{present[one].subject} ({one[-8:]})" for one in step.ends)
-            detail = f"a writer takes it for the same as {told}; not merged: {why}"
+            detail = f"a writer {_SAID[step.action]} {told}; not done: {why}"
             home.reviews.add(step.into or "", Reason.MERGE, detail, Action.MERGE, to_ms(home.now()) or 0, once=True)
 
 
@@ -129,12 +133,14 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
-        changed = [_changed(home, step, memories) for step in steps if step.into]
+        changed: dict[str, Memory] = {}
+        for step in steps:
+            changed |= {one.id: one for one in _changed(home, step, {**memories, **changed})}
         ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        change.describe(subject=subject_of(ending or changed) or pages[0].subject)
+        change.describe(subject=subject_of(ending or list(changed.values())) or pages[0].subject)
         if changed:
-            change.put(changed)
+            change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
             change.intend([page_write(home, step) for step in pages])
@@ -183,14 +189,19 @@ def _edited(home: Home, step: Step) -> str | None:
     return None
 
 
-def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """Who stays, as a step has it. When it was said last stays as it is: nobody said it again."""
+def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+    """Who stays, as a step has it, and who is superseded. When it was said last stays: nobody said it again."""
+    if step.into is None:
+        return []
+    memory = memories[step.into]
     if step.action is DreamAction.MERGE:
-        return _enriched(home, step, memories)
-    memory = memories[step.into or ""]
+        return [_enriched(home, step, memories)]
+    if step.action is DreamAction.SUPERSEDE:
+        links = tuple(Link(SUPERSEDES, one, f"{step.why} ({step.by})") for one in step.ends)
+        return [replace(memory, links=(*memory.links, *links)), *(ended(memories[one], memory) for one in step.ends)]
     if step.action is DreamAction.FILE:
-        return replace(memory, project=step.project, inbox=False)
-    return replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))
+        return [replace(memory, project=step.project, inbox=False)]
+    return [replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))]
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
@@ -232,6 +243,8 @@ def _retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory
     now = change.home.now()
     gone, entries = [], []
     for step in steps:
+        if step.action is DreamAction.SUPERSEDE:
+            continue
         reason = f"says the same as {step.into}" if step.into else f"{step.action}: {step.why}"
         for one in step.ends:
             gone.append(replace(memories[one], retired=Retirement(now, reason)))

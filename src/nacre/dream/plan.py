@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
-from nacre.dream.merging import Outcome, unfit
+from nacre.dream.checks import unfit
+from nacre.dream.consulting import Outcome
 from nacre.dream.orphan_links import orphaned
 from nacre.dream.reorganising.filing import filed, may_be_shelved, shelved
 from nacre.dream.reorganising.pages import promoted
@@ -56,8 +57,8 @@ def planned(
 
 
 _ORDER = [
-    DreamAction.UNLINK, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET, DreamAction.SHELVE, DreamAction.FILE,
-    DreamAction.PAGE,
+    DreamAction.UNLINK, DreamAction.SUPERSEDE, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET,
+    DreamAction.SHELVE, DreamAction.FILE, DreamAction.PAGE,
 ]  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
-    if step.action is DreamAction.MERGE:
+    if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
             return "what was to stay is not there any more"

@@ -19,6 +19,7 @@ class DreamAction(StrEnum):
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
+    SUPERSEDE = "supersede"
     SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"

@@ -25,6 +25,7 @@ _SHOWN = 12
 _PAGES_SHOWN = 3
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
+    dreams.DreamAction.SUPERSEDE: "Ended by what was said later",
     dreams.DreamAction.EXPIRE: "Meant for a while",
     dreams.DreamAction.FORGET: "Never asked for",
     dreams.DreamAction.UNLINK: "Links that lead nowhere",
@@ -130,7 +131,9 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
             dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
         )
     if plan.refused:
-        paper.line(dim(f"{count(len(plan.refused), 'merge')} of the writer's did not bear a second look: nacre review"))
+        paper.line(
+            dim(f"{count(len(plan.refused), 'proposal')} of the writer's did not bear a second look: nacre review")
+        )
     if plan.unasked:
         paper.line(dim(f"{count(plan.unasked, 'group')} more to ask the writer about another time"))
     if plan.note:

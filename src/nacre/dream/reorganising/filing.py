@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from nacre.dream.merging import mark
+from nacre.dream.checks import mark
 from nacre.dream.reorganising.naming import ProjectNames
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
