@@ -13,6 +13,7 @@ import pytest
 from nacre.dream.dream import carry_out, dream, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Promotion
+from nacre.sessions.summaries import sum_up
 from nacre.values.context import Part
 from nacre.values.memory import Kind, Trust
 from nacre.values.session import Speaker
@@ -210,6 +211,18 @@ def test_nothing_is_told_that_nobody_answers_for(world: World) -> None:
         memory.retire(gone.id)
     dreamt(world)
     assert "## Decisions" not in told(world)
+
+
+def test_what_an_agent_set_out_to_do_is_not_told_as_asked_for(world: World) -> None:
+    sessions(world)
+    at = f"{world.clock.now:%Y-%m-%dT%H:%M:%S.000Z}"
+    alone = says("assistant", "I will move the ledger to Rust over night.", uuid="a1", session="5e559999-00", at=at)
+    world.transcript("5e559999-00", alone)
+    read(world)
+    summary = sum_up(world.context(), "claude-code:5e559999-00").summary
+    assert [one.speaker for one in summary.topics] == [Speaker.AGENT]
+    dreamt(world)
+    assert "Rust" not in told(world)
 
 
 def test_what_the_owner_said_cannot_end_nacres_part_or_link_or_speak_to_agents(world: World) -> None:

@@ -133,9 +133,9 @@ def page_objection(home: Home, step: Step) -> str | None:
     if not all(_bears_out(home, step.project, source) for source in new):
         return "it would tell what no source says any more"
     lost = len(_lost(home, before, after))
-    return (
-        f"{lost} of the {len(before)} lines that nacre wrote would be lost" if lost > MOST_LOST * len(before) else None
-    )
+    if lost > MOST_LOST * len(before):
+        return f"{lost} of the {len(before)} lines that nacre wrote would be lost"
+    return None
 
 
 def page_write(home: Home, step: Step) -> Intent:

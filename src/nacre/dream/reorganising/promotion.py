@@ -15,7 +15,7 @@ from nacre.sessions.file_history import with_calls_known
 from nacre.sessions.summary.summarise import summarise
 from nacre.text.passages import identifiers, words
 from nacre.values.filters import SessionFilter
-from nacre.values.session import SessionKind, Speaker, StoredSession, Trust
+from nacre.values.session import SessionKind, Speaker, StoredSession
 from nacre.values.summary import Summary, Topic
 
 MOST_READ = 30
@@ -70,10 +70,9 @@ def _is_there(home: Home, stored: StoredSession) -> bool:
 
 def _told(home: Home, stored: StoredSession) -> Told:
     turns = [with_calls_known(one.turn) for one in home.sessions.turns_of(stored.row)]
-    trusted = {one.id for one in turns if one.speaker is Speaker.OWNER and one.trust is Trust.TRUSTED}
     summary = summarise(stored.session, turns)
-    topics = (one for one in summary.topics if one.speaker is Speaker.OWNER and one.turn in trusted)
-    return Told(stored, summary, tuple(one for one in topics if len(one.text) >= _TOPIC_CHARACTERS))
+    topics = (one for one in summary.topics if one.speaker is Speaker.OWNER and len(one.text) >= _TOPIC_CHARACTERS)
+    return Told(stored, summary, tuple(topics))
 
 
 def weighed(project: str, told: Sequence[Told], now: datetime) -> Promotion:
