@@ -31,7 +31,15 @@ _HEADINGS = {
 }
 
 
-@command("dream", examples=["nacre dream --dry-run", "nacre dream --yes", "nacre dream --project hivelog --most 100"])
+@command(
+    "dream",
+    examples=[
+        "nacre dream --dry-run",
+        "nacre dream --tier 2 --estimate",
+        "nacre dream --tier 2",
+        "nacre dream --yes --project hivelog --most 100",
+    ],
+)
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
@@ -46,7 +54,8 @@ def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: 
     the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
 
     Rules alone see only what is written alike. With --tier 2 your writer makes one of what says the same in other
-    words; code and a second look check what it proposes, and what fails waits in nacre review.
+    words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
+    review.
     """
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=project)
