@@ -95,7 +95,7 @@ class Run:
 
     def paper(self, *, stderr: bool = False) -> Paper:
         """Paper as wide as the terminal, coloured where one reads it."""
-        return Paper.of(sys.stderr if stderr else sys.stdout, self.environ)
+        return Paper.of(sys.stderr if stderr else sys.stdout, self.environ, lambda: self.settings.actor.is_agent)
 
     def show(self, render: Callable[[Paper], object]) -> None:
         """Show something on standard error, such as what a question is about."""
