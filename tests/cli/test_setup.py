@@ -284,7 +284,7 @@ def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(dialog: 
             "setup", "--auth", "anthropic-api-key", "--model", "m", answers=[("API key", KEY), ("all the same?", "n")]
         )
     assert shown.code == 1
-    assert "nothing was changed" in shown.out
+    assert "Nothing was changed." in shown.out
     assert kept(home) == ""
 
 
