@@ -103,6 +103,10 @@ class Run:
         render(paper)
         click.echo(paper.text(), nl=False, err=True)
 
+    def tell(self, sentence: str) -> None:
+        """A sentence on standard error, wrapped where a person reads it."""
+        self.show(lambda paper: paper.line(sentence))
+
     def embed_afterwards(self) -> None:
         """Make the vectors that are missing once the person has the answer."""
         self.afterwards.append(self._embed)

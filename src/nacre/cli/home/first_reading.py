@@ -44,7 +44,7 @@ def read_first(run: Run, found: FirstReading, wanted: str) -> bool:
             run.settings.config, "watch.changed_since", _since(run, wanted).isoformat(timespec="milliseconds")
         )
     if wanted == "later":
-        click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
+        run.tell("New sessions are read as they happen; nacre ingest reads the others whenever you like.")
         return False
     click.echo(err=True)
     return _read(run, found.recent if wanted == "week" else ())
@@ -90,4 +90,4 @@ def make_rest(run: Run) -> None:
 def forget_examples(run: Run) -> None:
     """Take out the example sessions of a first look, before agents are told them."""
     examples.forget(run.home, examples.plan_to_forget(run.home))
-    click.echo("The example sessions are gone: nacre recall answers from your own ones now.", err=True)
+    run.tell("The example sessions are gone: nacre recall answers from your own ones now.")

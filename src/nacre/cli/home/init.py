@@ -146,7 +146,7 @@ def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trust
     if is_short:
         first_reading.make_rest(run)
     if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
-        click.echo(started.told, err=True)
+        run.tell(started.told)
 
 
 def _wishes(
