@@ -142,7 +142,7 @@ SAMPLES: dict[str, Sample] = {
     "eval": Sample(),
     "eval-list": Sample(),
     "eval-add": Sample({"question": QUESTION, "expects": ["{memory}"]}),
-    "eval-remove": Sample({"query_id": "architecture"}),
+    "eval-remove": Sample({"query_id": "preferences"}),
     "watcher": Sample(),
     "watcher-start": Sample(),
     "watcher-stop": Sample(),

@@ -132,7 +132,7 @@ COMMANDS = {
     "eval": "eval",
     "eval-list": "eval list",
     "eval-add": f"eval add '{QUESTION}' --expect {{memory}}",
-    "eval-remove": "eval remove architecture",
+    "eval-remove": "eval remove preferences",
     "watcher": "watcher status",
     "watcher-start": "watcher start",
     "watcher-stop": "watcher stop",
