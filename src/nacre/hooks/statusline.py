@@ -30,7 +30,7 @@ _TIMES_ITS_START = 2.5
 _PATIENCE_MS = 5
 _MOST_BYTES = 200_000
 _TOOL = "claude-code"
-HELD_OUT = -1
+_HELD_OUT = -1
 """Told memories of a session that is told nothing, to see what telling does."""
 
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
-    """``told`` memories in the session that standard input names (``HELD_OUT``: it is told nothing), and how many wait
+    """``told`` memories in the session that standard input names, whether it is ``held_out``, and how many wait
     ``to_review``, as far as that is known in time."""
     home, until, found = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
@@ -63,15 +63,15 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return dict(found)
+    told = dict(found)
+    return {**told, "told": 0, "held_out": 1} if told.get("told") == _HELD_OUT else told
 
 
 def line(found: Mapping[str, int]) -> str:
     """The line: ``nacre: 3 told, 12 to review``, without what is none; ``held out`` where a session is told nothing."""
     words = {"told": "told", "to_review": "to review"}
-    parts = [f"{found[name]:,} {word}" for name, word in words.items() if found.get(name, 0) > 0]
-    if found.get("told") == HELD_OUT:
-        parts.insert(0, "held out")
+    parts = ["held out"] if found.get("held_out") else []
+    parts += [f"{found[name]:,} {word}" for name, word in words.items() if found.get(name)]
     return f"nacre: {', '.join(parts)}" if parts else "nacre"
 
 
@@ -81,7 +81,7 @@ def _told(home: str) -> int:
     session = read_input()["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
         state = json.loads(file.read(_MOST_BYTES))
-    return HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])  # turns have one
+    return _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])  # turns have one
 
 
 def _to_review(database: str) -> int:

@@ -1,8 +1,8 @@
 """How sure a difference between two groups of sessions is: by drawing anew, many times, who was in which group.
 
 Which session was held out was drawn by lot. If that makes no difference, any other draw would have done as well: what
-differs between the groups of other draws is what chance does, and 95 in 100 of these differences are within the margin.
-So an interval without 0 comes about by chance in 5 of 100 homes, whatever the counts are distributed like.
+differs between the groups of other draws is what chance does. So an interval without 0 comes about by chance in 5 of
+100 homes, whatever the counts are distributed like.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Counts = Sequence[tuple[int, int]]
 
 def are_enough(told: int, held_out: int) -> bool:
     """Whether so many sessions can say something."""
-    return told * held_out >= LEAST * (told + held_out)
+    return told * held_out >= LEAST * max(1, told + held_out)
 
 
 def needed_at(share: float) -> int:
@@ -37,13 +37,48 @@ def rate(counts: Counts) -> float:
     return sum(times for times, _ in counts) / sum(of for _, of in counts)
 
 
-def margin(told: Counts, held_out: Counts, random: Random) -> float:
-    """How far the difference of two rates may be from the true one, either way."""
-    every = [*told, *held_out]
-    all_times, all_of = (sum(one[at] for one in every) for at in (0, 1))
-    found = []
-    for _ in range(DRAWS):
-        drawn = random.sample(every, len(held_out))
-        times, of = (sum(one[at] for one in drawn) for at in (0, 1))
-        found.append(abs(times / of - (all_times - times) / (all_of - of)))
-    return sorted(found)[math.ceil(CONFIDENCE * (DRAWS + 1)) - 1]
+def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
+    """Within which bounds the true difference of their rates, held out less told, lies.
+
+    Differences are taken in standard errors, so that a group may vary more than the other.
+    """
+    every = [_sums(times, of) for times, of in (*told, *held_out)]
+    whole = _added(every)
+    draws = (_added(random.sample(every, len(held_out))) for _ in range(DRAWS))
+    by_chance = sorted(_standardised(whole, drawn) for drawn in draws)
+    outside = round((1 - CONFIDENCE) / 2 * (DRAWS + 1))
+    difference, error = _difference(whole, _added(every[len(told) :]))
+    return difference - error * by_chance[-outside], difference - error * by_chance[outside - 1]
+
+
+_Sums = tuple[int, int, int, int, int, int]
+"""Of sessions: how many, how often it happened and could have, and the squares and products of the latter two."""
+
+
+def _sums(times: int, of: int) -> _Sums:
+    return 1, times, of, times * times, times * of, of * of
+
+
+def _added(sessions: Sequence[_Sums]) -> _Sums:
+    n, times, of, squares, products, of_squares = map(sum, zip(*sessions, strict=True))
+    return n, times, of, squares, products, of_squares
+
+
+def _standardised(whole: _Sums, held_out: _Sums) -> float:
+    difference, error = _difference(whole, held_out)
+    return difference / error if error else math.copysign(math.inf, difference) if difference else 0.0
+
+
+def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
+    """The difference of the rates of those held out and of the rest, and its standard error."""
+    told = [of_all - of_these for of_all, of_these in zip(whole, held_out, strict=True)]
+    (without, first), (with_memory, second) = map(_rate_and_variance, (held_out, told))
+    return without - with_memory, math.sqrt(first + second)
+
+
+def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
+    """Of a ratio of sums: from how far each session is from what its own number of times would have at that rate."""
+    n, times, of, squares, products, of_squares = sums
+    rate = times / of
+    off = squares - 2 * rate * products + rate * rate * of_squares
+    return rate, max(0.0, off) / (of * of) * n / (n - 1)

@@ -8,7 +8,7 @@ from random import Random
 from nacre.context.hold_out import SHARE, drawn, note_share
 from nacre.home.home import Home
 from nacre.platform.ids import from_ms, to_ms
-from nacre.usefulness.interval import Counts, are_enough, margin, needed_at, rate
+from nacre.usefulness.interval import Counts, are_enough, interval, needed_at, rate
 from nacre.usefulness.sessions import Counted, count_sessions
 from nacre.usefulness.values import Aspect, Comparison, Finding, Usefulness
 
@@ -53,10 +53,8 @@ def _compared(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Co
 
 def _measured(aspect: Aspect, told: Counts, held_out: Counts, random: Random) -> Comparison:
     with_memory, without = rate(told), rate(held_out)
-    difference, off = without - with_memory, margin(told, held_out, random)
-    finding = Finding.UNCLEAR
-    if abs(difference) > off:
-        finding = Finding.LESS_WITH_MEMORY if difference > 0 else Finding.MORE_WITH_MEMORY
+    low, high = interval(told, held_out, random)
+    finding = Finding.LESS_WITH_MEMORY if low > 0 else Finding.MORE_WITH_MEMORY if high < 0 else Finding.UNCLEAR
     return Comparison(
-        aspect, finding, len(told), len(held_out), with_memory, without, difference, difference - off, difference + off
-    )
+        aspect, finding, len(told), len(held_out), with_memory, without, without - with_memory, low, high
+    )  # fmt: skip

@@ -83,21 +83,21 @@ def _render(paper: Paper, found: Usefulness) -> None:
             paper.line(bold(f"{words}: "), ", ".join(names), hang=2)
     few = [one for one in found.comparisons if one.finding is Finding.TOO_FEW]
     if few:
-        names = "" if not judged else f" of {', '.join(_NAMES[one.aspect] for one in few)}"
+        of = f" of {', '.join(_NAMES[one.aspect] for one in few)}" if judged else ""
         missing = max(0, found.needed - found.sessions_told - found.sessions_held_out)
         more = f"; it takes some {count(missing, 'session')} more" if missing else ""
-        paper.line(bold("Too few"), f" to say anything{names}{more}.")
+        paper.line(bold("Too few"), f" to say anything{of}{more}.")
     if judged:
         paper.line(dim("One interval in 20 lies beside 0 by chance alone."))
 
 
 def _row(one: Comparison) -> tuple[Cell, ...]:
     times = 1 if one.aspect is Aspect.MESSAGES else 100
-    told, without, *of = (
-        times * (value or 0.0) for value in (one.told, one.held_out, one.difference, one.low, one.high)
+    told, without = (f"{times * (value or 0.0):.1f}" for value in (one.told, one.held_out))
+    difference, low, high = (
+        f"{times * (value or 0.0):+.1f}".replace("-", "−") for value in (one.difference, one.low, one.high)
     )
-    difference, low, high = [f"{value:+.1f}".replace("-", "−") for value in of]
-    return dim(_LABELS[one.aspect]), f"{told:.1f}", f"{without:.1f}", f"{difference}  ({low} to {high})"
+    return dim(_LABELS[one.aspect]), told, without, f"{difference}  ({low} to {high})"
 
 
 def _record(found: Usefulness) -> Record:
