@@ -151,6 +151,11 @@ def test_too_few_sessions_say_nothing_however_different_they_are(held: World) ->
     assert found.found.needed == 128
 
 
+def test_what_hardly_ever_happens_says_nothing_either(held: World) -> None:
+    work(held, 160)
+    assert asked(held)[Aspect.REPEATED] == Comparison(Aspect.REPEATED, Finding.TOO_FEW, 80, 80)
+
+
 def test_what_began_before_the_hold_out_is_in_neither_group(world: World, held: World) -> None:
     held.environ.pop("NACRE_USEFULNESS_HOLD_OUT")
     asked(held)  # off

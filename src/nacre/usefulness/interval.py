@@ -18,13 +18,18 @@ LEAST = 32
 """Sessions told and held out, multiplied, by their sum. From there on a difference of half a standard deviation is
 found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That is 64 of each, or 40 held out beside 160."""
 
+LEAST_HAPPENED = 10
+"""Sessions in which it happened at all, of both groups together: of what never happened, the interval would be none."""
+
 Counts = Sequence[tuple[int, int]]
 """Of each session, how often something happened and how often it could have; the latter is not 0."""
 
 
-def are_enough(told: int, held_out: int) -> bool:
-    """Whether so many sessions can say something."""
-    return told * held_out >= LEAST * max(1, told + held_out)
+def are_enough(told: Counts, held_out: Counts) -> bool:
+    """Whether these sessions can say something."""
+    happened = sum(times > 0 for times, _ in (*told, *held_out))
+    effective = len(told) * len(held_out) / max(1, len(told) + len(held_out))
+    return effective >= LEAST and happened >= LEAST_HAPPENED
 
 
 def needed_at(share: float) -> int:

@@ -46,7 +46,7 @@ def _compared(aspect: Aspect, sessions: Sequence[Counted], random: Random) -> Co
         [one.counts[aspect] for one in sessions if one.is_held_out is group and one.counts[aspect][1]]
         for group in (False, True)
     )
-    if not are_enough(len(told), len(held_out)):
+    if not are_enough(told, held_out):
         return Comparison(aspect, Finding.TOO_FEW, len(told), len(held_out))
     return _measured(aspect, told, held_out, random)
 

@@ -25,7 +25,7 @@ class Finding(StrEnum):
     """What an interval allows to say."""
 
     TOO_FEW = "too few"
-    """Sessions, to say anything."""
+    """Sessions, or those in which it happened, to say anything."""
     UNCLEAR = "unclear"
     """Both more and less are possible."""
     LESS_WITH_MEMORY = "less with memory"

@@ -68,7 +68,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.blank()
     paper.line(
         bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
-        f"{found.sessions_held_out:,} told nothing, {found.sessions_told:,} told"
+        f"{found.sessions_held_out:,} of them, beside {found.sessions_told:,} others"
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )
