@@ -139,6 +139,7 @@ SAMPLES: dict[str, Sample] = {
     "config": Sample(),
     "config-get": Sample({"key": "recall.limit"}),
     "config-set": Sample({"key": "recall.limit", "value": 7}),
+    "usefulness": Sample(),
     "eval": Sample(),
     "eval-list": Sample(),
     "eval-add": Sample({"question": QUESTION, "expects": ["{memory}"]}),

@@ -129,6 +129,7 @@ COMMANDS = {
     "config": "config show",
     "config-get": "config get recall.limit",
     "config-set": "config set recall.limit 7",
+    "usefulness": "usefulness",
     "eval": "eval",
     "eval-list": "eval list",
     "eval-add": f"eval add '{QUESTION}' --expect {{memory}}",
