@@ -125,7 +125,7 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     [
         ("Honey is sold in jars at the yard, because they stack.", "leave out 500"),
         ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "add Meier"),
-        ("Honey is not sold in jars of 500 g at the yard, because they stack.", "add"),
+        ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "add 250"),
     ],
 )
 def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(

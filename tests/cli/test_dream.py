@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Nacre, Outcome
+from tests.fakes.provider import FakeProvider, Request
 
 
 @pytest.fixture
@@ -97,6 +100,38 @@ def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(nacre: Nacre, use
     assert label not in path.read_text()
     nacre("undo", "--yes")
     assert path.read_bytes() == linked
+
+
+JARS = "Honey is sold in jars of 500 g at the yard."
+WITH_REASON = "At the yard honey is sold in jars of 500 g, because they stack."
+
+
+def answer(request: Request) -> dict[str, Any]:
+    """A writer that finds the second of two jars to hold both, and the probe neither the same nor over."""
+    if "A `statement`" in json.dumps(dict(request.body)):
+        findings = enumerate(("same", "differs", "holds"), 1)
+        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings]}
+    return {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "both tell the jar"}], "over": []}
+
+
+def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
+    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
+    nacre("list")
+    assert "no writer is set" in nacre("dream", "--tier", "2", "--estimate").out
+    with FakeProvider(answer) as provider:
+        (user_home / ".nacre/config.toml").write_text(provider.config(), encoding="utf-8")
+        nacre("store", JARS)
+        nacre("store", WITH_REASON)
+        nacre("ingest")
+        assert "2 memories in 1 group look alike" in nacre("dream", "--tier", "2", "--estimate").out
+        assert dialog("dream", "--tier", "2", answers=[("Ask it?", "n")]).out.count("Do it?") == 0
+        assert not provider.requests
+        shown = dialog("dream", "--tier", "2", answers=[("Ask it?", "y"), ("Do it?", "y")], environ={"NO_COLOR": "1"})
+    assert "both tell the jar" in " ".join(shown.out.split())
+    assert "1 memory retired" in shown.out
+    assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [WITH_REASON]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from nacre.dedup.coverage import adds
+from nacre.dedup.coverage import new_word
 from nacre.dream.clusters import may_be_one
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
@@ -49,7 +49,7 @@ def _unlike_an_end(named: Sequence[Memory]) -> str | None:
 
 
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
-    """No number, option, path or name of code of any may be missing, and none be new."""
+    """No number, option, path or name of code of any may be missing, and none be new, nor any word that has a topic."""
     if step.words and len({one.speaker for one in named}) > 1:
         return "the owner and an agent said them"
     words, sources = step.words or named[0].content, [one.content for one in named]
@@ -58,7 +58,7 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
     for one in sources:
         if missing := _missing(one, words):
             return f"the words leave out {missing}"
-    added = _missing(words, "\n".join(sources)) or (adds(words, sources) if step.words else None)
+    added = _missing(words, "\n".join(sources)) or (new_word(words, sources) if step.words else None)
     return f"the words add {added}" if added else None
 
 

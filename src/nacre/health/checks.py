@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from nacre.archive.retention import leaving
 from nacre.chores.queue import given_up, waiting
+from nacre.context import hold_out
 from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
 from nacre.health.models_at_work import judging, writer
@@ -114,6 +115,7 @@ def health(home: Home) -> list[Check]:
         *_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}),
         *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
         *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
+        *_held_out(home),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
@@ -321,6 +323,13 @@ def _sessions(home: Home) -> Check:
     if last and days_between(last, home.now()) > _STALE_DAYS:
         return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+
+
+def _held_out(home: Home) -> Iterator[Check]:
+    """Whether a share of sessions is told nothing."""
+    if share := home.settings.number(hold_out.SHARE):
+        told = f"{share:.0%} of sessions are told nothing, to see what telling does"
+        yield Check("held out", OK, f"{told}; nacre usefulness tells what that shows")
 
 
 def _daemon(home: Home) -> Iterator[Check]:

@@ -35,7 +35,15 @@ _HEADINGS = {
 }
 
 
-@command("dream", examples=["nacre dream --dry-run", "nacre dream --yes", "nacre dream --project hivelog --most 100"])
+@command(
+    "dream",
+    examples=[
+        "nacre dream --dry-run",
+        "nacre dream --tier 2 --estimate",
+        "nacre dream --tier 2",
+        "nacre dream --yes --project hivelog --most 100",
+    ],
+)
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
@@ -52,7 +60,8 @@ def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) 
     the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
 
     Rules alone see only what is written alike. With --tier 2 your writer makes one of what says the same in other
-    words; code and a second look check what it proposes, and what fails waits in nacre review.
+    words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
+    review.
 
     With --tier 3 what waits in the inbox goes into the project that its session or its own words name, and the pages
     of projects tell what was done lately and what was decided.
