@@ -57,7 +57,10 @@ class ProjectNames:
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
         """Whether memories of another project hold a name: that of a library, of a service that others call."""
-        return any(project != name.slug and name.held.search(text) for project, text in self._filed)
+        if name not in self._spoken_of:
+            others = (text for project, text in self._filed if project != name.slug)
+            self._spoken_of[name] = any(map(name.held.search, others))
+        return self._spoken_of[name]
 
     def _by_path(self, text: str) -> Iterator[Named]:
         user_home = _plain_path(str(self.home.settings.user_home))
@@ -94,6 +97,10 @@ class ProjectNames:
     @cached_property
     def _remotes(self) -> list[tuple[str, str]]:
         return [(normalise_remote(remote), slug) for remote, slug in self._keys.get("remote", [])]
+
+    @cached_property
+    def _spoken_of(self) -> dict[_Name, bool]:
+        return {}
 
     @cached_property
     def _filed(self) -> list[tuple[str, str]]:
