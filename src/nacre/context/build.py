@@ -24,8 +24,10 @@ from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
 if TYPE_CHECKING:
+    from nacre.context import digest
     from nacre.retrieval import recall
 else:
+    digest = Module("nacre.context.digest")
     recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
@@ -78,6 +80,8 @@ def _start(draft: Draft) -> None:
     _add(draft, Moment.START)
     previous = "" if has_begun else tell_previous(draft)
     _relevant(draft, previous)
+    if Part.DIGEST in draft.request.parts:
+        digest.tell_digest(draft)
     tell_learned(draft)
 
 
