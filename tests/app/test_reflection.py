@@ -198,9 +198,14 @@ def test_who_links_what_contradicts_says_that_both_hold(world: World) -> None:
     ]  # fmt: skip
 
 
-def test_who_says_that_two_contradict_is_asked_which_one_holds(world: World, scale: tuple[str, str]) -> None:
-    answered(world, *reversed(scale), link=Relates.CONTRADICTS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_who_says_that_two_contradict_is_asked_which_one_holds(
+    world: World, scale: tuple[str, str], order: int
+) -> None:
+    answered(world, *scale[::order], link=Relates.CONTRADICTS)
     (question,) = asked(world)
+    with pytest.raises(Conflict):
+        answered(world, *scale, link=Relates.CONTRADICTS)
     assert question.contradicts
     assert (question.second.id, question.first.id) == scale
 

@@ -151,8 +151,12 @@ def _conflict(home: Home, first: Memory, second: Memory) -> Pair | None:
 
 
 def _linked(change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None) -> Reflected:
-    """Draw a link. Where the two were in doubt, whoever connects them says that both hold."""
-    if pair and link != CONTRADICTS:
+    """Draw a link. Who connects what was in doubt says that both hold; a new doubt is the later one's."""
+    if link == CONTRADICTS:
+        if pair:
+            raise Conflict("these two are in doubt already", hint="--keep says which one holds")
+        first, second = (second, first) if second.is_said_after(first) else (first, second)
+    elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
         both = {one.id: one for one in (pair.older, pair.newer)}
         first, second = both[first.id], both[second.id]
