@@ -130,6 +130,24 @@ def test_an_edit_afterwards_leaves_the_link_what_it_is(world: World, scale: tupl
     assert found(world, scale[0]).links == (Link("related_to", scale[1], origin="reflect"),)
 
 
+def test_what_is_forgotten_is_in_no_answer_any_more(world: World, scale: tuple[str, str]) -> None:
+    answered(world, *scale, link=Relates.RELATED_TO)
+    with world.open() as memory:
+        memory.call("forget", memories=[scale[1]])
+    assert scale[1] not in world.memory_file(scale[0]).read_text(encoding="utf-8")
+
+
+def test_a_name_in_the_text_says_no_more_than_an_answer(world: World) -> None:
+    scale = stored(world, "The scale hangs by tools/read_scale.py.", subject="Scale")
+    named = stored(world, "Since the move tools/read_scale.py wants a port, see [[Scale]].", subject="Port")
+    assert asked(world) == ()
+    answered(world, named, scale, link=Relates.PART_OF)
+    with world.open() as memory:
+        memory.edit(named, content="Since the move tools/read_scale.py wants a serial port, see [[Scale]].")
+        links = memory.call("look", reference=named).links
+    assert [(link.rel, link.origin) for link in links] == [("part_of", "reflect")]
+
+
 def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     first = one.store("The scale is read by tools/read_scale.py every ten minutes.", project="hive")

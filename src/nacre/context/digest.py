@@ -70,8 +70,8 @@ def _latest(home: Home, wanted: Filter, since: datetime | None = None) -> list[M
     """What changed last, first: since then, where that is asked for."""
     rows = home.selection.latest_memories(wanted, limit=_MOST, today=home.now().date())
     found = home.memories.by_rows(rows)
-    held = (found[row] for row in rows if row in found and not found[row].superseded_by)
-    return [one for one in held if one.is_vouched and (since is None or one.updated >= since)]
+    held = (found[row] for row in rows if row in found)
+    return [one for one in held if since is None or one.updated >= since]
 
 
 def _promised(todo: Memory) -> tuple[datetime, str]:
