@@ -7,6 +7,7 @@ import sys
 
 from benchmarks.contexts.commands import context
 from benchmarks.contradictions.commands import claims, judge, stale
+from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
 from benchmarks.load.commands import locks, scale, writers
 from benchmarks.redaction.commands import redaction
@@ -26,7 +27,7 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
-        retrieval, silence, extraction, context, stale, claims, judge, redaction, scale, writers, locks,
+        retrieval, silence, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
     ],
 )  # fmt: skip
 if sys.platform != "win32":

@@ -339,6 +339,8 @@ _CARE = (
         "config-set", "setup.visible_settings:set_setting", "setup.requests:SetRequest",
         "setup.visible_settings:SettingView",
         writes=True, needs=_SETTINGS, owners=True),
+    Operation("usefulness", "usefulness.usefulness:usefulness", _NOTHING, "usefulness.values:Usefulness",
+              takes_long=True),
     Operation(
         "eval", "evaluation.answers:evaluate", "evaluation.requests:EvaluateRequest",
         "list[evaluation.evaluate:Answer]", takes_long=True,
@@ -412,7 +414,9 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"
         ),
-        "saved queries are the person's": "eval eval-list eval-add eval-remove",
+        "saved queries, and whether nacre is of use, are the person's": (
+            "eval eval-list eval-add eval-remove usefulness"
+        ),
     },
 }
 """Operations that a face does not offer, by the reason."""

@@ -94,6 +94,7 @@ SETTINGS: tuple[Setting, ...] = (
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
+    Setting("usefulness.hold_out", float, 0.0, "share of sessions told nothing, to see what telling does (to 0.5)"),
     Setting("dream.at_night", bool, False, "a dream a day (nacre dream), when nobody asks the daemon for anything"),
     Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
@@ -183,33 +184,19 @@ _MAY_HOLD_KEYS = frozenset({"models.providers"})
 """What is wrong with them is told without what they hold."""
 
 _LEAST = {
-    "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
     "sync.every_seconds": 10,
     "index.fresh_turns": 1,
     "recall.limit": 1,
-    "recall.turns": 0,
     "recall.deep_seconds": 1,
-    "recall.budget_tokens": 0,
-    **dict.fromkeys((f"context.{name}_tokens" for name in ("budget", "prompt", "tool")), 0),
-    "context.most_memories": 0,
-    "embedding.threads": 0,
-    "ingest.workers": 0,
     "extraction.substance_words": 1,
-    "embedding.turns_newer_than": 0,
     "embedding.query_seconds": 0.1,
-    "archive.budget_mb": 0,
-    "archive.keep_days": 0,
     "watch.interval_seconds": 1,
-    "daemon.idle_minutes": 0,
-    "dedup.model_seconds": 0,
-    "contradiction.auto_supersede": 0,
-    "models.daily_budget_usd": 0,
-    "writer.tokens_per_day": 0,
     "models.timeout_seconds": 1,
-    "models.cache_days": 0,
-    "traces.keep_days": 0,
 }
+"""Of numbers, where that is more than 0."""
+
+_MOST = {"usefulness.hold_out": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +332,11 @@ def check(key: str, value: Any) -> Any:
         raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
     if key in _CHOICES and converted not in _CHOICES[key]:
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, _CHOICES[key]))}")
-    if key in _LEAST and converted < _LEAST[key]:
-        raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
+    if setting.type in (int, float):
+        least, most = _LEAST.get(key, 0), _MOST.get(key, math.inf)
+        if not least <= converted <= most:
+            bound = f"at most {most}" if converted > most else f"at least {least}"
+            raise SettingsInvalid(f"{key} must be {bound}", hint=setting.summary)
     if key == "models.task_budgets":
         _check_tasks(key, converted)
     if key in _MODELS and not _MODEL.fullmatch(converted):

@@ -244,3 +244,111 @@ def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_fir
     assert second
     assert actions(second.plan) == {over.id: (DreamAction.EXPIRE, None)}
     assert second.operation
+
+
+def gone(world: World, memory: Memory) -> None:
+    """A person deletes a memory's file, and then the one in ``retired/``: nothing of it is left."""
+    for _ in range(2):
+        (path,) = [path for path in world.vault.rglob("*.md") if f"\nid: {memory.id}\n" in path.read_text()]
+        path.unlink()
+        planned(world)
+
+
+def test_a_link_to_what_is_gone_for_good_is_dropped_and_comes_back_with_undo(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    lid = kept(world, "The lid is green.")
+    jar = kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id), Link("builds_on", lid.id)), days=3)
+    gone(world, label)
+    before = vault(world)
+    found = planned(world)
+    assert [(step.action, step.ends, step.into, step.links) for step in found.steps] == [
+        (DreamAction.UNLINK, (), jar.id, (label.id,))
+    ]
+    report = dreamt(world)
+    with world.open() as memory:
+        now = memory.get(jar.id)
+        assert now.links == (Link("builds_on", lid.id),)
+        assert (now.updated, now.content) == (jar.updated, jar.content)
+    assert (
+        f"nothing is left at the end of related_to {label.id[-8:]}" in (world.vault / (report.diary or "")).read_text()
+    )
+    assert planned(world).steps == ()
+    with world.open() as memory:
+        world.clock.now += timedelta(seconds=1)
+        memory.undo(report.operation)
+    assert vault(world) == before
+
+
+def test_a_link_to_what_was_forgotten_is_dropped(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    jar = kept(world, "Honey is sold in jars.")
+    with world.open() as memory:
+        memory.forget(memory.plan_forgetting(memories=[label.id]))
+    (path,) = [path for path in world.vault.rglob("*.md") if jar.id in path.read_text()]
+    path.write_text(path.read_text().replace("\n---\n", f"\nlinks:\n- rel: related_to\n  to: {label.id}\n---\n", 1))
+    assert [step.links for step in planned(world).steps] == [(label.id,)]
+
+
+def test_links_to_what_is_retired_superseded_or_never_was_a_memory_stay(world: World) -> None:
+    retired = kept(world, "The label is yellow.")
+    newer = kept(world, "The lid is green.")
+    superseded = kept(world, "The lid is red.", superseded_by=newer.id)
+    ends = (retired.id, superseded.id, "https://example.org/jars", "src/jars.py", world.context().ids())
+    kept(world, "Honey is sold in jars.", links=tuple(Link("related_to", end) for end in ends))
+    with world.open() as memory:
+        memory.retire(retired.id)
+    assert planned(world).steps == ()
+
+
+def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id),))
+    gone(world, label)
+    home = world.context()
+    found = plan(home, DreamPlanRequest())
+    path = world.vault / "global/fact/label.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\nid: {label.id}\nkind: [\n---\nThe label is yellow.\n")
+    assert planned(world).steps == ()
+    assert [why for _, why in carry_out(home, found).left] == ["a link may lead somewhere again"]
+    path.write_text(f"---\nid: {label.id}\nkind: fact\nsubject: Label\n---\nThe label is yellow.\n")
+    assert [why for _, why in carry_out(home, found).left] == ["a link leads somewhere again"]
+
+
+def test_what_stays_for_others_loses_its_orphan_link_in_a_dream_of_its_own(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    kept(world, "Honey is sold in jars of 500 g.", days=30)
+    later = kept(world, "Honey is sold in jars of 500 g!", links=(Link("related_to", label.id),), tags=("jar",))
+    gone(world, label)
+    assert [step.action for step in dreamt(world).plan.steps] == [DreamAction.MERGE]
+    assert [step.action for step in dreamt(world).plan.steps] == [DreamAction.UNLINK]
+    with world.open() as memory:
+        assert (memory.get(later.id).links, memory.get(later.id).tags) == ((), ("jar",))
+
+
+def test_a_night_with_nothing_to_do_writes_nothing(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g.")
+    world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
+    before = vault(world), (world.vault / "ledger.jsonl").exists()
+    for _ in range(3):
+        world.clock.now += timedelta(days=1)
+        report = dream_unasked(world.context())
+        assert report
+        assert (report.plan.steps, report.operation, report.diary) == ((), None, None)
+    assert (vault(world), (world.vault / "ledger.jsonl").exists()) == before
+    with world.open() as memory:
+        assert [one.operation.action for one in memory.log()] == ["store"]
+
+
+def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world: World) -> None:
+    label = kept(world, "The label is yellow.")
+    jar = kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id),))
+    gone(world, label)
+    home = world.context()
+    found = plan(home, DreamPlanRequest())
+    (path,) = [path for path in world.vault.rglob("*.md") if f"\nid: {jar.id}\n" in path.read_text()]
+    edited = path.read_text().replace(f"to: {label.id}", "to: https://example.org/jars")
+    path.write_text(edited)
+    report = carry_out(home, found)
+    assert (report.operation, [why for _, why in report.left]) == (None, ["it has other links now"])
+    assert path.read_text() == edited

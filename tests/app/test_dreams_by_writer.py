@@ -30,22 +30,35 @@ def texts(prompt: Prompt) -> list[str]:
     return [str(json.loads(line)["text"]) for line in prompt.text.splitlines() if line.startswith("{")]
 
 
-class Writer(ScriptedModel):
-    """Merges all of each cluster, into the words it is told or the first member, and finds what it is told to."""
+def compared(*findings: str) -> dict[str, Any]:
+    """What a second look finds of each case, and then rightly of the probe."""
+    found = [*findings, "differs", "holds"]
+    return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in enumerate(found, 1)]}
 
-    def __init__(self, words: str | None = None, *, finding: str = "same", **more: Any) -> None:
+
+class Writer(ScriptedModel):
+    """Merges all of each cluster, into the words it is told or the first member, and finds what it is told to.
+
+    It knows the probes, which are the last that it is shown, unless it is ``gullible`` as it merges or compares.
+    """
+
+    def __init__(self, words: str | None = None, *, finding: str = "same", gullible: str = "", **more: Any) -> None:
         super().__init__(self._answer, **more)
-        self._words, self._finding = words, finding
+        self._words, self._finding, self._gullible = words, finding, gullible
 
     def _answer(self, prompt: Prompt) -> dict[str, Any]:
         if prompt.name == "compare":
-            cases = re.findall(r'"case": (\d+)', prompt.text)
+            cases = re.findall(r'"number": (\d+)', prompt.text)
             what = "" if self._finding == "same" else "the stacking"
-            return {"cases": [{"number": int(one), "finding": self._finding, "what": what} for one in cases]}
-        return {"merges": list(self._merges(prompt))}
+            found = [{"number": int(one), "finding": self._finding, "what": what} for one in cases]
+            found[-2] |= {} if self._gullible == "comparing" else {"finding": "differs"}
+            found[-1] |= {"finding": "over" if self._gullible == "ending" else "holds"}
+            return {"cases": found}
+        return {"merges": list(self._merges(prompt)), "over": []}
 
     def _merges(self, prompt: Prompt) -> Iterator[dict[str, Any]]:
-        for cluster in prompt.text.split("A cluster:")[1:]:
+        clusters = prompt.text.split("A cluster:")[1:]
+        for cluster in clusters if self._gullible == "merging" else clusters[:-3]:
             numbers = [int(one) for one in re.findall(r'"number": (\d+)', cluster)]
             keep = None if self._words else numbers[0]
             yield {"numbers": numbers, "keep": keep, "words": self._words, "why": "both tell the jar"}
@@ -72,7 +85,9 @@ def active(world: World) -> dict[str, Memory]:
         return {one.id: one for one in memory.list()}
 
 
-def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World) -> None:
+@pytest.mark.parametrize("git", ["true", "false"])
+def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World, git: str) -> None:
+    world.environ["NACRE_GIT_ENABLED"] = git
     first = kept(world, JARS, subject="Jars", days=3, source=Source("codex:1", ("t1",)))
     later = kept(world, AT_YARD, subject="Jars at the yard", importance=7)
     apart = kept(world, "The label of the jars is yellow.", subject="Label")
@@ -98,8 +113,8 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     whole = kept(world, "At the yard honey is sold in jars of 500 g.")
     world.model = Writer()
     world.model._answers = [  # the second of the two
-        {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}]},
-        {"cases": [{"number": 1, "finding": "same", "what": ""}]},
+        {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}], "over": []},
+        compared("same"),
     ]
     dreamt(world)
     assert {one.content for one in active(world).values()} == {whole.content}
@@ -110,7 +125,7 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     [
         ("Honey is sold in jars at the yard, because they stack.", "leave out 500"),
         ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "add Meier"),
-        ("Honey is not sold in jars of 500 g at the yard, because they stack.", "add"),
+        ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "add 250"),
     ],
 )
 def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(
@@ -157,8 +172,10 @@ def test_the_owners_word_never_becomes_an_agents(world: World) -> None:
     own = kept(world, JARS, days=1)
     agents = kept(world, AT_YARD, speaker=Speaker.AGENT)
     world.model = Writer()
-    world.model._answers = [{"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}]}]
-    assert "the owner's words would count as the agent's" in planned(world).refused[0][1]
+    world.model._answers = [
+        {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}], "over": []}
+    ]
+    assert "an agent's words would stand for the owner's" in planned(world).refused[0][1]
     assert set(active(world)) == {own.id, agents.id}
 
 
@@ -168,8 +185,9 @@ def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world
     kept(world, "The gate is locked with the brass key.", days=1)
     kept(world, "The gate is locked with the brass key at night.")
     world.model = Writer()
-    world.model._answers = [{"merges": [{"numbers": [1, 3], "keep": 1, "words": None, "why": "x"},
-                                        {"numbers": [9, 2], "keep": 9, "words": None, "why": "x"}]}]  # fmt: skip
+    apart = [{"numbers": [1, 3], "keep": 1, "words": None, "why": "x"}]
+    unknown = [{"numbers": [99, 2], "keep": 99, "words": None, "why": "x"}]
+    world.model._answers = [{"merges": apart + unknown, "over": []}]
     found = planned(world)
     assert found.steps == ()
     assert len(found.refused) == 1
@@ -214,6 +232,19 @@ def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
     assert (len(found.steps), found.note, found.settled) == (1, "it is asleep", ())
 
 
+@pytest.mark.parametrize("when", ["merging", "comparing", "ending"])
+def test_a_writer_that_takes_what_surely_differs_for_the_same_is_not_believed(world: World, when: str) -> None:
+    one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
+    world.model = Writer(gullible=when)
+    report = dreamt(world)
+    assert (report.operation, report.plan.refused, report.plan.settled) == (None, (), ())
+    assert (
+        report.plan.note
+        == "1 of 1 answers of the writer are not used: it took for the same, or for over, what surely is not"
+    )
+    assert set(active(world)) == {one.id, other.id}
+
+
 def test_projects_and_tools_that_are_left_out_are_not_shown_to_it(world: World) -> None:
     kept(world, JARS, days=1, project="secret", source=Source("codex:1", ("t1",)))
     kept(world, AT_YARD, project="secret")
@@ -250,3 +281,55 @@ def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_backgrou
     assert report is not None
     assert report.operation
     assert len(active(world)) == 1
+
+
+def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(world: World) -> None:
+    old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
+    new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
+    before = vault(world)
+    world.model = Writer()
+    world.model._answers = [
+        {"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars since"}]}, compared("over"),
+    ]  # fmt: skip
+    report = dreamt(world)
+    assert set(active(world)) == {new.id}
+    with world.open() as memory:
+        gone = memory.get(old.id)
+        assert (gone.superseded_by, gone.valid.until) == (new.id, new.created.date())
+        (link,) = memory.get(new.id).links
+        assert (link.rel, link.to, link.reason) == ("supersedes", old.id, "smaller jars since (scripted:1)")
+        assert "over: Honey is sold in jars of 500 g" in (world.vault / (report.diary or "")).read_text()
+        memory.undo(report.operation)
+    assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"days": 200}, "it was said later"),
+        ({"speaker": Speaker.AGENT}, "an agent's words would stand for the owner's"),
+        ({"kind": Kind.EVENT}, "what happened stays true"),
+    ],
+)
+def test_what_is_said_earlier_by_an_agent_or_of_a_day_ends_nothing(
+    world: World, more: dict[str, Any], why: str
+) -> None:
+    old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90, kind=more.get("kind", Kind.FACT))
+    other = kept(world, "At the yard honey is sold in jars of 250 g now.", **more)
+    world.model = Writer()
+    world.model._answers = [{"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars"}]}]
+    assert why in planned(world).refused[0][1]
+    assert set(active(world)) == {old.id, other.id}
+
+
+def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
+    kept(world, "At the yard honey is sold in jars of 250 g to schools.", days=2)
+    world.model = Writer()
+    world.model._answers = [
+        {"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars"}]}, compared("holds"),
+    ]  # fmt: skip
+    report = dreamt(world)
+    assert report.operation is None
+    assert "a second look says: holds" in report.plan.refused[0][1]
+    assert len(active(world)) == 2

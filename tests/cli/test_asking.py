@@ -251,6 +251,25 @@ def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[s
     assert "No session says anything about that." in nacre("sessions", "search", "linter", "--tool", "codex").out
 
 
+@pytest.mark.embedding
+def test_where_nothing_is_sure_to_answer_the_memory_that_comes_nearest_is_named(nacre: Nacre) -> None:
+    stored = nacre("store", "Prefers pytest over unittest", "--kind", "preference", "--json").json
+    asked = ("recall", "test runner I prefer")
+    shown = nacre(*asked).out
+    assert shown.startswith("Nothing in memory answers that.\n  The nearest, which may be about something else:")
+    assert "Prefers pytest over unittest" in shown
+    answer = nacre(*asked, "--json").json
+    assert (answer["hits"], answer["nearest"]["id"]) == ([], stored["id"])
+    assert nacre("recall", "do we use kafka?", "--json").json["nearest"] is None
+
+
+@pytest.mark.embedding
+def test_words_that_nobody_ever_said_find_no_session(nacre: Nacre, transcript: Path) -> None:
+    nacre("ingest")
+    assert "No session says anything about that." in nacre("sessions", "search", "flurbl", "grommit", "xyzzy").out
+    assert nacre("sessions", "search", "which", "database", "engine", "--json").json["hits"]
+
+
 def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[str, Any]) -> None:
     listed = nacre("sessions", "list", "--json").json
     assert [item["session_id"] for item in listed["sessions"]] == [SESSION]

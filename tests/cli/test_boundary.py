@@ -73,7 +73,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("store",), "missing argument 'content'"),
         (("sessions", "search"), "the question is empty"),
         (("sessions", "shwo"), "did you mean show?"),
-        (("completion", "tcsh"), "'tcsh' is not one of"),
+        (("completion", "tcsh"), "invalid value for 'shell': 'tcsh' is not one of"),
         (("list", "--frobnicate"), "no such option"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,11 +32,11 @@ def waiting(nacre: Nacre, user_home: Path) -> list[str]:
 
 
 @pytest.fixture
-def keys(processes: Processes) -> Callable[[str], str]:
-    """Go through what waits on a pseudo-terminal: each key is pressed when one is waited for."""
+def keys(processes: Processes) -> Callable[[Sequence[str]], str]:
+    """Go through what waits on a pseudo-terminal: each key is pressed when one is waited for, or several at once."""
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
 
-    def press(pressed: str) -> str:
+    def press(pressed: Sequence[str]) -> str:
         mine, theirs = pty.openpty()
         started = processes.start(
             command("review", "candidates"), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
@@ -74,7 +74,7 @@ def test_they_are_told_to_nobody_until_somebody_keeps_them(nacre: Nacre, waiting
     assert waiting[0] not in nacre("context", waiting[0], "--moment", "start").out
 
 
-def test_one_key_keeps_drops_or_skips(keys: Callable[[str], str], nacre: Nacre, waiting: list[str]) -> None:
+def test_one_key_keeps_drops_or_skips(keys: Callable[[Sequence[str]], str], nacre: Nacre, waiting: list[str]) -> None:
     assert len(waiting) >= 2
     assert "Kept 1, dropped 1" in keys("kd" + "s" * (len(waiting) - 2))
     assert memories(nacre) == {waiting[0]}
@@ -83,7 +83,22 @@ def test_one_key_keeps_drops_or_skips(keys: Callable[[str], str], nacre: Nacre, 
     assert waiting[1] not in left(nacre)
 
 
-def test_who_quits_leaves_the_rest(keys: Callable[[str], str], nacre: Nacre, waiting: list[str]) -> None:
+def test_keys_that_are_pressed_at_once_count_one_after_the_other(
+    keys: Callable[[Sequence[str]], str], nacre: Nacre, waiting: list[str]
+) -> None:
+    keys(["kdq"])
+    assert memories(nacre) == {waiting[0]}
+    assert left(nacre) == waiting[2:]
+
+
+def test_a_question_mark_shows_what_the_keys_mean(
+    keys: Callable[[Sequence[str]], str], nacre: Nacre, waiting: list[str]
+) -> None:
+    assert "d  drop it for good" in keys("?q")
+    assert left(nacre) == waiting
+
+
+def test_who_quits_leaves_the_rest(keys: Callable[[Sequence[str]], str], nacre: Nacre, waiting: list[str]) -> None:
     keys("q")
     assert left(nacre) == waiting
 

@@ -84,7 +84,10 @@ def test_a_rebuild_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, user_home: 
     nacre("store", "Deploy on Fridays")
     declined = terminal("db", "rebuild", typed="n\n")
     assert declined.code == 1
-    assert "nothing was changed" in declined.out
+    assert "Nothing was changed." in declined.out
+    assert "error:" not in declined.out
+    broken_off = terminal("db", "rebuild", typed="\x04", environ={"NO_COLOR": "1"})
+    assert (broken_off.code, "\nerror: interrupted" in broken_off.out) == (130, True)
     assert not (user_home / ".nacre" / "nacre.db.old").exists()
     assert terminal("db", "rebuild", typed="y\n").code == 0
     assert (user_home / ".nacre" / "nacre.db.old").exists()

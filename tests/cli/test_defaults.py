@@ -31,6 +31,14 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
         assert "this is the last one of all" in shown.err
 
 
+def test_that_another_folders_session_is_shown_stands_above_it(
+    terminal: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = terminal("sessions", "tail").out
+    assert shown.index("this is the last one of all") < shown.index("PostgreSQL")
+
+
 def test_the_last_session_of_this_folder_is_shown_without_a_word(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:

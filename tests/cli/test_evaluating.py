@@ -38,10 +38,13 @@ def test_the_ready_made_queries_look_at_a_session_s_start_decisions_and_todos(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
     found = answers(nacre)
-    assert list(found) == ["session-start", "recent-decisions", "active-todos", "preferences", "architecture"]
+    assert list(found) == ["session-start", "recent-decisions", "active-todos", "preferences"]
     assert set(ids(found["session-start"])) == set(stored.values())
     assert ids(found["recent-decisions"]) == [stored["flour"]]
     assert ids(found["active-todos"]) == [stored["yeast"]]
+    assert ids(found["preferences"]) == []
+    prefers = nacre("store", "Never knead by hand", "--kind", "preference", "--json").json["id"]
+    assert ids(answers(nacre)["preferences"]) == [prefers]
 
 
 def test_a_session_s_start_fits_its_budget_and_every_answer_its_limit(nacre: Nacre, stored: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre.setup import quickstart
 from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcript
 
 
@@ -80,6 +81,16 @@ def test_vectors_are_made_and_can_be_left_to_the_next_ingest(nacre: Nacre, trans
     assert second["vectors"]["made"] > 0
     answer = nacre("recall", "which database is billing on?", "--json").json
     assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {"lexical": "ran", "vector": "ran"}
+
+
+@pytest.mark.embedding
+def test_quickstart_answers_first_and_then_makes_the_vectors_it_had_no_time_for(
+    nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quickstart.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
+    assert "are found by their words so far; their vectors follow" in " ".join(nacre("quickstart").out.split())
+    answer = nacre("recall", "which database is billing on?")
+    assert "degraded" not in answer.out
 
 
 @pytest.mark.parametrize("content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"])

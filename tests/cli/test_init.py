@@ -685,7 +685,7 @@ def test_who_says_no_finds_everything_as_it_was_and_no_home(
 ) -> None:
     shown = dialog("init", answers=[("Do this?", "n")], environ={"PATH": "/usr/bin:/bin"})
     assert shown.code == 1
-    assert "nothing was changed" in shown.out
+    assert "Nothing was changed." in shown.out
     assert tree(user_home) == prior
     assert not (user_home / ".nacre").exists()
 

@@ -125,7 +125,7 @@ def test_retire_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, answer: str, c
     assert shown.code == code
     assert "Retire? [y/N]" in shown.out
     assert (nacre("list", "--json").json["total"] == 0) is is_retired
-    assert ("nothing was changed" in shown.out) is not is_retired
+    assert ("Nothing was changed." in shown.out) is not is_retired
 
 
 def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:

@@ -284,8 +284,15 @@ def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(dialog: 
             "setup", "--auth", "anthropic-api-key", "--model", "m", answers=[("API key", KEY), ("all the same?", "n")]
         )
     assert shown.code == 1
-    assert "nothing was changed" in shown.out
+    assert "Nothing was changed." in shown.out
     assert kept(home) == ""
+
+
+def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut(dialog: Dialog) -> None:
+    shown = dialog("setup", answers=[("Number", "8")], environ={"COLUMNS": "60", "NO_COLOR": "1"}).out
+    choices = shown.partition("How should nacre reach a model?")[2].partition("Number")[0]
+    assert "(OpenRouter, Gemini, Groq, your own server …)" in " ".join(choices.split())
+    assert max(map(len, choices.splitlines())) <= 60
 
 
 def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:

@@ -40,5 +40,5 @@ def test_a_daemon_at_rest_dreams_once_it_may(nacre: Nacre) -> None:
         stop.set()
         thread.join()
         homes.close()
-    assert told == ["dreamt: memories that end: 1"]
+    assert told == ["dreamt: memories that end: 1, links dropped: 0"]
     assert nacre("show", over.id, "--json").json["retired"]

@@ -84,6 +84,22 @@ def test_what_was_retired_here_does_not_come_back(nacre: Nacre, agenr_database: 
     assert listed(nacre) == {}
 
 
+@pytest.mark.parametrize("trusted_before", [False, True])
+def test_what_an_undo_took_out_comes_back_when_its_owner_imports_it_again(
+    nacre: Nacre, agenr_database: Agenr, trusted_before: bool
+) -> None:
+    path = agenr_database([KEEL])
+    nacre("import", str(path), *(["--trust"] if trusted_before else []))
+    nacre("undo", "--yes")
+    assert nacre("import", str(path), "--json").json["brought_back"] == 0
+    assert listed(nacre) == {}
+    assert nacre("import", str(path), "--trust", "--json").json["brought_back"] == 1
+    assert listed(nacre)["Keel"]["trust"] == "trusted"
+    assert nacre("doctor", "--json").json["ok"] is True
+    nacre("undo", "--yes")
+    assert listed(nacre) == {}
+
+
 def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> None:
     fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
     folder = put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of ash wood.")})

@@ -32,7 +32,9 @@ from nacre.context.build import build
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, improve, put_away
 from nacre.context.session_state import write_state
-from nacre.dream.dream import dream
+from nacre.dream import values as dreams
+from nacre.dream.checks import mark
+from nacre.dream.dream import carry_out, dream
 from nacre.dream.requests import DreamRequest
 from nacre.errors import NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
@@ -230,21 +232,55 @@ def import_many(context: Home) -> None:
 
 
 def store_what_is_over(context: Home) -> None:
-    """Two memories that say the same, and one that was meant for a while."""
+    """Two memories that say the same, one that was meant for a while, and one with a link to what is gone for good."""
     now = context.now()
     long_ago = now - timedelta(days=200)
+    gone = context.ids()
     found = [
         Memory(context.ids(), Kind.FACT, "Tide", "The tide is high at noon.", long_ago, long_ago, tags=("sea",)),
         Memory(context.ids(), Kind.FACT, "tide", "The tide is high at noon!", now, now),
         Memory(context.ids(), Kind.FACT, "Crew", "The crew is away.", long_ago, long_ago, expiry=Expiry.TEMPORARY),
+        Memory(context.ids(), Kind.FACT, "Berth", "The berth is paid.", now, now, links=(Link("part_of", gone),)),
+    ]
+    with context.change("import") as change, change.transaction():
+        change.put(found, [change.entry("retire", memory=gone)])
+
+
+def have_a_dream(context: Home) -> None:
+    """End what is over, make one of what says the same, and drop the link that leads nowhere."""
+    dream(context, DreamRequest(first=True))
+
+
+def store_what_says_the_same(context: Home) -> None:
+    """Two memories that say the same in other words, and two of which the later one has ended the earlier one."""
+    now = context.now()
+    before = now - timedelta(days=30)
+    found = [
+        Memory(context.ids(), Kind.FACT, "Low water", "At ebb the boats lie dry.", now, now),
+        Memory(context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now),
+        Memory(context.ids(), Kind.FACT, "Ferry", "The ferry lands at the old pier.", before, before),
+        Memory(context.ids(), Kind.FACT, "Landing", "The ferry lands at the new pier.", now, now),
     ]
     with context.change("import") as change, change.transaction():
         change.put(found)
 
 
-def have_a_dream(context: Home) -> None:
-    """End what is over, and make one of what says the same."""
-    dream(context, DreamRequest(first=True))
+def merge_in_new_words(context: Home) -> None:
+    """Do what a writer proposed, and a second look bore out."""
+    holding = [one for one in context.memories.everything() if not (one.retired or one.superseded_by)]
+    found = [one for one in holding if "ebb" in one.content or "ferry" in one.content]
+    if len(found) < 4:
+        return  # it was done before
+    one, keeper, old, new = found
+    words = "At ebb the boats lie dry for six hours."
+    step = dreams.Step(
+        dreams.DreamAction.MERGE, (one.id,), keeper.id, "Ebb", "the same boats", words, by="scripted:1",
+        mark=mark((keeper, one)),
+    )  # fmt: skip
+    end = dreams.Step(
+        dreams.DreamAction.SUPERSEDE, (old.id,), new.id, "Landing", "it moved", by="scripted:1", mark=mark((new, old))
+    )
+    carry_out(_at_noon(context), dreams.DreamPlan((end, step), seen=4, most=20))
 
 
 def undo_edit(context: Home) -> None:
@@ -798,6 +834,9 @@ SCENARIOS = {
             ("ingest",), ("commit",), hand_over_by_rules,
         ), outside=handed_over, may_leave="archive/"),
         Scenario("dream", _steps(have_a_dream, is_whole=False), before=(GATE, store_what_is_over)),
+        Scenario("dream of a writer", _steps(merge_in_new_words, is_whole=False), before=(
+            GATE, store_what_says_the_same,
+        )),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),

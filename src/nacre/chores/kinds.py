@@ -13,6 +13,7 @@ from nacre.chores.learn import learn_now
 from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist, folder_of, waiting
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, put_away
+from nacre.context.hold_out import note_share
 from nacre.context.session_state import prune_states
 from nacre.errors import BudgetSpent, ModelRefused, StoreUnusable
 from nacre.home.home import Home
@@ -21,6 +22,7 @@ from nacre.hosts import isolation
 from nacre.ingestion.current_session import find_session, read_beside, read_session
 from nacre.memories.scan import catch_up
 from nacre.platform import private_files
+from nacre.platform.ids import to_ms
 from nacre.portability.host_memories import capture
 from nacre.values.handoff import ChoresReport
 from nacre.values.session import SessionKind
@@ -32,10 +34,12 @@ _GOES_ON = frozenset({"gemini-cli"})
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """What was given is put away; what the last session did not hand over, as it ended unseen, is handed over late."""
+    """What was given is put away, and noted which share is held out; what the last session did not hand over, as it
+    ended unseen, is handed over late."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
+    note_share(home.settings, to_ms(home.clock()) or 0)
     following = _late(home, chore) if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear") else []
     following += _to_capture(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):

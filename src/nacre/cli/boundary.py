@@ -111,12 +111,23 @@ def _unexpected(run: Run, error: Exception) -> int:
 
 
 def _stopped(run: Run, error: BaseException) -> int:
-    declined = isinstance(error, click.exceptions.Abort) and not isinstance(
-        error.__cause__, (KeyboardInterrupt, EOFError)
-    )
+    is_question = isinstance(error, click.exceptions.Abort)
+    if is_question and not isinstance(error.__context__, (KeyboardInterrupt, EOFError)):
+        return _declined(run)
+    if is_question and not run.as_json:
+        click.echo(err=True)  # the question's line is not over
     hint = "what is done is kept: run it again to continue" if run.is_resumable else None
-    _say(run, "interrupted", "nothing was changed" if declined else "interrupted", hint)
-    return FAILED if declined else INTERRUPTED
+    _say(run, "interrupted", "interrupted", hint)
+    return INTERRUPTED
+
+
+def _declined(run: Run) -> int:
+    """A person said no: that is no error, but the command did not do what it is for."""
+    if run.as_json:
+        _say(run, "interrupted", "nothing was changed", None)
+    else:
+        click.echo("Nothing was changed.", err=True)
+    return FAILED
 
 
 def _say(run: Run, code: str, message: str, hint: str | None) -> None:

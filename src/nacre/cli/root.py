@@ -109,6 +109,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "archive": Entry("home.archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("home.db:db", "Look after the database."),
         "config": Entry("home.config:config", "Show and change settings."),
+        "usefulness": Entry(
+            "memories.usefulness:usefulness",
+            "Tell whether memory helps: sessions that were told, beside those held out.",
+        ),
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("home.completion:completion", "Print the completion script of a shell."),

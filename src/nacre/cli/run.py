@@ -95,13 +95,17 @@ class Run:
 
     def paper(self, *, stderr: bool = False) -> Paper:
         """Paper as wide as the terminal, coloured where one reads it."""
-        return Paper.of(sys.stderr if stderr else sys.stdout, self.environ)
+        return Paper.of(sys.stderr if stderr else sys.stdout, self.environ, lambda: self.settings.actor.is_agent)
 
     def show(self, render: Callable[[Paper], object]) -> None:
         """Show something on standard error, such as what a question is about."""
         paper = self.paper(stderr=True)
         render(paper)
         click.echo(paper.text(), nl=False, err=True)
+
+    def tell(self, sentence: str) -> None:
+        """A sentence on standard error, wrapped where a person reads it."""
+        self.show(lambda paper: paper.line(sentence))
 
     def embed_afterwards(self) -> None:
         """Make the vectors that are missing once the person has the answer."""

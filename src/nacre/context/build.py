@@ -15,19 +15,30 @@ from nacre.context.session_start import tell_learned, tell_pages, tell_previous
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
+from nacre.platform.ids import to_ms
 from nacre.platform.lazy import Module
 from nacre.retrieval.confidence import BORDER
 from nacre.retrieval.ranking import projects_named, ranked_by_words
 from nacre.text.passages import count_tokens
-from nacre.values.context import LOOKED_FOR, ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.context import (
+    HELD_OUT,
+    LOOKED_FOR,
+    ContextBlock,
+    ContextRequest,
+    Moment,
+    Occasion,
+    Part,
+    SessionState,
+)
 from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
 if TYPE_CHECKING:
-    from nacre.context import digest
+    from nacre.context import digest, hold_out
     from nacre.retrieval import recall
 else:
     digest = Module("nacre.context.digest")
+    hold_out = Module("nacre.context.hold_out")
     recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
@@ -45,11 +56,13 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)
-    state = before
+    state = replace(before, held_out=False)
     if request.moment is Moment.START:
         state = replace(state, owed="")
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
+    if is_held_out(home, request.session):
+        return _untold(home, state, before, started)
     budget = request.budget_tokens if request.budget_tokens is not None else _budget(home, request.moment)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     draft = Draft(home, request, state, project, budget - frame_tokens())
@@ -62,6 +75,18 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         text, tuple(draft.items), tuple(draft.left_out), draft.lanes, draft.gate, project, count_tokens(text),
         (time.perf_counter() - started) * 1000, after if request.session and after != before else None,
     )  # fmt: skip
+
+
+def is_held_out(home: Home, session: str | None) -> bool:
+    """Whether a session is one of those that are told nothing (:mod:`nacre.context.hold_out`)."""
+    return bool(session and home.settings.number("usefulness.hold_out") > 0 and hold_out.takes(home, session))
+
+
+def _untold(home: Home, state: SessionState, before: SessionState, began: float) -> ContextBlock:
+    """Nothing, as the session is held out. It is noted when it began: what it is does not change."""
+    after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
+    took = (time.perf_counter() - began) * 1000
+    return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
 
 
 def _budget(home: Home, moment: Moment) -> int:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nacre.context import nudges
-from nacre.context.build import build
+from nacre.context.build import build, is_held_out
 from nacre.context.frame import framed
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
-from nacre.values.context import ContextRequest, Moment, Occasion, Part, SessionState
+from nacre.values.context import HELD_OUT, ContextRequest, Moment, Occasion, Part, SessionState
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
 
 if TYPE_CHECKING:
@@ -42,10 +42,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         now = int(home.clock().timestamp() * 1000)
         known = read_state(home.settings.home, call.session)
         return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
-    if call.event is HookEvent.TURN_END:
-        return _asked(home, call)
-    if call.event is HookEvent.TOOL:
-        return before_tool.answer(home, call)
+    if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
+        return _during_turn(home, call)
     if moment is None or call.is_apart:
         return HookAnswer()
     occasion = call.occasion
@@ -61,7 +59,14 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     )  # fmt: skip
     block = build(home, asked)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
-    return HookAnswer(block.text, block.tokens, chores, block.state)
+    return HookAnswer(block.text, block.tokens, chores, block.state, held_out=block.gate == HELD_OUT)
+
+
+def _during_turn(home: Home, call: HookCall) -> HookAnswer:
+    """A rule for what a tool is about to do, or what is asked as a turn ends."""
+    if not call.is_apart and is_held_out(home, call.session):
+        return HookAnswer(held_out=True)
+    return before_tool.answer(home, call) if call.event is HookEvent.TOOL else _asked(home, call)
 
 
 def _asked(home: Home, call: HookCall) -> HookAnswer:

@@ -76,8 +76,8 @@ class Tending:
             self._tell(f"no dream: {error.message}")
             return
         if report:
-            did = f"memories that end: {report.plan.ending}" if report.operation else "planned, and did nothing"
-            self._tell(f"dreamt: {did}")
+            done = f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
+            self._tell(f"dreamt: {done if report.operation else 'planned, and did nothing'}")
             give_back()
 
 

@@ -48,12 +48,18 @@ def adds(text: str, both: Sequence[str]) -> str | None:
     words: that it is a guess, a question, told of the past or of some cases only; that it will be, or is already; that
     something changed or has gone.
     """
+    said = read_whole(text)
+    new = new_word(text, both) or swaps(text, both)
+    return new or _told_otherwise(said, [read_whole(one) for one in both]) or lost(text, both)
+
+
+def new_word(text: str, both: Sequence[str]) -> str | None:
+    """The first topical word of a text that none of the others has."""
     said, known = read_whole(text), read_whole("\n".join(both))
     for word in said.order:
         if word in said.words and not held(word, known):
             return said.spell([word])
-    swapped = swaps(text, both)
-    return swapped or _told_otherwise(said, [read_whole(one) for one in both]) or lost(text, both)
+    return None
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:

@@ -32,13 +32,13 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
     """Groups of memories near in meaning, the nearest first: of one place, as sure as each other, of kinds that may say
     the same.
 
-    Every member is as near to every other as makes a model worth asking (``Calibration.ask``): with a chain of
+    Every member is as near to every other as makes a model worth asking (``Calibration.ask_more``): with a chain of
     neighbours, its ends say different things (the seed's diameter floor). Empty without vectors.
     """
     eligible = [one for one in memories if len(one.content) <= _LONGEST and not _rests(one, home.now())]
     by_row = _by_row(home, eligible[-_MOST_SEEN:])
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
-    pairs = home.vectors.near_pairs(list(by_row), least=limits.ask)
+    pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
     return [tuple(by_row[row] for row in sorted(group)) for group in _linked_completely(near)]
 

@@ -12,8 +12,10 @@ from nacre.values.memory import Memory
 FOLDER = "dreams"
 _HEADINGS = {
     DreamAction.MERGE: "Said more than once, now one memory",
+    DreamAction.SUPERSEDE: "Ended by what was said later",
     DreamAction.EXPIRE: "Meant for a while, and over",
     DreamAction.FORGET: "Forgotten: never asked for",
+    DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
 
@@ -41,7 +43,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
         ]
     if plan.refused:
         lines += ["", f"{len(plan.refused):,} merges did not bear a second look, and wait in `nacre review`."]
-    lines += [f"- left: {_named(step.ends[0], memories)}: {why}" for step, why in report.left]
+    lines += [f"- left: {_named((*step.ends, step.into or '')[0], memories)}: {why}" for step, why in report.left]
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +54,10 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}", was, *goes]
-    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends]
+    if step.action is DreamAction.SUPERSEDE:
+        holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
+        return [holds, *(f"  - over: {_named(one, memories)}" for one in step.ends)]
+    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 
 def _whose(step: Step) -> str:

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from nacre.dedup.comparison import SUPERSEDES
+from nacre.dedup.supersession import ended
 from nacre.dream import diary
 from nacre.dream.clusters import MERGED
+from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
@@ -23,7 +26,7 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.models import NONE, name_for
-from nacre.values.memory import Confirmation, Memory, Retirement
+from nacre.values.memory import Confirmation, Link, Memory, Retirement
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
@@ -35,6 +38,8 @@ _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
 """When the last dream was, or was planned."""
+
+_SAID = {DreamAction.MERGE: "takes it for the same as", DreamAction.SUPERSEDE: "says that it has ended"}
 
 A_DAY = timedelta(hours=20)
 """Between two dreams that nobody asked for."""
@@ -109,7 +114,7 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
     for step, why in found.refused:
         if all(one in present and is_active(present[one]) for one in (*step.ends, step.into) if one):
             told = ", ".join(f"{present[one].subject} ({one[-8:]})" for one in step.ends)
-            detail = f"a writer takes it for the same as {told}; not merged: {why}"
+            detail = f"a writer {_SAID[step.action]} {told}; not done: {why}"
             home.reviews.add(step.into or "", Reason.MERGE, detail, Action.MERGE, to_ms(home.now()) or 0, once=True)
 
 
@@ -124,11 +129,13 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
+        changed: dict[str, Memory] = {}
+        for step in steps:
+            changed |= {one.id: one for one in _changed(home, step, {**memories, **changed})}
         ending = [memories[one] for step in steps for one in step.ends]
-        change.describe(subject=subject_of(ending))
-        merged = [_enriched(home, step, memories) for step in steps if step.action is DreamAction.MERGE]
-        if merged:
-            change.put(merged)
+        change.describe(subject=subject_of(ending or list(changed.values())))
+        if changed:
+            change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
             _retire(change, steps, memories)
@@ -138,16 +145,19 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {one for step in steps for one in (*step.ends, step.into) if one}
+    ids = {one for step in steps for one in (*step.ends, *step.links, step.into) if one}
     return {one.id: one for one in home.memories.in_any_state(sorted(ids))}
 
 
 def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[Step, str]:
     """The steps that are not to be done, by the memories as they are under the lock, and why."""
     protected = home.settings.texts("forgetting.protect")
+    gone = gone_for_good(home, {one for step in steps for one in step.links})
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
+        if not why and not gone.issuperset(step.links):
+            why = "a link may lead somewhere again"
         if why:
             found[step] = why
     return found
@@ -166,6 +176,19 @@ def _edited(home: Home, step: Step) -> str | None:
         if not is_same:
             return "it is being edited"
     return None
+
+
+def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+    """Who stays, as a step has it, and who is superseded."""
+    if step.into is None:
+        return []
+    memory = memories[step.into]
+    if step.action is DreamAction.MERGE:
+        return [_enriched(home, step, memories)]
+    if step.action is DreamAction.SUPERSEDE:
+        links = tuple(Link(SUPERSEDES, one, f"{step.why} ({step.by})") for one in step.ends)
+        return [replace(memory, links=(*memory.links, *links)), *(ended(memories[one], memory) for one in step.ends)]
+    return [replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))]
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
@@ -207,6 +230,8 @@ def _retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory
     now = change.home.now()
     gone, entries = [], []
     for step in steps:
+        if step.action is DreamAction.SUPERSEDE:
+            continue
         reason = f"says the same as {step.into}" if step.into else f"{step.action}: {step.why}"
         for one in step.ends:
             gone.append(replace(memories[one], retired=Retirement(now, reason)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.dream import rules
-from nacre.dream.merging import Outcome, unfit
+from nacre.dream.checks import unfit
+from nacre.dream.consulting import Outcome
+from nacre.dream.orphan_links import orphaned
 from nacre.dream.repetitions import holds, repeated
 from nacre.dream.requests import DreamPlanRequest
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, Step
@@ -37,8 +39,10 @@ def planned(
     if request.tier > 1:
         found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
-    order = {DreamAction.MERGE: 0, DreamAction.EXPIRE: 1, DreamAction.FORGET: 2}
-    taken, put_off = _bounded(sorted((*steps, *found.steps), key=lambda one: order[one.action]), bound)
+    order = [DreamAction.UNLINK, DreamAction.SUPERSEDE, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET]
+    steps += found.steps
+    steps += orphaned(home, _staying(memories, steps))
+    taken, put_off = _bounded(sorted(steps, key=lambda one: order.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked, note
     )
@@ -99,8 +103,10 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     gone = [present.get(one) for one in step.ends]
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
         return "it is not there any more"
+    if step.action is DreamAction.UNLINK:
+        return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
-    if step.action is DreamAction.MERGE:
+    if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
             return "what was to stay is not there any more"
@@ -111,3 +117,12 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         return None if all(holds(keeper, one) for one in ending) else "what stays does not hold all of it any more"
     is_kept = any(is_protected(one, protected) for one in ending)
     return "it is protected now" if is_kept or step.into else None
+
+
+def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
+    memory = present.get(step.into or "")
+    if memory is None or not is_active(memory):
+        return "it is not there any more"
+    if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
+        return "it has other links now"
+    return "a link leads somewhere again" if any(one in present for one in step.links) else None

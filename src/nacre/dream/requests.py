@@ -13,7 +13,7 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     """What a dream would do."""
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    tier: Annotated[int, Meta(description="1: rules alone. 2: a writer merges what says the same.", ge=1, le=2)] = 1
+    tier: Annotated[int, Meta(description="1: rules alone. 2: the writer, too.", ge=1, le=2)] = 1
     most: (
         Annotated[int, Meta(description="Memories that may end; else 2 in 100 of what there is, and 20.", ge=0)] | None
     ) = None

@@ -11,18 +11,21 @@ class DreamAction(StrEnum):
     """What a dream does to memories.
 
     ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
-    same goes into the one that stays. All of them retire; nothing is deleted.
+    same goes into the one that stays. All of them retire; nothing is deleted. ``unlink``: a link that leads nowhere is
+    dropped; nothing ends.
     """
 
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
+    SUPERSEDE = "supersede"
+    UNLINK = "unlink"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
-    what it is about, and why.
+    what it is about, and why. ``links`` are the ends of links that the one that stays loses.
 
     Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
     says already), and ``mark`` is what the proposal rests on.
@@ -33,6 +36,7 @@ class Step:
     into: str | None
     subject: str
     why: str
+    links: tuple[str, ...] = ()
     words: str = ""
     by: str = ""
     mark: str = ""
@@ -61,6 +65,11 @@ class DreamPlan:
     def ending(self) -> int:
         """How many memories end."""
         return sum(len(step.ends) for step in self.steps)
+
+    @property
+    def dropped(self) -> int:
+        """How many ends of links are dropped."""
+        return sum(len(step.links) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

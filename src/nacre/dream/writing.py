@@ -9,7 +9,8 @@ from functools import partial
 from math import ceil
 
 from nacre.dream.clusters import Cluster, clusters, fingerprint
-from nacre.dream.merging import FAILURES, Merger, Outcome, batches, size_of, words_of
+from nacre.dream.consulting import Consultation, Outcome
+from nacre.dream.questions import COMPARE, SORT, batches, size_of, words_of
 from nacre.dream.values import DreamEstimate
 from nacre.errors import ModelRefused, NacreError
 from nacre.extraction.coverage import is_covered
@@ -43,7 +44,7 @@ def asked_of_writer(
     home: Home, memories: Sequence[Memory], usage: Mapping[str, Usage], *, background: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Outcome, int, str | None]:  # fmt: skip
-    """What a writer would merge of some memories, how many clusters wait for another time, and what went wrong.
+    """What a writer would make of some memories, how many clusters wait for another time, and what went wrong.
 
     Nothing is changed. What it answered lately it is not asked again, so that a dream that was interrupted goes on
     where it stopped. Raises ModelRefused where the model that is set cannot be opened.
@@ -54,36 +55,37 @@ def asked_of_writer(
         return Outcome(), 0, _NO_WRITER if name == NONE else "models.background is off"
     try:
         wanted, unasked, note = _wanted(home, memories, name)
-        merger = Merger(model, home.redactor, usage, home.settings.number("models.timeout_seconds"))
+        consultation = Consultation(model, home.redactor, usage, home.settings.number("models.timeout_seconds"))
         with tracing(home, TraceKind.DREAM, f"{len(wanted)} clusters"):
-            found, problem = _all(home, merger, wanted, on_progress)
+            found, problem = _all(home, consultation, wanted, on_progress)
     finally:
         model.close()
     return found, unasked, problem or note
 
 
 _NO_WRITER = "no writer is set: nacre writer set"
+_MISLED = "{} of {} answers of the writer are not used: it took for the same, or for over, what surely is not"
 
 
 def _all(
-    home: Home, merger: Merger, wanted: Sequence[Cluster], on_progress: OnProgress | None
+    home: Home, consultation: Consultation, wanted: Sequence[Cluster], on_progress: OnProgress | None
 ) -> tuple[Outcome, str | None]:  # fmt: skip
     parts = batches(wanted)
     answers: list[Answered[Outcome] | NacreError | None] = []
     for start in range(0, len(parts), _AT_ONCE):
         if on_progress:
             on_progress(Progress("asking", start, len(parts)))
-        questions: list[Ask] = [partial(merger.merge, part) for part in parts[start : start + _AT_ONCE]]
+        questions: list[Ask] = [partial(consultation.about, part) for part in parts[start : start + _AT_ONCE]]
         answers += ask_all(home, questions, _AT_ONCE)
         if any(one is None for one in answers):
             break
     good = [one.value for one in answers if isinstance(one, Answered)]
-    failed = next((one for one in answers if isinstance(one, FAILURES)), None)
+    failed = next((one for one in answers if isinstance(one, NacreError)), None)
     whole = Outcome(
         tuple(step for one in good for step in one.steps), tuple(step for one in good for step in one.refused),
-        tuple(name for one in good for name in one.settled),
+        tuple(name for one in good for name in one.settled), sum(one.misled for one in good),
     )  # fmt: skip
-    return whole, failed.message if failed else None
+    return whole, failed.message if failed else _MISLED.format(whole.misled, len(parts)) if whole.misled else None
 
 
 def estimate(home: Home, memories: Sequence[Memory]) -> DreamEstimate:
@@ -93,7 +95,7 @@ def estimate(home: Home, memories: Sequence[Memory]) -> DreamEstimate:
         return DreamEstimate(NONE, note=_NO_WRITER)
     wanted, unasked, note = _wanted(home, memories, name)
     calls = 2 * len(batches(wanted))
-    asking = sum(count_tokens(words_of(one)) for one in ("merge-1", "compare-1")) * calls // 2
+    asking = sum(count_tokens(words_of(one)) for one in (SORT, COMPARE)) * calls // 2
     tokens = Tokens(asking + 2 * sum(map(size_of, wanted)), _ANSWER_TOKENS * len(wanted))
     try:
         price = describe(home.settings, name)[1].price

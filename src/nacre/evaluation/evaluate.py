@@ -43,8 +43,7 @@ DEFAULT_QUERIES = (
     SavedQuery("session-start", "what a session starts with"),
     SavedQuery("recent-decisions", "decisions made recently"),
     SavedQuery("active-todos", "active todos and tasks"),
-    SavedQuery("preferences", "user preferences and configuration"),
-    SavedQuery("architecture", "architecture and technical decisions"),
+    SavedQuery("preferences", "what the owner prefers"),
 )
 
 
@@ -175,7 +174,8 @@ def ask(
 ) -> list[Answer]:  # fmt: skip
     """Ask every query, and hold the answers against a baseline. ``budget`` (tokens) bounds what a session starts with.
 
-    Three ids have a meaning of their own, whatever their words: session-start, recent-decisions, active-todos.
+    Four ids have a meaning of their own, whatever their words: session-start, recent-decisions, active-todos,
+    preferences.
     """
     answers = []
     for done, query in enumerate(queries, start=1):
@@ -276,6 +276,10 @@ def _active_todos(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
     return _newest(home, query, limit, Kind.TODO)
 
 
+def _preferences(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
+    return _newest(home, query, limit, Kind.PREFERENCE)
+
+
 def _newest(home: Home, query: SavedQuery, limit: int, kind: Kind) -> Answer:
     memories, _ = list_active(home, Filter(kinds=(kind,)), limit=limit)
     return Answer(query, tuple(Result(memory, None) for memory in memories))
@@ -285,6 +289,7 @@ _SPECIAL: dict[str, Callable[[Home, SavedQuery, int, int], Answer]] = {
     "session-start": _session_start,
     "recent-decisions": _recent_decisions,
     "active-todos": _active_todos,
+    "preferences": _preferences,
 }
 
 

@@ -10,10 +10,12 @@ from datetime import timedelta
 
 from nacre.archive.retention import leaving
 from nacre.chores.queue import given_up, waiting
+from nacre.context import hold_out
 from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
 from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
+from nacre.health.upkeep import upkeep
 from nacre.history.preparation import fit_to_commit
 from nacre.home.home import Home
 from nacre.indexing.vectors import is_switching
@@ -110,8 +112,10 @@ def health(home: Home) -> list[Check]:
     catch_up(home)
     fold_usage(home)
     return [
-        *_checked(home, {"memories": _memories, "usage": _usage, "sessions": _sessions, "vectors": _vectors}),
+        *_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}),
+        *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
         *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
+        *_held_out(home),
         *_daemon(home),
         *_watcher(home),
         *_chores(home),
@@ -319,6 +323,13 @@ def _sessions(home: Home) -> Check:
     if last and days_between(last, home.now()) > _STALE_DAYS:
         return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+
+
+def _held_out(home: Home) -> Iterator[Check]:
+    """Whether a share of sessions is told nothing."""
+    if share := home.settings.number(hold_out.SHARE):
+        told = f"{share:.0%} of sessions are told nothing, to see what telling does"
+        yield Check("held out", OK, f"{told}; nacre usefulness tells what that shows")
 
 
 def _daemon(home: Home) -> Iterator[Check]:

@@ -258,7 +258,8 @@ class _Run:
         may_tell = self.name in _TELLING or self.name == _TOOL or self.may_ask
         context = outcome.answer.get("context", "") if may_tell else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
-        if self._tell(told, outcome.how):
+        how = "held-out" if outcome.answer.get("held_out") else outcome.how
+        if self._tell(told, how):
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
             for kind in outcome.answer.get("chores") or ():
                 if kind != self.name:

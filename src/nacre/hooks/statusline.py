@@ -30,6 +30,8 @@ _TIMES_ITS_START = 2.5
 _PATIENCE_MS = 5
 _MOST_BYTES = 200_000
 _TOOL = "claude-code"
+_HELD_OUT = -1
+"""Told memories of a session that is told nothing, to see what telling does."""
 
 
 def main() -> None:
@@ -45,8 +47,8 @@ def main() -> None:
 
 
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
-    """``told`` memories in the session that standard input names, and how many wait ``to_review``, as far as that is
-    known in time."""
+    """``told`` memories in the session that standard input names, whether it is ``held_out``, and how many wait
+    ``to_review``, as far as that is known in time."""
     home, until, found = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
         "told": lambda: _told(home), "to_review": lambda: _to_review(environ.get("NACRE_DB") or f"{home}/nacre.db"),
@@ -61,13 +63,15 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return dict(found)
+    told = dict(found)
+    return {**told, "told": 0, "held_out": 1} if told.get("told") == _HELD_OUT else told
 
 
 def line(found: Mapping[str, int]) -> str:
-    """The line: ``nacre: 3 told, 12 to review``, without what is none."""
+    """The line: ``nacre: 3 told, 12 to review``, without what is none; ``held out`` where a session is told nothing."""
     words = {"told": "told", "to_review": "to review"}
-    parts = [f"{found[name]:,} {word}" for name, word in words.items() if found.get(name)]
+    parts = ["held out"] if found.get("held_out") else []
+    parts += [f"{found[name]:,} {word}" for name, word in words.items() if found.get(name)]
     return f"nacre: {', '.join(parts)}" if parts else "nacre"
 
 
@@ -76,7 +80,8 @@ def _told(home: str) -> int:
     OSError, ValueError, KeyError."""
     session = read_input()["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
-        return sum("#" not in ref for ref in json.loads(file.read(_MOST_BYTES))["given"])  # turns have one
+        state = json.loads(file.read(_MOST_BYTES))
+    return _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])  # turns have one
 
 
 def _to_review(database: str) -> int:

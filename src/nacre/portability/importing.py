@@ -15,7 +15,9 @@ from pathlib import Path
 from nacre.dedup.batch import Repetitions, repetitions
 from nacre.dedup.comparison import SUPERSEDES, compare
 from nacre.dedup.placement import await_models, place, put, write_touched
+from nacre.dedup.supersession import agreed
 from nacre.errors import MemoryInvalid
+from nacre.history.undo import UNDONE
 from nacre.home.change import Change, Run
 from nacre.home.home import Home
 from nacre.home.projects import known_or_named, read_pages, write_new_page
@@ -53,6 +55,7 @@ class Action(StrEnum):
     ADD = "add"
     UPDATE = "update"
     TRUST = "trust"
+    BRING_BACK = "bring back"
     KNOWN = "known"
     DUPLICATE = "duplicate"
 
@@ -105,6 +108,7 @@ class ImportReport:
     added: list[str] = field(default_factory=list)
     updated: int = 0
     trusted: int = 0
+    brought_back: int = 0
     duplicates: int = 0
     pages: int = 0
     entries: int = 0
@@ -156,7 +160,7 @@ def _carry_out(home: Home, run: Run, plan: ImportPlan, on_progress: OnProgress |
     if plan.transcripts:
         ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
         report.ingest = ingest(home, ingested, on_progress, run=run)
-    elif plan.options.vectors and report.added:
+    elif plan.options.vectors and (report.added or report.brought_back):
         embed_pending(home, notify)
     return report
 
@@ -264,6 +268,9 @@ class _Sorter:
 
     def known(self, step: Step, present: Memory) -> Step:
         """What was imported before, or is nacre's own: ours stays, unless only theirs was edited since."""
+        if self.plan.options.trust and _is_undone(present) and not step.memory.retired:
+            back = replace(present, retired=None, trust=step.memory.trust)
+            return replace(step, memory=back, action=Action.BRING_BACK, reason="an undo took it out")
         state = "retired here" if present.retired else "imported before" if ORIGIN in present.extra else "here already"
         if self.plan.options.trust and present.trust is Trust.UNTRUSTED and step.memory.trust is Trust.TRUSTED:
             return replace(step, memory=replace(present, trust=Trust.TRUSTED), action=Action.TRUST, reason=state)
@@ -300,6 +307,11 @@ class _Sorter:
         return replace(step, memory=memory)
 
 
+def _is_undone(memory: Memory) -> bool:
+    """Whether it was an undo that took a memory out: the owner retired none of it."""
+    return memory.retired is not None and memory.retired.reason == UNDONE and not memory.superseded_by
+
+
 def _may_follow(step: Step, present: Memory) -> bool:
     """Whether a memory may take the words of its source: what somebody vouched for takes none that nobody did."""
     return step.memory.is_vouched or not present.is_vouched
@@ -315,7 +327,7 @@ def _followed(step: Step, present: Memory) -> Step:
 
 
 def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    todo = [step for step in plan.steps if step.action in (Action.ADD, Action.UPDATE, Action.TRUST)]
+    todo = [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
     repeated = repetitions(home, [step.memory for step in todo if step.action is Action.ADD])
     same: dict[str, str] = {}
     touched: set[str] = set()
@@ -337,10 +349,14 @@ def _write(
         _add(change, step, repeated, report, same, touched)
     else:
         before = change.home.memories.find(step.memory.id)
-        change.put([step.memory])
+        comes_back = step.action is Action.BRING_BACK
+        entries = [change.entry("unretire", memory=step.memory.id)] if comes_back else []
+        others = agreed(change.home, [(None, step.memory)]) if comes_back else []
+        change.put([step.memory, *others], entries)
         await_models(change.home, step.memory, before)
         report.updated += step.action is Action.UPDATE
         report.trusted += step.action is Action.TRUST
+        report.brought_back += comes_back
 
 
 def _add(

@@ -18,7 +18,7 @@ from nacre.protocols import RemoteEmbedder
 from nacre.retrieval import co_recall
 from nacre.retrieval.advising import is_guessed, phrased, regraded
 from nacre.retrieval.cases import note_case
-from nacre.retrieval.confidence import answering
+from nacre.retrieval.confidence import answering, sureness_of
 from nacre.retrieval.diversify import diversify
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import Ranking, ScoredMemory
@@ -111,7 +111,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
 def search_sessions(
     home: Home, query: RecallQuery, *, offset: int = 0, admits: Callable[[Turn], bool] | None = None
 ) -> RecallResult:
-    """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search.
+    """The turns that match a question, the best first, however unsure: it is a search. Raises QueryInvalid.
 
     ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns until enough are found.
     ``truncated`` says that there are more.
@@ -385,8 +385,7 @@ def _rank_turns(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
         radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,
     )  # fmt: skip
-    if confident:
-        ranked = answering("turns", ranked)
+    ranked = answering("turns", ranked) if confident else [item for item in ranked if _matches(item)]
     stored = home.sessions.by_rows([item.row for item in ranked])
 
     def said(item: ScoredTurn) -> str:
@@ -397,6 +396,15 @@ def _rank_turns(
         highest = ranked[0].score
         ranked = diversify(ranked, score=lambda item: item.score / highest, text=said, limit=limit)
     return _turn_hits(home, ranked[:limit], stored, question)
+
+
+def _matches(item: ScoredTurn) -> bool:
+    """Whether a turn, or one beside it, holds anything of the question, or is at all likely to answer by its meaning.
+
+    Something is always nearest: to words that nobody ever said, too.
+    """
+    is_in_words = item.signals.coverage > 0 or "lexical" in item.components
+    return is_in_words or item.confidence >= sureness_of("turns", None).beside
 
 
 def _turn_hits(

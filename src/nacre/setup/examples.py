@@ -62,4 +62,9 @@ def has_others(home: Home) -> bool:
 
 def is_one(home: Home, session: StoredSession) -> bool:
     """Whether a session is an example, and none of the owner's."""
-    return (session.file or "").startswith(str(home.settings.home / _FOLDER))
+    return is_from_one(home, session.file)
+
+
+def is_from_one(home: Home, transcript: str | None) -> bool:
+    """Whether a transcript is that of an example."""
+    return (transcript or "").startswith(str(home.settings.home / _FOLDER))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.findings import subject_of
 from nacre.home.home import Home
+from nacre.setup.examples import is_one
 from nacre.text.passages import STOP_WORDS
 from nacre.values.memory import Kind, Memory
 
@@ -60,6 +61,8 @@ def about_sessions(home: Home) -> list[tuple[str, str]]:
     """Questions after what the owner spoke of in several sessions, the most first, each with the words it is about."""
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for one in home.sessions.newest(limit=_SESSIONS):
+        if is_one(home, one):
+            continue
         said = (part.text for spoken_by in utterances(home.sessions.whole(one.row)) for part in spoken_by.statements)
         for thing in {thing for text in said for thing in _things(text)}:
             spoken[thing].add(one.row)

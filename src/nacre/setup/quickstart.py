@@ -25,15 +25,15 @@ from nacre.values.recall import Filter, RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, OnProgress
 
 SECONDS_FOR_VECTORS = 20.0
-"""How long a first look may take over vectors; ``nacre ingest`` goes on with the rest."""
+"""How long a first look may take over vectors before it answers; its face goes on with the rest afterwards."""
 
 MAX_BEST = 12
 MAX_ANSWERS = 3
 
 _HITS = 3
 _TURNS = 2
-_POOL = 12
-"""Memories of each kind that are weighed for the best."""
+_POOL = 24
+"""Memories of each kind that are weighed for the best; some may be those of examples."""
 
 _LOOKED_AT = 50
 _KIND_DISCOUNT = 0.5
@@ -62,7 +62,8 @@ class QuickstartResult:
     ``source`` says whether transcripts were found on this machine, or the example sessions stood in for them.
     ``tools`` counts the transcripts by the label of the tool that wrote them. ``best`` are the memories to show,
     the best first; ``answers`` were all found, each with evidence. ``changed`` is the name of the file that most
-    sessions changed, and how many did, where more than one did.
+    sessions changed, and how many did, where more than one did. ``has_examples``: example sessions are in the home,
+    also of an earlier look.
     """
 
     source: Origin
@@ -72,6 +73,7 @@ class QuickstartResult:
     answers: tuple[SampleAnswer, ...]
     reach: Reach
     changed: tuple[str, int] | None = None
+    has_examples: bool = False
 
 
 def run_quickstart(
@@ -90,13 +92,13 @@ def run_quickstart(
         found, report = report, ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress)
         report = replace(report, problems=(*found.problems, *report.problems))
     made = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
-    note = made.note or (_note_on_rest(made.left) if made.left else None)
-    report = replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=note)
-    best = _best_memories(home)
+    report = replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note)
+    best = _best_memories(home, own=source == "discovered")
     answers = _examples_answered(home) if source == "examples" else _best_answered(home, best)
     return QuickstartResult(
-        source, report, _tools(home, files), best, tuple(islice(answers, MAX_ANSWERS)), reach(home), _changed(home)
-    )
+        source, report, _tools(home, files), best, tuple(islice(answers, MAX_ANSWERS)), reach(home), _changed(home),
+        bool(examples.present(home)),
+    )  # fmt: skip
 
 
 def _changed(home: Home) -> tuple[str, int] | None:
@@ -105,14 +107,18 @@ def _changed(home: Home) -> tuple[str, int] | None:
     return (re.split(r"[\\/]", found[0])[-1], found[1]) if found and found[1] > 1 else None
 
 
-def _best_memories(home: Home) -> tuple[Memory, ...]:
-    """Up to twelve memories to show: by importance, with a preference for kinds not shown yet, then the newest."""
+def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
+    """Up to twelve memories to show: by importance, with a preference for kinds not shown yet, then the newest.
+
+    ``own``: none that examples taught.
+    """
     rows = [
         row
         for kind in Kind
         for row in home.selection.browse_memories(Filter(kinds=(kind,)), limit=_POOL, today=home.now().date())
     ]
-    found = home.memories.by_rows(rows).values()
+    every = home.memories.by_rows(rows).values()
+    found = [memory for memory in every if not (own and examples.is_from_one(home, memory.source.file))]
     waiting = sorted(found, key=lambda memory: (memory.created, memory.id), reverse=True)
     chosen: list[Memory] = []
     kinds: Counter[Kind] = Counter()
@@ -134,10 +140,6 @@ def _tools(home: Home, files: Iterable[Path]) -> dict[str, int]:
     paths = {str(path) for path in files}
     counts = Counter(file.tool for file in home.sessions.seen_files() if file.path in paths)
     return {get_adapter(tool).label: count for tool, count in counts.most_common()}
-
-
-def _note_on_rest(left: int) -> str:
-    return f"{left:,} texts have no vector yet and are found by their words; nacre ingest goes on with them"
 
 
 def _examples_answered(home: Home) -> Iterator[SampleAnswer]:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from nacre.context.hold_out import note_share
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import to_ms, utc_now
 from nacre.redact.redactor import Redactor
 from nacre.settings import SETTINGS, Settings, load_settings, write_setting
 from nacre.setup.requests import SetRequest, SettingRequest
@@ -56,9 +58,16 @@ def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
 
 
 def set_setting(settings: Settings, request: SetRequest) -> SettingView:
-    """Write one setting to the config file. Raises SettingsInvalid."""
-    write_setting(settings.config, request.key, request.value)
+    """Write one setting to the config file. Raises SettingsInvalid, StoreUnusable."""
+    write(settings, request.key, request.value)
     return _view(load_settings(settings.home, settings.environ), request.key)
+
+
+def write(settings: Settings, key: str, value: Any) -> Any:
+    """Write a setting, and note what follows from it; returns what holds now. Raises SettingsInvalid, StoreUnusable."""
+    written = write_setting(settings.config, key, value)
+    note_share(load_settings(settings.home, settings.environ), to_ms(utc_now()) or 0)
+    return written
 
 
 def _view(settings: Settings, key: str) -> SettingView:

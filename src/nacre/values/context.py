@@ -15,6 +15,9 @@ DEFAULT_BUDGET_TOKENS = 2_000
 LOOKED_FOR = "looked for"
 """What the gate says of a prompt for which memory was searched."""
 
+HELD_OUT = "held out: this session is told nothing, to see what telling does (usefulness.hold_out)"
+"""And of whatever is asked in a session that is held out."""
+
 
 class Moment(StrEnum):
     """When context is asked for: as a session starts, or with each prompt of the owner's."""
@@ -124,7 +127,7 @@ class SessionState:
     did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
     of tools, goes on after a reset, and still has their names. ``owed`` is the :class:`Occasion` of a start that it was
     not told of yet: the next prompt is told what it missed. ``prompts`` counts those sent until the agent is asked for
-    proposals; -1: it was asked.
+    proposals; -1: it was asked. ``held_out`` says that it is told nothing.
     """
 
     given: tuple[str, ...] = ()
@@ -145,6 +148,7 @@ class SessionState:
     after: tuple[str, ...] = ()
     owed: str = ""
     prompts: int = 0
+    held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""

@@ -55,9 +55,11 @@ class HookAnswer:
 
     ``chores`` names work that was queued: a handoff to write, a transcript to read. ``state`` is what is true of the
     session once the host has the context: the hook's process keeps it when it has written the context, and not before.
+    ``held_out`` says that the session is told nothing, as it is one of those that are not.
     """
 
     context: str = ""
     tokens: int = 0
     chores: tuple[str, ...] = ()
     state: SessionState | None = None
+    held_out: bool = False

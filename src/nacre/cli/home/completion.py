@@ -19,10 +19,13 @@ _VARIABLE = "_NACRE_COMPLETE"
         "nacre completion fish > ~/.config/fish/completions/nacre.fish",
     ],
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh or fish.
+    """
     run: Run = context.obj
     found = get_completion_class(shell)
     if found is None:

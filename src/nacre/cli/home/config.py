@@ -109,7 +109,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config set")
     path = settings.config
-    written = nacre_settings.write_setting(path, key, value)
+    written = visible_settings.write(settings, key, value)
     shown = visible_settings.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")

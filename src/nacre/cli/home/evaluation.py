@@ -51,9 +51,9 @@ def evaluate(
     """Ask saved queries of your memory, and see what changed.
 
     A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
-    afterwards which memories moved. The queries are yours: nacre eval add. Three of the ready-made ones mean more than
-    their words: session-start is what a session would begin with, recent-decisions and active-todos list these by date.
-    Asking does not count as use.
+    afterwards which memories moved. The queries are yours: nacre eval add. The ready-made ones mean more than their
+    words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
+    by date. Asking does not count as use.
     """
     if context.invoked_subcommand is not None:
         return
@@ -120,7 +120,7 @@ def add(
     )
 
 
-@evaluate.command("remove", examples=["nacre eval remove architecture"])
+@evaluate.command("remove", examples=["nacre eval remove preferences"])
 @argument("eval-remove", "query_id", metavar="ID")
 @_PRESENT_QUERIES
 @click.pass_obj

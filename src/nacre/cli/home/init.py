@@ -139,13 +139,14 @@ def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trust
     _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
     if proposal.has_examples:
         first_reading.forget_examples(run)
-    if proposal.reading:
-        first_reading.read_first(run, proposal.reading, agreed.reads)
+    is_short = proposal.reading is not None and first_reading.read_first(run, proposal.reading, agreed.reads)
     if agreed.writes and proposal.writer and proposal.foreseen:
         perform(run, "writer-set", writer=proposal.writer.name, tokens_per_day=proposal.foreseen.most)
     first_reading.show_reach(run)
+    if is_short:
+        first_reading.make_rest(run)
     if run.exit_code == 0 and (started := init_daemon.start_for_hosts(run.settings)):
-        click.echo(started.told, err=True)
+        run.tell(started.told)
 
 
 def _wishes(

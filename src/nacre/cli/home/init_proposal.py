@@ -84,7 +84,8 @@ def proposed(run: Run) -> Proposal:
 
 def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Proposal, places: Shown) -> Agreement:
     """Show all of it, change which hosts are meant where that is wanted, and go on with a yes. Raises Abort."""
-    click.echo(f"\n{_INTRODUCTION}", err=True)
+    click.echo(err=True)
+    run.tell(_INTRODUCTION)
     names = [one.host.name for one in found]
     agreement = Agreement(tuple(names), planned(names))
     _show(run, found, agreement, proposal, places)
@@ -180,7 +181,7 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
         if proposal.reading.has_older:
             recent = count(len(proposal.reading.recent), "transcript")
             said.append(("week", f"yes, but only what the last seven days brought is read ({recent})"))
-    paper.table([(f"  {word}", meaning) for word, meaning in said])
+    paper.facts([(f"  {word}", meaning) for word, meaning in said])
 
 
 def trusts_hooks(plan: WiringPlan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,14 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.cli.home import ingest_report
     from nacre.cli.memories import hits, recall
+    from nacre.indexing import vectors
     from nacre.setup.quickstart import QuickstartResult, SampleAnswer
     from nacre.setup.reach import Reach
 else:
     hits = Module("nacre.cli.memories.hits")
     ingest_report = Module("nacre.cli.home.ingest_report")
     recall = Module("nacre.cli.memories.recall")
+    vectors = Module("nacre.indexing.vectors")
 
 
 _HITS_SHOWN = 1
@@ -42,6 +45,19 @@ def quickstart(run: Run) -> None:
         result: QuickstartResult = perform(run, "quickstart", notify)
     vault = run.settings.vault
     run.answer(_quickstart_record(result), lambda paper: render_quickstart(paper, result, vault))
+    if is_short_of_vectors(result):
+        run.afterwards.append(partial(finish_vectors, run))
+
+
+def is_short_of_vectors(result: QuickstartResult) -> bool:
+    """Whether there was no time for all vectors; where something else stood in the way, the answer tells it."""
+    return bool(result.report.vectors_left) and not result.report.vectors_note
+
+
+def finish_vectors(run: Run) -> None:
+    """Make the vectors that a first look had no time for. Ctrl-C leaves them to the next ingest."""
+    with progress.shown(run) as notify:
+        vectors.embed_pending(run.home, notify or (lambda _: None))
 
 
 def _quickstart_record(result: QuickstartResult) -> Record:
@@ -127,10 +143,16 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
         (
             ("read", f"{count(sum(result.tools.values()), 'transcript')}: {tools}" if tools else ""),
             ("now", _fresh(result)),
-            ("vectors", report.vectors_note or ""),
+            ("vectors", report.vectors_note or _vectors_to_come(result)),
         ),
         indent=2,
     )
+
+
+def _vectors_to_come(result: QuickstartResult) -> str:
+    if not is_short_of_vectors(result):
+        return ""
+    return f"{result.report.vectors_left:,} texts are found by their words so far; their vectors follow below"
 
 
 def _fresh(result: QuickstartResult) -> str:
@@ -160,7 +182,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
         rows.append((f"nacre did {name}", f"why it was changed, in {sessions:,} sessions"))
     if result.best:
         rows.append((f"nacre show {short_id(result.best[0])}", "one memory, with the words it comes from"))
-    if result.source == "examples":
+    if result.has_examples:
         rows.append(("nacre forget --examples", "take the example sessions out, and what they taught"))
     rows += [
         ("nacre init", "plug it into your agents' tools: they start knowing what matters"),

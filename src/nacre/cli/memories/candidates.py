@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 _CHARACTERS = 400
 _KEYS = {"k": "keep", "e": "edit", "d": "drop", "s": "skip", " ": "skip", "q": "quit", "\x1b": "quit"}
+_HELP = """
+    k  keep it: it is a memory from now on
+    e  keep it in other words, which you type
+    d  drop it for good: its words are not found again
+    s  skip it: it waits on
+    q  quit: the others wait on"""
 _WHY = {
     "found": "you said it",
     "unproven": "not borne out",
@@ -88,12 +95,15 @@ def keep_candidates(run: Run, references: Sequence[str]) -> None:
 def _go_through(run: Run, page: CandidatePage) -> None:
     """Show one after another, and do as the person says."""
     done = {"keep": 0, "drop": 0}
+    keys: deque[str] = deque()
     for number, one in enumerate(page.candidates, 1):
         run.show(partial(_render, candidate=one, title=f"{number} of {page.total:,}"))
-        chosen = _asked()
+        chosen = _asked(keys)
         if chosen == "quit":
             break
         if chosen in ("keep", "edit"):
+            if chosen == "edit":
+                keys.clear()
             words = _reworded(one.memory.content) if chosen == "edit" else None
             perform(run, "candidate-keep", reference=one.memory.id, content=words)
         elif chosen == "drop":
@@ -105,14 +115,18 @@ def _go_through(run: Run, page: CandidatePage) -> None:
     run.embed_afterwards()
 
 
-def _asked() -> str:
-    """What one key says; other keys say nothing."""
-    click.echo("  [k]eep  [e]dit  [d]rop  [s]kip  [q]uit ", nl=False, err=True)
+def _asked(keys: deque[str]) -> str:
+    """What one key says; a key without a meaning shows what they mean. ``keys`` were pressed already."""
     while True:
-        chosen = _KEYS.get(click.getchar().lower())
+        click.echo("  [k]eep  [e]dit  [d]rop  [s]kip  [q]uit  [?] help ", nl=False, err=True)
+        if not keys:
+            pressed = click.getchar().lower()
+            keys.extend([pressed] if pressed.startswith("\x1b") else pressed)  # one of more than one character
+        chosen = _KEYS.get(keys.popleft())
+        click.echo(chosen or _HELP, err=True)
         if chosen:
-            click.echo(chosen, err=True)
             return chosen
+        keys.clear()
 
 
 def _reworded(content: str) -> str:

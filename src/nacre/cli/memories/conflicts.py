@@ -25,7 +25,7 @@ from nacre.cli.formats import (
     stamp,
     when,
 )
-from nacre.cli.memories.memory import memory_record
+from nacre.cli.memories.memory import memory_record, origin_of
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -267,7 +267,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
     )  # fmt: skip
     if memory.trust is session.Trust.UNTRUSTED:
         paper.line(f"{name}:", indent=2)
-        paper.framed(passages.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
+        paper.framed(passages.shorten(memory.content, _CHARACTERS), origin_of(memory), indent=4)
     else:
         paper.line(dim(f"{name}: "), passages.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
     paper.line(dim(joined(facts)), indent=9)

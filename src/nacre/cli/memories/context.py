@@ -20,7 +20,7 @@ from nacre.cli.run import Run
 from nacre.home.territory import territory
 from nacre.platform.lazy import Module
 from nacre.text import passages
-from nacre.values.context import LOOKED_FOR
+from nacre.values.context import HELD_OUT, LOOKED_FOR
 
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
@@ -79,7 +79,7 @@ def context(  # noqa: PLR0913 - one parameter an option
         run.answer(record, lambda paper: _render_explained(paper, block))
     else:
         run.answer(record, lambda paper: _render_context(paper, block, output=output, changed=changed))
-        if not block.text and not run.as_json and block.gate in ("", LOOKED_FOR):
+        if not block.text and not run.as_json and block.gate in ("", LOOKED_FOR, HELD_OUT):
             place = str((folder or Path.cwd()).absolute())
             why, hint = _why_nothing(run, block, place)
             run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
@@ -118,6 +118,8 @@ def _render_context(paper: Paper, block: ContextBlock, *, output: Path | None, c
 
 def _why_nothing(run: Run, block: ContextBlock, folder: str) -> tuple[str, str]:
     """Why a context is empty, and what helps."""
+    if block.gate == HELD_OUT:
+        return HELD_OUT, "nacre usefulness tells what that has shown; the agent's own searches are answered"
     if is_empty(run):
         return "nothing is remembered yet", "nacre quickstart"
     if block.project:

@@ -24,12 +24,22 @@ if TYPE_CHECKING:
 _SHOWN = 12
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
+    dreams.DreamAction.SUPERSEDE: "Ended by what was said later",
     dreams.DreamAction.EXPIRE: "Meant for a while",
     dreams.DreamAction.FORGET: "Never asked for",
+    dreams.DreamAction.UNLINK: "Links that lead nowhere",
 }
 
 
-@command("dream", examples=["nacre dream --dry-run", "nacre dream --yes", "nacre dream --project hivelog --most 100"])
+@command(
+    "dream",
+    examples=[
+        "nacre dream --dry-run",
+        "nacre dream --tier 2 --estimate",
+        "nacre dream --tier 2",
+        "nacre dream --yes --project hivelog --most 100",
+    ],
+)
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
@@ -44,7 +54,8 @@ def dream(run: Run, project: str | None, most: int | None, tier: int, estimate: 
     the vault's dreams folder tells what was done. A home's first dream that nobody looks at only plans.
 
     Rules alone see only what is written alike. With --tier 2 your writer makes one of what says the same in other
-    words; code and a second look check what it proposes, and what fails waits in nacre review.
+    words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
+    review.
     """
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=project)
@@ -108,12 +119,15 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     for action, told in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(f"{told}: {sum(len(step.ends) for step in steps):,}")
+            paper.heading(f"{told}: {sum(len(step.ends or step.links) for step in steps):,}")
             _steps(paper, steps)
     paper.blank()
-    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
+    dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
+    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}.")
     if plan.refused:
-        paper.line(dim(f"{count(len(plan.refused), 'merge')} of the writer's did not bear a second look: nacre review"))
+        paper.line(
+            dim(f"{count(len(plan.refused), 'proposal')} of the writer's did not bear a second look: nacre review")
+        )
     if plan.unasked:
         paper.line(dim(f"{count(plan.unasked, 'group')} more to ask the writer about another time"))
     if plan.note:
@@ -126,9 +140,9 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 def _steps(paper: Paper, steps: Sequence[Step]) -> None:
     for step in steps[:_SHOWN]:
-        ids = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        stays = f" → {step.into[-SHORT_ID:]}" if step.into else ""
-        paper.line(bold(step.subject), dim(f"  {ids}{stays}  {step.why}"), indent=2, hang=2)
+        stays = (step.into,) if step.into else ()
+        ids = " → ".join(", ".join(one[-SHORT_ID:] for one in part) for part in (step.ends, stays) if part)
+        paper.line(bold(step.subject), dim(f"  {ids}  {step.why}"), indent=2, hang=2)
         if step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
     if len(steps) > _SHOWN:
@@ -143,13 +157,18 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
             "Nothing was changed: a first dream only plans. The next one does it; nacre dream --dry-run shows it."
         )
     elif report.operation:
-        done = report.plan.ending - sum(len(step.ends) for step, _ in report.left)
-        paper.line(
-            bold("Done: "), f"{count(done, 'memory', 'memories')} retired. {report.diary} in the vault tells which."
-        )
+        paper.line(bold("Done: "), f"{_done(report)}. {report.diary} in the vault tells which.")
         paper.line(dim(f"nacre undo {report.operation[-8:]} takes it back"))
     for step, why in report.left:
         paper.line(dim(f"left: {step.subject}: {why}"))
+
+
+def _done(report: DreamReport) -> str:
+    left = [step for step, _ in report.left]
+    ended = report.plan.ending - sum(len(step.ends) for step in left)
+    dropped = report.plan.dropped - sum(len(step.links) for step in left)
+    told = f"{count(ended, 'memory', 'memories')} retired" if ended or not dropped else ""
+    return ", ".join(filter(None, (told, f"{count(dropped, 'link')} dropped" if dropped else "")))
 
 
 def _plan_record(plan: DreamPlan) -> Record:
@@ -169,6 +188,7 @@ def _step(step: Step) -> Record:
         "why": step.why,
         "words": step.words or None,
         "by": step.by or None,
+        "links": list(step.links),
     }
 
 

@@ -38,6 +38,8 @@ NOTHING = "Nothing in memory answers that."
 NOTHING_SAID = "No session says anything about that."
 EMPTY = "There is nothing in memory yet."
 _TITLE_CHARACTERS = 70
+_NEAR = 0.15
+"""What is less sure to answer than that has nothing to do with a question, as a rule."""
 
 
 def memory_hit_record(hit: MemoryHit) -> Record:
@@ -152,6 +154,20 @@ def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, o
         paper.blank()
 
 
+def near_miss(result: RecallResult) -> tuple[Memory, float] | None:
+    """Where nothing is sure to answer, what a person may still have meant, and how sure it is."""
+    if result.nearest is None:
+        return None
+    memory, sure = result.nearest
+    return result.nearest if sure >= _NEAR and memory.is_vouched else None
+
+
+def near_miss_record(result: RecallResult) -> Record | None:
+    """The near miss, as JSON."""
+    near = near_miss(result)
+    return {"id": near[0].id, "subject": near[0].subject, "sure": round(near[1], 4)} if near else None
+
+
 def render_beginning(paper: Paper) -> None:
     """How to begin."""
     paper.line(bold(EMPTY))
@@ -167,12 +183,17 @@ def render_beginning(paper: Paper) -> None:
 def render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
     """That nothing was found, and what to try."""
     paper.line(bold(message))
+    if near := near_miss(result):
+        memory, _ = near
+        paper.line(dim("The nearest, which may be about something else:"), indent=2)
+        words = passages.shorten(memory.content, HIT_CHARACTERS)
+        paper.line(kind_span(memory.kind), "  ", words, dim(f"  {short_id(memory)}"), indent=_INDENT, hang=2)
     if result.turns:
         return
     if message == NOTHING_SAID:
         paper.line(dim("Try other words, or fewer filters."), indent=2)
         return
-    if result.abstained:
+    if result.abstained and not near:
         paper.line(dim("Some memories come near the question; none of them is close enough."), indent=2)
     paper.line(dim("Try other words, fewer filters, or what was said: nacre sessions search …"), indent=2)
 

@@ -114,4 +114,4 @@ def full_text(memory: Memory) -> str:
 def origin_of(memory: Memory) -> str:
     """Where a memory was learned."""
     where = memory.source.session or memory.source.file
-    return f"from {where}" if where else "from outside"
+    return f"from {where}" if where else "of unknown origin"

@@ -10,7 +10,7 @@ import click
 
 from nacre.cli.models.auth import checked_key, kept_in, programs
 from nacre.cli.models.setup_choices import through, with_key
-from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.paper import Cell, Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import NacreError
 from nacre.platform.lazy import Module
@@ -156,9 +156,7 @@ class Dialog:
             names = list(dict.fromkeys([present.partition(":")[2], *names]))
         paper = self._paper()
         paper.line(bold("Which model?"), dim("  a number, or any other name"))
-        paper.table(
-            [(f"{number:>4}", name, dim(_price(settings, able, name))) for number, name in enumerate(names, start=1)]
-        )
+        paper.facts(_numbered([(name, _price(settings, able, name)) for name in names]))
         self._show(paper)
         while True:
             said = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
@@ -194,7 +192,7 @@ class Dialog:
     def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
         paper = self._paper()
         paper.line(bold(question))
-        paper.table([(f"{number:>4}", label, dim(note)) for number, (label, note) in enumerate(rows, start=1)])
+        paper.facts(_numbered(rows))
         self._show(paper)
         chosen = click.prompt("Number", default=default + 1, type=click.IntRange(1, len(rows)), err=True)
         return int(chosen) - 1
@@ -218,6 +216,13 @@ class Dialog:
 
     def _show(self, paper: Paper) -> None:
         click.echo(f"\n{paper.text()}", nl=False, err=True)
+
+
+def _numbered(rows: Sequence[tuple[str, str]]) -> list[tuple[str, Cell]]:
+    """What can be chosen, with a note each: wrapped, as who is to choose must read all of it."""
+    return [
+        (f"{number:>4}", (label, dim(f" ({note})" if note else ""))) for number, (label, note) in enumerate(rows, 1)
+    ]
 
 
 def _local(settings: Settings) -> dict[str, list[str] | None]:

@@ -119,7 +119,7 @@ def offer(run: Run) -> bool:
     """Propose the best writer on this machine with what it would take; returns whether the owner said yes."""
     found = writers.found_writers(run.settings)
     if not found:
-        click.echo("No agent that could write is here; nacre setup sets a model by key, or a local one.", err=True)
+        run.tell("No agent that could write is here; nacre setup sets a model by key, or a local one.")
         return False
     best, told = found[0], writers.foreseen(run.home)
     much = f"That is {told.in_words}; it" if told.tokens else "It"

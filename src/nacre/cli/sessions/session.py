@@ -77,9 +77,9 @@ def ask_session(
 
 
 def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
-    """Warn where the last session of this folder was wanted, and none of it is known."""
+    """Where the last session of this folder was wanted, and none of it is known, tell so before another is shown."""
     if reference is None and (session.project is None or place_of(run, None).project != session.project):
-        run.warnings.append("no session in this folder is known: this is the last one of all")
+        click.echo("No session in this folder is known: this is the last one of all.", err=True)
 
 
 @command(

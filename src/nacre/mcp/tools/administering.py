@@ -79,14 +79,22 @@ def _dream_plan(desk: Desk) -> Answer:
     if not plan.steps:
         seen = count(plan.seen, "memory", "memories")
         return Answer(framed(f"A dream would do nothing: {seen} looked at."), {"steps": []})
-    lines = [f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends):,}); {step.why}" for step in plan.steps]
+    lines = [
+        f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
+        for step in plan.steps
+    ]
     told = [harmless(one_line(line)) for line in lines[:_STEPS]]
+    dropped = f", and drop {count(plan.dropped, 'link', 'links')} to nothing" if plan.dropped else ""
     text = framed(
-        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}. "
+        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
         "Whoever owns them has it done: nacre dream",
         "\n".join([*told, f"and {len(lines) - _STEPS:,} more"] if len(lines) > _STEPS else told),
     )
     steps = [
-        {"action": str(one.action), "ends": list(one.ends), "into": one.into, "why": one.why} for one in plan.steps
-    ]
+        {
+            "action": str(one.action), "ends": list(one.ends), "into": one.into, "links": list(one.links),
+            "why": one.why,
+        }
+        for one in plan.steps
+    ]  # fmt: skip
     return Answer(text, {"steps": steps[:_STEPS], "ending": plan.ending, "seen": plan.seen})

@@ -1,0 +1,1 @@
+"""What a dream makes of a year of memories."""

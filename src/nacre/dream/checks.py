@@ -1,0 +1,77 @@
+"""What code can know of what a writer proposes: everything else is for a second look to judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from nacre.dedup.coverage import new_word
+from nacre.dream.clusters import may_be_one
+from nacre.dream.repetitions import is_owners
+from nacre.dream.values import DreamAction, Step
+from nacre.platform.ids import content_hash
+from nacre.text.passages import identifiers
+from nacre.values.memory import Kind, Memory
+
+_NUMBER = re.compile(r"\d+")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_OF_CODE = re.compile(r"[/._\\@=()]|::")
+_MOST_ADDED = 100
+
+
+def mark(memories: Iterable[Memory]) -> str:
+    """What a step rests on: it is void when this is another."""
+    parts = [f"{one.id}\0{one.kind}\0{one.content}\0{one.speaker}\0{one.trust}" for one in memories]
+    return content_hash("\0".join(parts)).hex()[:16]
+
+
+def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
+    """What speaks against a writer's step; ``None`` where nothing does that code can know."""
+    named = [memories[one] for one in (step.into or "", *step.ends)]
+    if step.mark != mark(named):
+        return "they have changed since"
+    if not all(may_be_one(named[0], one) for one in named[1:]):
+        return "they are not of one place, trust and time"
+    if any(is_owners(one) and not is_owners(named[0]) for one in named[1:]):
+        return "an agent's words would stand for the owner's"
+    return _unlike_a_merge(step, named) if step.action is DreamAction.MERGE else _unlike_an_end(named)
+
+
+def _unlike_an_end(named: Sequence[Memory]) -> str | None:
+    """What ends others was said after them. What happened stays true."""
+    later, *earlier = named
+    if any(one.kind in (Kind.EVENT, Kind.TODO) for one in named):
+        return "what happened stays true, and a todo ends when it is done"
+    if not all(later.is_said_after(one) for one in earlier):
+        return "it was said later"
+    return None
+
+
+def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
+    """No number, option, path or name of code of any may be missing, and none be new, nor any word that has a topic."""
+    if step.words and len({one.speaker for one in named}) > 1:
+        return "the owner and an agent said them"
+    words, sources = step.words or named[0].content, [one.content for one in named]
+    if len(words) > sum(map(len, sources)) + _MOST_ADDED:
+        return "the words are more than all of theirs"
+    for one in sources:
+        if missing := _missing(one, words):
+            return f"the words leave out {missing}"
+    added = _missing(words, "\n".join(sources)) or (new_word(words, sources) if step.words else None)
+    return f"the words add {added}" if added else None
+
+
+def _missing(text: str, there: str) -> str | None:
+    """What stands in a text to the letter and in another one not: a number, an option of a command, a path or a name of
+    code. Whether other words say the same is for who reads."""
+    text, there = _BETWEEN_DIGITS.sub("", text), _BETWEEN_DIGITS.sub("", there)
+    numbers = {one.lstrip("0") for one in _NUMBER.findall(there)}
+    options = set(_OPTION.findall(there))
+    names = (one.rstrip(".") for one in identifiers(text) if _OF_CODE.search(one.rstrip(".")))
+    absent = (
+        *(one for one in _NUMBER.findall(text) if one.lstrip("0") not in numbers),
+        *(one for one in _OPTION.findall(text) if one not in options),
+        *(one for one in names if one.lower() not in there.lower()),
+    )
+    return next(iter(absent), None)

@@ -1,0 +1,163 @@
+"""A writer says which memories say the same, and which are over; code and a second look say whether that is so.
+
+What fails changes nothing, and waits for a person. Among what a writer is asked stand pairs of which code knows that
+they say something else and both hold: where it takes one for the same, or for over, nothing of that answer is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from nacre.dream.checks import mark, unfit
+from nacre.dream.clusters import Cluster, fingerprint
+from nacre.dream.questions import (
+    Compared,
+    Comparisons,
+    Over,
+    Same,
+    Sorted,
+    compare_prompt,
+    is_right,
+    probes_for,
+    sort_prompt,
+    took_probe,
+)
+from nacre.dream.repetitions import weight
+from nacre.dream.values import DreamAction, Step
+from nacre.llm.answers import ask
+from nacre.protocols import LanguageModel
+from nacre.redact.redactor import Redactor
+from nacre.text.passages import one_line, shorten, title_of, visible
+from nacre.values.memory import Memory
+from nacre.values.review import Usage
+
+_REASON_CHARACTERS = 160
+_WHAT_CHARACTERS = 120
+
+Failed = tuple[Step, str]
+"""A step that is not taken, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of some clusters: steps to take, those that failed with the reason, and fingerprints of what is answered.
+
+    ``misled`` counts answers that were not used, since the writer took a probe for what it is not.
+    """
+
+    steps: tuple[Step, ...] = ()
+    refused: tuple[Failed, ...] = ()
+    settled: tuple[str, ...] = ()
+    misled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """Has a writer look at clusters, a few in each call. ``usage`` tells who stays where the writer does not."""
+
+    model: LanguageModel
+    redactor: Redactor
+    usage: Mapping[str, Usage]
+    seconds: float
+
+    def about(self, clusters: Sequence[Cluster]) -> Outcome:
+        """Ask about some clusters. Raises what a model raises; touches nothing of the home."""
+        probes = probes_for(clusters)
+        shown = [one for cluster in (*clusters, *probes) for one in cluster]
+        answer = ask(self.model, sort_prompt((*clusters, *probes), self.seconds), Sorted)
+        of_probes = range(len(shown) - 2 * len(probes) + 1, len(shown) + 1)
+        if any(number in of_probes for number in _named(answer)):
+            return Outcome(misled=1)
+        memories = {one.id: one for one in shown}
+        steps, refused = _sifted(self._proposed(answer, shown), memories, clusters)
+        if not steps:
+            return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
+        compared = ask(self.model, compare_prompt(steps, memories, probes[0], self.seconds), Comparisons)
+        found = {one.number: one for one in compared.cases}
+        if took_probe(len(steps), found):
+            return Outcome(misled=1)
+        looked = [(step, found.get(number)) for number, step in enumerate(steps, 1)]
+        good = [step for step, one in looked if is_right(step, one)]
+        failed = [(step, self._told(one)) for step, one in looked if not is_right(step, one)]
+        open_ = {one for step in good for one in (*step.ends, step.into)}
+        settled = [fingerprint(one) for one in clusters if not open_.intersection(memory.id for memory in one)]
+        return Outcome(tuple(good), (*refused, *failed), tuple(settled))
+
+    def _proposed(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
+        """What a writer means, each memory in one step that ends it: first what is over, then what says the same."""
+        ended: set[str] = set()
+        for over in answer.over:
+            step = self._ending(over, shown)
+            if step and not ended.intersection((*step.ends, step.into)):
+                ended.update(step.ends)
+                yield step
+        staying = {step.into or "" for over in answer.over if (step := self._ending(over, shown))}
+        for same in answer.merges:
+            step = self._merging(same, [one for one in _members(same.numbers, shown) if one.id not in ended], shown)
+            if step and not ended.intersection((*step.ends, step.into)) and not staying.intersection(step.ends):
+                ended.update((*step.ends, step.into or ""))
+                yield step
+
+    def _ending(self, over: Over, shown: Sequence[Memory]) -> Step | None:
+        members = _members((over.number, over.by), shown)
+        if len(members) != 2:
+            return None
+        earlier, later = members
+        return Step(
+            DreamAction.SUPERSEDE, (earlier.id,), later.id, later.subject, self._reason(over.why), by=self.model.name,
+            mark=mark((later, earlier)),
+        )  # fmt: skip
+
+    def _merging(self, same: Same, members: Sequence[Memory], shown: Sequence[Memory]) -> Step | None:
+        if len(members) < 2:
+            return None
+        words = self.redactor.clean(visible(same.words or "").strip())
+        kept = _members((same.keep,), shown) if same.keep is not None else []
+        if kept and kept[0] in members:
+            keeper, words = kept[0], ""
+        elif words:
+            keeper = max(members, key=lambda one: weight(one, self.usage))
+        else:
+            return None
+        if not any("\n" in one.content for one in members):
+            words = one_line(words)
+        others = [one for one in members if one.id != keeper.id]
+        return Step(
+            DreamAction.MERGE, tuple(one.id for one in others), keeper.id,
+            title_of(words) if words else keeper.subject, self._reason(same.why), words=words, by=self.model.name,
+            mark=mark((keeper, *others)),
+        )  # fmt: skip
+
+    def _told(self, found: Compared | None) -> str:
+        if found is None:
+            return "nobody looked at it again"
+        told = f"a second look says: {found.finding} {shorten(visible(found.what), _WHAT_CHARACTERS)}"
+        return self.redactor.clean(told).rstrip()
+
+    def _reason(self, why: str) -> str:
+        return shorten(self.redactor.clean(one_line(visible(why))), _REASON_CHARACTERS)
+
+
+def _named(answer: Sorted) -> Iterator[int]:
+    yield from (number for same in answer.merges for number in same.numbers)
+    yield from (number for over in answer.over for number in (over.number, over.by))
+
+
+def _members(numbers: Sequence[int], shown: Sequence[Memory]) -> list[Memory]:
+    return [shown[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(shown)]
+
+
+def _sifted(
+    steps: Iterator[Step], memories: Mapping[str, Memory], clusters: Sequence[Cluster]
+) -> tuple[list[Step], list[Failed]]:
+    """The steps against which code knows nothing, and the others."""
+    good: list[Step] = []
+    refused: list[Failed] = []
+    together = [{one.id for one in cluster} for cluster in clusters]
+    for step in steps:
+        is_shown = any(one.issuperset((*step.ends, step.into or "")) for one in together)
+        why = unfit(step, memories) if is_shown else "they were not shown together"
+        refused += [(step, why)] if why else []
+        good += [] if why else [step]
+    return good, refused

@@ -1,0 +1,109 @@
+"""How memories age: when they were last used, which todos and which kinds lie idle, what a dream would end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from operator import itemgetter
+
+from nacre.dream import rules
+from nacre.dream.plan import is_active, usage_of
+from nacre.dream.values import DreamAction, Step
+from nacre.home.home import Home
+from nacre.text.passages import shorten
+from nacre.values.memory import Kind, Memory
+from nacre.values.reports import OK, WARNING, Check
+from nacre.values.review import Usage
+
+_SPANS = ((7, "within a week"), (31, "within a month"), (92, "within a quarter"), (183, "within half a year"))
+_LONGER = "longer ago"
+
+_STALE_TODO = timedelta(days=30)
+"""From then on an open todo is stale that nobody says again or asks for (seed facts 1.11)."""
+
+IDLE_DAYS = {
+    Kind.FACT: (180, 365), Kind.RELATIONSHIP: (365, 730), Kind.PREFERENCE: (365, 730), Kind.DECISION: (90, 180),
+    Kind.LESSON: (60, 120), Kind.EVENT: (30, 90),
+}  # fmt: skip
+"""Days for which memories of a kind count as used lately, and from which on they count as unused.
+
+Those of agent-knowledge (seed facts 2.6): facts are its projects, relationships and preferences its people, lessons its
+workflows, events its notes. Todos are stale sooner.
+"""
+
+_MANY_ENDING = 50
+_MANY_ACTIVE = 10_000
+_MOST_NAMED = 3
+_SUBJECT = 40
+_ID_SHOWN = 8
+
+_Aged = Sequence[tuple[Memory, timedelta]]
+
+
+def upkeep(home: Home) -> Iterator[Check]:
+    """How memories age; nothing where there is nothing to say. Call it when usage is folded."""
+    memories = [one for one in home.memories.everything() if is_active(one)]
+    usage = usage_of(home, memories)
+    now = home.now()
+    aged = [(one, now - rules.last_used(one, usage.get(one.id, Usage()))) for one in memories]
+    yield from _recency(aged)
+    yield from _stale_todos(aged, now)
+    yield from _unused(aged)
+    yield from _dream(
+        home, rules.ending(memories, usage, now, home.settings.texts("forgetting.protect")), len(memories)
+    )
+
+
+def _recency(aged: _Aged) -> Iterator[Check]:
+    spans = Counter(_span(age) for _, age in aged)
+    told = [f"{spans[name]:,} {name}" for name in (*(name for _, name in _SPANS), _LONGER) if spans[name]]
+    if any(name != _SPANS[0][1] for name in spans):
+        yield Check("recency", OK, f"last said or recalled: {', '.join(told)}")
+
+
+def _span(age: timedelta) -> str:
+    return next((name for days, name in _SPANS if age <= timedelta(days=days)), _LONGER)
+
+
+def _stale_todos(aged: _Aged, now: datetime) -> Iterator[Check]:
+    stale = [(age, one) for one, age in aged if one.kind is Kind.TODO and age > _STALE_TODO]
+    if stale:
+        stale.sort(key=itemgetter(0), reverse=True)
+        named = "; ".join(
+            f"{shorten(one.subject, _SUBJECT)} ({one.id[-_ID_SHOWN:]}, {now - age:%Y-%m-%d})"
+            for age, one in stale[:_MOST_NAMED]
+        )
+        more = f"; and {len(stale) - _MOST_NAMED:,} more" if len(stale) > _MOST_NAMED else ""
+        told = f"{len(stale):,} open, neither said nor recalled for {_STALE_TODO.days} days: {named}{more}"
+        yield Check("todos", WARNING, told, f"nacre retire {stale[0][1].id[-_ID_SHOWN:]}, if it is done or dropped")
+
+
+def _unused(aged: _Aged) -> Iterator[Check]:
+    told, lately = [], 0
+    for kind, (recent, idle) in IDLE_DAYS.items():
+        ages = [age.days for one, age in aged if one.kind is kind]
+        lately += sum(age < recent for age in ages)
+        if unused := sum(age >= idle for age in ages):
+            told.append(f"{unused:,} of {len(ages):,} {kind}{'' if len(ages) == 1 else 's'} ({idle} days)")
+    if told:
+        yield Check("unused", OK, f"neither said nor recalled for long: {', '.join(told)}; used lately: {lately:,}")
+
+
+def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
+    """What a dream would end, and a hint to have one where that is much and no daemon has it at night.
+
+    Much is what the seed runs by itself for (seed facts 1.4), but for the size of the database: here sessions fill it.
+    """
+    if not ending:
+        return
+    over = sum(one.action is DreamAction.EXPIRE for one in ending)
+    parts = {"over": over, "never asked for": len(ending) - over}
+    told = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
+    if home.settings.flag("dream.at_night"):
+        yield Check("dream", OK, f"{told}: the daemon's dreams end them, some a night")
+    elif len(ending) > _MANY_ENDING or active > _MANY_ACTIVE:
+        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready to be tidied: {told}"
+        yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")
+    else:
+        yield Check("dream", OK, f"{told}: nacre dream --dry-run shows them")

@@ -1,0 +1,93 @@
+"""What health says of how memories age: when they were used, what lies idle, what a dream would end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from nacre.dream.dream import plan
+from nacre.dream.requests import DreamPlanRequest
+from nacre.health.checks import health
+from nacre.values.memory import Expiry, Kind
+from nacre.values.reports import OK, WARNING, Check
+from tests.app.conftest import World
+from tests.app.test_dreams import dreamt, kept
+
+
+def found(world: World) -> dict[str, Check]:
+    return {check.name: check for check in health(world.context())}
+
+
+def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> None:
+    for days in (0, 7, 8, 31, 32, 92, 93, 183, 184, 300):
+        kept(world, f"Crate {days} stands in row {days + 1000}.", days=days)
+    recalled = kept(world, "The demo runs on the old server.", days=400)
+    with world.open() as memory:
+        assert recalled.id in {hit.memory.id for hit in memory.recall("the demo on the old server").hits}
+    spans = "3 within a week, 2 within a month, 2 within a quarter, 2 within half a year, 2 longer ago"
+    assert found(world)["recency"].detail == f"last said or recalled: {spans}"
+
+
+def test_of_a_young_home_there_is_nothing_to_say(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g.", days=3)
+    kept(world, "Mend the gate of the yard.", days=3, kind=Kind.TODO)
+    assert not {"recency", "todos", "unused", "dream"} & found(world).keys()
+
+
+def test_open_todos_are_stale_after_a_month_the_oldest_first(world: World) -> None:
+    kept(world, "Order labels.", days=30, kind=Kind.TODO)
+    gate = kept(world, "Mend the gate.", days=200, kind=Kind.TODO)
+    roof = kept(world, "Mend the roof.", days=31, kind=Kind.TODO)
+    told = found(world)["todos"]
+    since = [f"{world.clock() - timedelta(days=days):%Y-%m-%d}" for days in (200, 31)]
+    assert told.state == WARNING
+    assert told.detail == (
+        "2 open, neither said nor recalled for 30 days: "
+        f"Mend the gate. ({gate.id[-8:]}, {since[0]}); Mend the roof. ({roof.id[-8:]}, {since[1]})"
+    )
+    with world.open() as memory:
+        memory.retire(gate.id)
+        memory.retire(roof.id)
+    assert "todos" not in found(world)
+
+
+def test_each_kind_is_unused_after_a_time_of_its_own(world: World) -> None:
+    kept(world, "We sell in jars.", days=179, kind=Kind.DECISION)
+    kept(world, "We sell in tins.", days=180, kind=Kind.DECISION)
+    kept(world, "The hive stands in Bern.", days=180)
+    kept(world, "The fair was in June.", days=90, kind=Kind.EVENT)
+    kept(world, "Anna mends hives.", days=700, kind=Kind.RELATIONSHIP, importance=8)
+    kept(world, "Seal jars while they are warm.", days=59, kind=Kind.LESSON)
+    assert found(world)["unused"].detail == (
+        "neither said nor recalled for long: 1 of 2 decisions (180 days), 1 of 1 event (90 days); used lately: 1"
+    )
+
+
+def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None:
+    kept(world, "The build machine is borrowed.", days=131, expiry=Expiry.TEMPORARY)
+    kept(world, "The intern liked the blue theme.", days=500)
+    kept(world, "The client pays in March.", subject="Client", days=500)
+    world.environ["NACRE_FORGETTING_PROTECT"] = '["client"]'
+    assert plan(world.context(), DreamPlanRequest()).ending == 2
+    told = found(world)["dream"]
+    assert (told.state, told.detail) == (OK, "1 over and 1 never asked for: nacre dream --dry-run shows them")
+    dreamt(world)
+    assert "dream" not in found(world)
+
+
+@pytest.mark.parametrize(
+    ("at_night", "state", "detail"),
+    [
+        ("false", WARNING, "51 memories are ready to be tidied: 51 over"),
+        ("true", OK, "51 over: the daemon's dreams end them, some a night"),
+    ],
+)
+def test_where_much_would_end_and_no_dream_comes_by_itself_health_says_so(
+    world: World, at_night: str, state: str, detail: str
+) -> None:
+    world.environ["NACRE_DREAM_AT_NIGHT"] = at_night
+    for number in range(51):
+        kept(world, f"Crate {number} stands in row {number + 100}.", days=200, expiry=Expiry.TEMPORARY)
+    told = found(world)["dream"]
+    assert (told.state, told.detail) == (state, detail)
