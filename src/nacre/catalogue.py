@@ -118,6 +118,7 @@ _SESSIONS = (
 _AGENTS = (
     Operation("context", "context.build:build", "values.context:ContextRequest", "values.context:ContextBlock"),
     Operation("context-given", "context.answers:note_given", "context.requests:GivenRequest", "None"),
+    Operation("digest", "context.digest:digest", "context.requests:DigestRequest", "views:Digest"),
     Operation("hook", "context.hook_answers:answer", "values.hooks:HookCall", "values.hooks:HookAnswer"),
     Operation(
         "handoff", "context.handoff.requests:handoff", "context.requests:HandoffRequest", "values.handoff:HandoffView",
@@ -177,6 +178,9 @@ _REVIEW = (
     Operation("dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", **_LONG,
               owners=True),
     Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),
+    Operation("reflect", "review.reflection:reflect", "review.requests:ReflectRequest", "values.review:Reflection"),
+    Operation("reflect-answer", "review.reflection:answer", "review.requests:ReflectAnswerRequest",
+              "values.review:Reflected", writes=True, owners=True),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
         "review.claims:Estimate",
@@ -384,7 +388,7 @@ _NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream"
+            "candidate-keep candidate-drop dream reflect-answer"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"

@@ -28,7 +28,8 @@ _ID_BYTES = 4
 class LinkView:
     """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
 
-    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
+    ``origin`` is ``manual`` for what front matter says, or what it names (``reflect``), ``body`` for a name in the
+    text, ``auto`` for a likeness that was computed.
     """
 
     rel: str
@@ -189,6 +190,23 @@ class Pair:
         """Eight hexadecimal characters, made from both ids: the same on every machine."""
         both = f"{self.older.id} {self.newer.id}".encode("utf-8", "replace")
         return hashlib.blake2b(both, digest_size=_ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What is open, oldest first, and what was decided and learned ``since`` then, latest first.
+
+    ``threads`` are what handoffs that wait call open. ``text`` tells all of it in 8,000 bytes at most, and ``left`` of
+    the memories not.
+    """
+
+    since: datetime
+    todos: tuple[Memory, ...] = ()
+    threads: tuple[str, ...] = ()
+    decisions: tuple[Memory, ...] = ()
+    learned: tuple[Memory, ...] = ()
+    text: str = ""
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,6 +327,24 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(nacre: Nacre, p
     assert nacre("list", "--project", "planisphere", "--strict", "--json").json["total"] == 1
 
 
+def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_told_all_three(
+    nacre: Nacre, put: Put
+) -> None:
+    body = (
+        "## Rule\n\nLabel stars with at most eight letters.\n\n## Why\n\nThe laser cuts no finer.\n\n"
+        "## How to apply\n\nShorten by leaving out vowels.\n\n## Notes\n\nAgreed in class 7b.\n"
+    )
+    head = "---\nname: Short labels\ntype: feedback\nscope: global\ncaptured_at: 2026-02-01T08:00:00Z\n---\n"
+    path = put("clawx", {**CLAWX, "projects/project_0a1b2c3d4e/Feedback/short-labels.md": head + body})
+    nacre("import", str(path), "--trust")
+    shown = nacre("show", "Short labels", "--no-update", "--json").json
+    assert (shown["kind"], shown["content"]) == ("preference", body.strip())
+    nacre("edit", "Short labels", "--project", "")
+    told = nacre("context", "--moment", "start", "--part", "preferences").out
+    for words in ("at most eight letters", "cuts no finer", "leaving out vowels", "class 7b"):
+        assert words in told
+
+
 def test_what_claude_ai_remembers_comes_in_beside_its_conversations(nacre: Nacre, tmp_path: Path) -> None:
     path = tmp_path / "data.zip"
     said = [{"type": "text", "text": "Which glue holds cork?"}]

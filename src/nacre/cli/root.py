@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "context": Entry(
             "memories.context:context", "Tell an agent what it should know, at its start or with a prompt."
         ),
+        "digest": Entry("memories.digest:digest", "Tell what is open, and what was decided and learned lately."),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
@@ -71,6 +72,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
+        "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "dream": Entry(
             "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
         ),

@@ -34,9 +34,10 @@ from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
 if TYPE_CHECKING:
-    from nacre.context import hold_out
+    from nacre.context import digest, hold_out
     from nacre.retrieval import recall
 else:
+    digest = Module("nacre.context.digest")
     hold_out = Module("nacre.context.hold_out")
     recall = Module("nacre.retrieval.recall")
 
@@ -104,6 +105,8 @@ def _start(draft: Draft) -> None:
     _add(draft, Moment.START)
     previous = "" if has_begun else tell_previous(draft)
     _relevant(draft, previous)
+    if Part.DIGEST in draft.request.parts:
+        digest.tell_digest(draft)
     tell_learned(draft)
 
 

@@ -33,6 +33,7 @@ _TITLES = {
     Part.LESSONS: "Lessons",
     Part.RECENT: "Learned lately",
     Part.KNOWN: "Known for longer",
+    Part.DIGEST: "The last seven days",
     Part.SIGNALS: "Just learned in another session",
     Part.NUDGE: "A reminder",
 }

@@ -11,6 +11,9 @@ from nacre.values.context import SessionState
 
 PageName = Annotated[Literal["identity", "profile"], Meta(description="Which page.")]
 
+DAYS = 7
+"""How far back a digest goes."""
+
 
 class HandoffRequest(Request, frozen=True, kw_only=True):
     """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
@@ -28,6 +31,13 @@ class GivenRequest(Request, frozen=True, kw_only=True):
 
     session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
     state: Annotated[SessionState | None, Meta(description="The state of the context that was given.")] = None
+
+
+class DigestRequest(Request, frozen=True, kw_only=True):
+    """What is open, and what was decided and learned in the last days."""
+
+    project: Annotated[str | None, Meta(description="Of one project, and of what holds everywhere.")] = None
+    days: Annotated[int, Meta(description="How many days back.", ge=1, le=365)] = DAYS
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ def store(home: Home, new: StoreRequest, said: Source | None = None) -> StoreOut
     owner's words for it. Where the rules cannot tell, a language model may be asked first (``asking``), for
     ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
-    memory = _to_memory(home, new, project_of_work, said)
+    memory = new_memory(home, new, project_of_work, said)
     decided = _decided(home, memory, new)
     decision = decided.of(memory)
     outcome = _store_now(home, memory, beside=new.force, decision=decision)
@@ -91,7 +91,7 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
 
 def rehearse(home: Home, new: StoreRequest, said: Source | None = None) -> Rehearsal:
     """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
-    memory = _to_memory(home, new, known_or_named, said)
+    memory = new_memory(home, new, known_or_named, said)
     decided = _decided(home, memory, new)
     told: list[Rehearsal] = []
     with home.change("store") as change:
@@ -130,9 +130,10 @@ def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
     return decisions(home, [memory], replace(new.asking, seconds=home.settings.number("dedup.model_seconds")))
 
 
-def _to_memory(
+def new_memory(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Source | None
 ) -> Memory:  # fmt: skip
+    """The memory that is to be stored, without secrets; as a proposal where an agent says it. Raises MemoryInvalid."""
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')

@@ -28,7 +28,7 @@ from nacre.storage.turn_rows import kept_calls
 from nacre.values import portable
 from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
-from nacre.values.memory import Link, Memory, Retirement
+from nacre.values.memory import Memory, Retirement
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import StoredSession, Turn
@@ -116,7 +116,7 @@ def _clean(home: Home, memory: Memory) -> Memory:
     return replace(
         redacted(home.redactor, memory),
         source=replace(memory.source, file=clean(memory.source.file) if memory.source.file else None),
-        links=tuple(Link(link.rel, link.to, clean(link.reason) if link.reason else None) for link in memory.links),
+        links=tuple(replace(link, reason=clean(link.reason) if link.reason else None) for link in memory.links),
         retired=retired and Retirement(retired.at, clean(retired.reason) if retired.reason else None),
     )
 

@@ -34,7 +34,7 @@ from nacre.portability.sources.shape import ORIGIN
 from nacre.portability.sources.source import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
 from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
-from nacre.values.memory import MAX_BODY_BYTES, Link, Memory
+from nacre.values.memory import MAX_BODY_BYTES, Memory
 from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import Trust
@@ -296,7 +296,7 @@ class _Sorter:
         """Links lead to what is there; untrusted ones end nothing of the owner's."""
         if step.action is not Action.ADD:
             return step
-        links = [Link(link.rel, same.get(link.to, link.to), link.reason) for link in step.memory.links]
+        links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
         if not self.plan.options.trust:
             links = [link for link in links if link.rel not in _ENDING or link.to in offered]
         by = step.memory.superseded_by
@@ -385,7 +385,7 @@ def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]
         return
     changed = []
     for memory in filter(None, map(home.memories.find, added)):
-        links = tuple(dict.fromkeys(Link(link.rel, same.get(link.to, link.to), link.reason) for link in memory.links))
+        links = tuple(dict.fromkeys(replace(link, to=same.get(link.to, link.to)) for link in memory.links))
         by = same.get(memory.superseded_by or "", memory.superseded_by)
         if (links, by) != (memory.links, memory.superseded_by):
             changed.append(replace(memory, links=links, superseded_by=by))

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.platform.request import Request
+from nacre.values.review import Relates
 from nacre.views import Choice
 
 References = Annotated[tuple[str, ...], Meta(description="Memories that wait, by their ids or subjects.", min_length=1)]
@@ -70,3 +71,23 @@ class BackfillRequest(EstimateClaimsRequest, frozen=True, kw_only=True):
     """Have a model tell what older memories claim."""
 
     batch_size: Annotated[int, Meta(description="Claims that are written together.", ge=1, le=1000)] = 10
+
+
+class ReflectRequest(Request, frozen=True, kw_only=True):
+    """What to ask the owner about memories that nothing connects, or that contradict each other."""
+
+    limit: Annotated[int, Meta(description="Questions at most.", ge=1, le=100)] = 5
+    project: Annotated[str | None, Meta(description="About one project only.")] = None
+
+
+class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
+    """The owner's answer to one such question: just one of a link, words, a choice, or to skip it."""
+
+    reference: Annotated[
+        str, Meta(description="Two memories, by their ids joined by +; a link leads from the first to the second.")
+    ]
+    text: Annotated[str | None, Meta(description="What connects them, in a sentence: it becomes a memory.")] = None
+    link: Annotated[Relates | None, Meta(description="How the first one relates to the second.")] = None
+    keep: Annotated[Choice | None, Meta(description="Which one holds, of two that contradict each other.")] = None
+    skip: Annotated[bool, Meta(description="Do not ask about them again.")] = False
+    lesson: Annotated[bool, Meta(description="The sentence is a lesson; else a fact.")] = False

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _TABLES = ("tags", "links", "confirmed", "claim")
 """Fields with a table of their own."""
 _RENAMED = {"source_session": "session", "source_turns": "turns"}
-_FRONT_MATTER = "manual"
+_MANUAL = "manual"
+"""The origin of a link in front matter that names none."""
+
+_DERIVED = ("auto", "body")
+"""Origins of links that no front matter holds."""
+
 _PORTION = 500
 
 
@@ -83,7 +88,7 @@ class Memories:
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
         self._db.run("delete_links_of", source=memory.id)
         links: list[dict[str, object]] = [
-            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _FRONT_MATTER, "reason": link.reason}
+            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _origin_of(link), "reason": link.reason}
             for link in memory.links
         ]
         self._db.run_many("insert_link", links)
@@ -240,6 +245,10 @@ class Memories:
         """Edges that are in no file: (source, relation, target, origin, strength, reason)."""
         return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in self._db.all("list_derived_links")]
 
+    def connected(self) -> set[tuple[str, str]]:
+        """Pairs of memories between which a link leads that somebody made, in whichever direction."""
+        return {(source, target) for source, target in self._db.all("list_connected")}
+
     def projects(self) -> set[str]:
         """The projects that active memories belong to."""
         return {project for (project,) in self._db.all("list_memory_projects")}
@@ -269,8 +278,9 @@ class Memories:
         for memory_id, tag in self._db.all("list_tags", ids=ids):
             tags.setdefault(memory_id, []).append(tag)
         links: dict[str, list[Link]] = {}
-        for source, rel, target, reason in self._db.all("list_links_from", ids=ids):
-            links.setdefault(source, []).append(Link(rel, target, reason))
+        for source, rel, target, reason, origin in self._db.all("list_links_from", ids=ids):
+            own = None if origin == _MANUAL else origin
+            links.setdefault(source, []).append(Link(rel, target, reason, own))
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
@@ -288,3 +298,8 @@ class Memories:
             if moment:
                 found.setdefault(memory_id, []).append(Confirmation(moment, session, tuple(json.loads(turns))))
         return found
+
+
+def _origin_of(link: Link) -> str:
+    """As the index keeps it: what a file calls ``auto`` or ``body`` is in the file all the same."""
+    return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin

@@ -58,6 +58,8 @@ class Part(StrEnum):
     """What was learned lately."""
     KNOWN = "known"
     """What weighs most of all that was learned before."""
+    DIGEST = "digest"
+    """What is open, and what was decided and learned in seven days; only where it is asked for by name."""
     SIGNALS = "signals"
     """What other sessions learned just now that matters here."""
     NUDGE = "nudge"

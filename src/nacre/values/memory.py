@@ -75,12 +75,14 @@ class Link:
     """A typed edge that survives in front matter.
 
     ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and the like. ``reason`` says in a
-    few words why it was made, where that is worth knowing.
+    few words why it was made, where that is worth knowing, ``origin`` what for (``reflect``: as an answer to a question
+    of :mod:`nacre.review.reflection`), where it was not simply drawn.
     """
 
     rel: str
     to: str
     reason: str | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from nacre.platform.fast_dataclass import dataclass
+from nacre.values.memory import Memory
 
 NEUTRAL_QUALITY = 0.5
+_REFERENCE = 8
 
 
 class Maturity(StrEnum):
@@ -120,3 +122,55 @@ class StepsDue:
     memory: str
     earned: int
     taken: int
+
+
+class Relates(StrEnum):
+    """How the first of two memories relates to the second, as the owner says when asked."""
+
+    RELATED_TO = "related_to"
+    DEPENDS_ON = "depends_on"
+    SPECIALIZES = "specializes"
+    PART_OF = "part_of"
+    BUILDS_ON = "builds_on"
+    ELABORATES = "elaborates"
+    ALTERNATIVE_TO = "alternative_to"
+    CONTRADICTS = "contradicts"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the owner may be asked: how two memories, the later one first, stand to each other, and why that is asked.
+
+    ``contradicts`` says that both cannot hold, so far as rules or a model can tell.
+    """
+
+    first: Memory
+    second: Memory
+    why: str
+    contradicts: bool = False
+
+    @property
+    def id(self) -> str:
+        """The ends of both ids, joined by ``+``."""
+        return f"{self.first.id[-_REFERENCE:]}+{self.second.id[-_REFERENCE:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """Some questions, the most worth asking first, and how many there are in all."""
+
+    questions: tuple[Question, ...] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """What became of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``, and the memories as they are now.
+
+    ``stored`` is the memory that an answer in words became, or the one that says so already.
+    """
+
+    action: str
+    first: Memory
+    second: Memory
+    stored: Memory | None = None

@@ -305,7 +305,8 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     if not isinstance(found, list) or not all(isinstance(link, dict) and link.get("to") for link in found):
         raise MemoryInvalid("links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]")
     return tuple(
-        Link(_text(link, "rel") or "related_to", _text(link, "to") or "", _text(link, "reason")) for link in found
+        Link(_text(link, "rel") or "related_to", _text(link, "to") or "", _text(link, "reason"), _text(link, "origin"))
+        for link in found
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nacre.context.requests import DigestRequest
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.memories.requests import ConnectionsRequest
 from nacre.platform.request import Nothing
+from nacre.review.requests import ReflectRequest
 from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
@@ -17,20 +19,21 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.values.memory import Memory
-    from nacre.views import Connected, Connections, FixResult, Waiting
+    from nacre.values.review import Reflection
+    from nacre.views import Connected, Connections, Digest, FixResult, Waiting
 
 _WORDS = 300
 _IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of seven questions that need no model."""
+    """One of nine questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
-        "file": _file, "error": _error,
+        "file": _file, "error": _error, "reflect": _questions, "digest": _digest,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -117,6 +120,25 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
     ]
     records = [{"id": one.memory.id, "reason": one.entry.reason.value} for one in reviews[: asked.limit]]
     return Answer(_told(blocks, asked, "Nothing waits for review.", "The person decides."), {"reviews": records})
+
+
+def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Reflection = desk.call("reflect", ReflectRequest(limit=asked.limit))
+    blocks = [f"{_short(one.first)}\n{_short(one.second)}\n  {one_line(harmless(one.why))}" for one in found.questions]
+    hint = "The person answers: nacre reflect"
+    records = [
+        {"id": one.id, "first": one.first.id, "second": one.second.id, "contradicts": one.contradicts}
+        for one in found.questions
+    ]
+    return Answer(_told(blocks, asked, "Nothing to ask.", hint), {"questions": records, "total": found.total})
+
+
+def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Digest = desk.call("digest", DigestRequest(project=desk.place(None).project))
+    lines = found.text.splitlines()
+    shown = fitting(lines, asked.budget)
+    records = {name: [one.id for one in getattr(found, name)] for name in ("todos", "decisions", "learned")}
+    return Answer(framed("\n".join(lines[:shown]) or "Nothing is open, and nothing was learned."), records)
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:

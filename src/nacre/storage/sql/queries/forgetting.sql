@@ -81,7 +81,7 @@ SELECT id FROM memories WHERE content_hash IN (SELECT content_hash FROM memories
 
 -- list_linking --
 -- Memories that name some others: by a link, or as what took their place.
-SELECT source FROM links WHERE origin = 'manual' AND target IN (SELECT value FROM json_each(:ids))
+SELECT source FROM links WHERE origin NOT IN ('auto', 'body') AND target IN (SELECT value FROM json_each(:ids))
 UNION
 SELECT id FROM memories WHERE superseded_by IN (SELECT value FROM json_each(:ids));
 

@@ -112,7 +112,7 @@ INSERT OR REPLACE INTO links (source, rel, target, origin, reason) VALUES (:sour
 
 -- delete_links_of --
 -- Before a memory's links are written anew.
-DELETE FROM links WHERE source = :source AND origin = 'manual';
+DELETE FROM links WHERE source = :source AND origin NOT IN ('auto', 'body');
 
 -- list_links --
 -- Every edge that starts or ends at a memory.
@@ -120,8 +120,8 @@ SELECT source, rel, target, origin, reason FROM links WHERE source = :id OR targ
 
 -- list_links_from --
 -- The edges that start at some memories: what their front matter says.
-SELECT source, rel, target, reason FROM links
-WHERE origin = 'manual' AND source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
+SELECT source, rel, target, reason, origin FROM links
+WHERE origin NOT IN ('auto', 'body') AND source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
 
 -- list_neighbours --
 -- One hop along the links from a set of memories. What is merely similar is found by its words and its vector.
@@ -190,4 +190,8 @@ GROUP BY m.row ORDER BY m.row;
 
 -- list_derived_links --
 -- Edges that no file holds: likeness.
-SELECT source, rel, target, origin, strength, reason FROM links WHERE origin NOT IN ('manual', 'body') ORDER BY source, rel, target;
+SELECT source, rel, target, origin, strength, reason FROM links WHERE origin = 'auto' ORDER BY source, rel, target;
+
+-- list_connected --
+-- Links that front matter or a body holds.
+SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, source FROM links WHERE origin <> 'auto';

@@ -32,11 +32,12 @@ WHERE u.quality < 0.2 AND u.recall_count >= 10;
 -- Where two doubt each other, the link of the one that was written later counts, or with :both_ways each.
 SELECT l.target, l.source, l.reason FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
-WHERE l.rel = 'contradicts' AND l.origin = 'manual'
+WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
     AND (:ids IS NULL OR l.target IN (SELECT value FROM json_each(:ids)))
     AND (:both_ways OR NOT EXISTS (
         SELECT 1 FROM links back
-        WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts' AND back.origin = 'manual'
+        WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts'
+            AND back.origin NOT IN ('auto', 'body')
             AND (max(older.created, older.updated), older.id) > (max(newer.created, newer.updated), newer.id)
     ))
 ORDER BY newer.created, l.source;

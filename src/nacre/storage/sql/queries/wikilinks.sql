@@ -60,6 +60,7 @@ FROM (
 ) AS mentioned
 WHERE place = 1
 GROUP BY source, name HAVING count(*) = 1 AND NOT EXISTS (
-    SELECT 1 FROM links l WHERE l.source = mentioned.source AND l.target = mentioned.target AND l.origin = 'manual'
+    SELECT 1 FROM links l
+    WHERE l.source = mentioned.source AND l.target = mentioned.target AND l.origin NOT IN ('auto', 'body')
 )
 ON CONFLICT (source, rel, target) DO UPDATE SET origin = 'body' WHERE origin = 'auto';

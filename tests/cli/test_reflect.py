@@ -1,0 +1,91 @@
+"""``nacre reflect`` and ``nacre digest`` as people and agents see them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+READS = "The scale is read by tools/read_scale.py every ten minutes."
+WANTS = "Since the move tools/read_scale.py wants the serial port as an argument."
+
+
+@pytest.fixture
+def scale(nacre: Nacre) -> tuple[str, str]:
+    first, second = (nacre("store", one, "--project", "hive", "--json").json["id"] for one in (READS, WANTS))
+    return str(first), str(second)
+
+
+def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(nacre: Nacre, scale: tuple[str, str]) -> None:
+    shown = nacre("reflect").out
+    assert f"1: {WANTS}" in shown
+    assert f"2: {READS}" in shown
+    assert "both name tools/read_scale.py" in shown
+    (question,) = nacre("reflect", "list", "--json").json["questions"]
+    assert question["question"] in shown
+    done = nacre("reflect", "answer", question["question"], "--link", "depends_on").out
+    assert done.startswith("Linked")
+    (link,) = nacre("show", scale[1], "--json").json["links"]
+    assert (link["rel"], link["id"], link["origin"]) == ("depends_on", scale[0], "reflect")
+    assert "Nothing to ask" in nacre("reflect").out
+
+
+def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
+    said = "The port is an argument since there are two computers."
+    answered = nacre("reflect", "answer", "+".join(scale), said, "--json").json
+    assert (answered["action"], answered["stored"]["content"]) == ("stored", said)
+
+
+@pytest.mark.parametrize(
+    ("typed", "rel", "leads"), [("d", "depends_on", (1, 0)), ("S", "specializes", (0, 1))]
+)  # fmt: skip
+def test_on_a_terminal_one_key_is_a_link_and_a_capital_the_other_way_round(
+    nacre: Nacre, terminal: Nacre, scale: tuple[str, str], typed: str, rel: str, leads: tuple[int, int]
+) -> None:
+    assert "1 of 1" in terminal("reflect", typed=f"{typed}\n").out
+    links = nacre("show", scale[leads[0]], "--json").json["links"]
+    assert [(one["rel"], one["id"], one["direction"]) for one in links] == [(rel, scale[leads[1]], "out")]
+
+
+def test_on_a_terminal_a_question_is_left_for_later_or_never_asked_again(
+    nacre: Nacre, terminal: Nacre, scale: tuple[str, str]
+) -> None:
+    terminal("reflect", typed="\n")
+    terminal("reflect", typed="q\n")
+    assert nacre("reflect", "--json").json["total"] == 1
+    assert "Skipped" in terminal("reflect", typed="what\nn\n").out
+    assert nacre("reflect", "--json").json["total"] == 0
+
+
+def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(nacre: Nacre, terminal: Nacre) -> None:
+    nacre("store", "Uploads may be 10 MB", "--project", "acme")
+    nacre("store", "The upload limit is a generous 25 MB", "--project", "acme")
+    assert "Which of these holds?" in nacre("reflect").out
+    terminal("reflect", typed="It was raised for the videos.\n")
+    assert nacre("list", "--json").json["total"] == 3
+    assert "Settled" in terminal("reflect", typed="n\n").out
+    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+
+
+def test_an_agent_sees_the_questions_and_may_not_answer(
+    nacre: Nacre, scale: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert len(nacre("reflect", "--json").json["questions"]) == 1
+    refused = nacre("reflect", "answer", "+".join(scale), "--skip", "--json", code=None)
+    assert refused.error["code"] == "owner_only"
+
+
+def test_a_digest_tells_what_is_open_first(nacre: Nacre, scale: tuple[str, str]) -> None:
+    nacre("todo", "add", "Mend the gate of the yard.", "--project", "hive")
+    nacre("store", "The honey is sold by weight.", "--kind", "decision", "--project", "hive")
+    told = nacre("digest").out
+    order = ["## Open, the oldest first", "Mend the gate", "## Decided", "sold by weight", "## Learned", WANTS]
+    assert [told.index(one) for one in order] == sorted(told.index(one) for one in order)
+    found = nacre("digest", "--days", "30", "--json").json
+    assert [len(found[name]) for name in ("todos", "decisions", "learned")] == [1, 1, 2]
+    assert found["text"] in told.replace("last 7 days", "last 30 days")
+
+
+def test_a_digest_of_nothing_says_so(nacre: Nacre) -> None:
+    assert nacre("digest").out == "Nothing is open, and nothing was learned in the last 7 days.\n"
