@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Nacre, command, environment, said, write_transcript
+from tests.cli.conftest import SESSION, Nacre, command, environment, said, write_transcript
 from tests.processes import Processes
 
 SAID = (
@@ -121,3 +123,39 @@ def test_what_is_said_again_elsewhere_is_a_memory(nacre: Nacre, user_home: Path,
     nacre("ingest")
     assert memories(nacre) == {waiting[0]}
     assert waiting[0] not in left(nacre)
+
+
+def test_a_rebuild_keeps_those_that_wait_and_brings_back_none_that_was_dropped(
+    nacre: Nacre, waiting: list[str]
+) -> None:
+    before = nacre("review", "candidates", "--json").json["candidates"]
+    assert len(before) >= 2
+    nacre("review", "drop", before[0]["id"])
+    nacre("db", "rebuild", "--yes")
+    assert nacre("review", "candidates", "--json").json["candidates"] == before[1:]
+    nacre("ingest", "--force")
+    assert left(nacre) == waiting[1:]
+
+
+def test_a_rebuild_keeps_none_of_a_session_that_another_machine_forgot(
+    nacre: Nacre, user_home: Path, tmp_path: Path, waiting: list[str]
+) -> None:
+    assert waiting
+    home, here = user_home / ".nacre", tmp_path / "here"
+    shutil.copytree(home, here)
+    nacre("forget", "--session", SESSION, "--yes")
+    shutil.copy(home / "vault" / "ledger.jsonl", here / "vault" / "ledger.jsonl")
+    shutil.rmtree(home)
+    here.rename(home)
+    nacre("db", "rebuild", "--yes")
+    assert left(nacre) == []
+
+
+def test_a_rebuild_says_that_candidates_cannot_be_read_any_more(
+    nacre: Nacre, user_home: Path, waiting: list[str]
+) -> None:
+    assert waiting
+    with contextlib.closing(sqlite3.connect(user_home / ".nacre" / "nacre.db")) as database, database:
+        database.execute("UPDATE candidates SET memory = '{}'")
+    assert "candidates could not be read any more" in nacre("db", "rebuild", "--yes").out
+    assert left(nacre) == []

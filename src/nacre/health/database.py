@@ -24,6 +24,7 @@ from nacre.settings import Settings
 from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.sqlite.database import UNREADABLE, Database
+from nacre.tombstones.erasure import apply_tombstones
 from nacre.values.reports import IngestReport, OnProgress, Problem
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ def rebuild(
 
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
     from their files alone; sessions are indexed and count as seen by extraction, so that a rebuild writes no memories.
-    What models cost, and traces, are carried over from the old one as far as it can be read: today's budget is spent
-    after a rebuild, too. Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
+    What models cost, traces and candidates are carried over from the old one as far as it can be read: today's budget
+    is spent after a rebuild, too, and what was dropped does not come back. Usage starts from neutral. Raises
+    SchemaTooNew: a newer nacre's database is not replaced.
     """
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
@@ -272,6 +274,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
     try:
         with contextlib.suppress(StoreUnusable, *UNREADABLE):
             apply_intents(home)
+            apply_tombstones(home)  # of another machine: what they bar is not carried over
             _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
     except (StoreUnusable, *UNREADABLE):

@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from nacre.errors import NacreError
+from nacre.storage.candidates import Candidates
 from nacre.storage.sqlite.database import UNREADABLE, Database, damaged
 from nacre.storage.traces import Traces
 
@@ -16,6 +17,7 @@ _CARRIED = {
     "carry_model_health": "which models failed",
     "carry_model_answers": "what models answered",
     "carry_traces": "traces",
+    "carry_candidates": "candidates",
 }
 
 
@@ -24,7 +26,7 @@ _OF_WRITING = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.Perm
 
 
 def carry_over(earlier: Path, database: Database) -> list[str]:
-    """Carry what models cost, and traces; returns what the earlier database could not tell any more.
+    """Carry what models cost, traces and candidates; returns what the earlier database could not tell any more.
 
     Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left
     behind. Raises StoreUnusable, StoreBusy, Unavailable where ``database`` cannot be written to.
@@ -40,6 +42,8 @@ def carry_over(earlier: Path, database: Database) -> list[str]:
                         raise damaged(earlier)
                     if name == "carry_traces":
                         Traces(database).latest(limit=-1)
+                    if name == "carry_candidates":
+                        Candidates(database).waiting()
             except (NacreError, *UNREADABLE) as error:
                 if not _is_of_reading(error):
                     raise

@@ -25,3 +25,7 @@ INSERT OR IGNORE INTO main.model_answers SELECT * FROM earlier.model_answers WHE
 -- carry_traces --
 -- What runs went through.
 INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces WHERE json_valid(steps);
+
+-- carry_candidates --
+-- What waits for review, and what was dropped.
+INSERT OR IGNORE INTO main.candidates SELECT * FROM earlier.candidates WHERE true;
