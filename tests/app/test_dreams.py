@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from nacre.dream.dream import carry_out, dream, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamPlan, DreamReport
-from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
+from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source, Trust
 from nacre.values.session import Speaker
 from tests.app.conftest import World
 
@@ -141,6 +141,27 @@ def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, othe
     first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=3)
     later = kept(world, other, subject="Honey")
     assert actions(planned(world)) == {first.id: (DreamAction.MERGE, later.id)}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"scope": Scope.PUBLIC}, {"expires_on": date(2099, 1, 1)}, {"expiry": Expiry.TEMPORARY},
+        {"canonical_key": "honey-jar-large"}, {"suppressed_contexts": ("session-start",)}, {"trust": Trust.UNTRUSTED},
+    ],
+)  # fmt: skip
+def test_what_is_written_alike_and_told_to_others_or_for_another_time_stays_apart(
+    world: World, more: dict[str, Any]
+) -> None:
+    kept(world, "Honey is sold in jars of 500 g.", canonical_key="honey-jar-size")
+    kept(world, "Honey is sold in jars of 500 g.", **{"canonical_key": "honey-jar-size", **more})
+    assert planned(world).steps == ()
+
+
+def test_of_what_is_written_alike_the_protected_one_stays(world: World) -> None:
+    kept_for_good = kept(world, "Honey is sold in jars of 500 g.", days=30, evergreen=True)
+    other = kept(world, "Honey is sold in jars of 500 g.")
+    assert actions(planned(world)) == {other.id: (DreamAction.MERGE, kept_for_good.id)}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from datetime import timedelta
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from nacre.dream.dream import carry_out, dream, dream_estimate, dream_unasked, p
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamPlan, DreamReport
 from nacre.errors import ModelUnavailable
-from nacre.values.memory import Kind, Memory, Source, Trust
+from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Scope, Source, Trust
 from nacre.values.model_calls import Prompt
 from nacre.values.review import Reason
 from nacre.values.session import Speaker
@@ -30,38 +33,74 @@ def texts(prompt: Prompt) -> list[str]:
     return [str(json.loads(line)["text"]) for line in prompt.text.splitlines() if line.startswith("{")]
 
 
-def compared(*findings: str) -> dict[str, Any]:
-    """What a second look finds of each case, and then rightly of the probe."""
-    found = [*findings, "differs", "holds"]
-    return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in enumerate(found, 1)]}
+PROBES = {
+    text
+    for pair in tomllib.loads((files("nacre.dream") / "probes.toml").read_text(encoding="utf-8"))["pairs"]
+    for text in pair
+}
+"""What a writer is tried with."""
 
 
 class Writer(ScriptedModel):
     """Merges all of each cluster, into the words it is told or the first member, and finds what it is told to.
 
-    It knows the probes, which are the last that it is shown, unless it is ``gullible`` as it merges or compares.
+    ``sorts`` is what it answers first instead. It knows the probes, unless it is ``gullible`` as it merges, compares or
+    looks for what is over.
     """
 
-    def __init__(self, words: str | None = None, *, finding: str = "same", gullible: str = "", **more: Any) -> None:
+    def __init__(
+        self, words: str | None = None, *, finding: str = "same", gullible: str = "",
+        sorts: Callable[[Prompt], dict[str, Any]] | None = None, **more: Any,
+    ) -> None:  # fmt: skip
         super().__init__(self._answer, **more)
         self._words, self._finding, self._gullible = words, finding, gullible
+        self._sorts = sorts
 
     def _answer(self, prompt: Prompt) -> dict[str, Any]:
         if prompt.name == "compare":
-            cases = re.findall(r'"number": (\d+)', prompt.text)
-            what = "" if self._finding == "same" else "the stacking"
-            found = [{"number": int(one), "finding": self._finding, "what": what} for one in cases]
-            found[-2] |= {} if self._gullible == "comparing" else {"finding": "differs"}
-            found[-1] |= {"finding": "over" if self._gullible == "ending" else "holds"}
-            return {"cases": found}
+            cases = [json.loads(line) for line in prompt.text.splitlines()]
+            return {"cases": [self._compared(one) for one in cases]}
+        if self._sorts:
+            return self._sorts(prompt)
         return {"merges": list(self._merges(prompt)), "over": []}
 
+    def _compared(self, case: dict[str, Any]) -> dict[str, Any]:
+        found = {"number": case["number"], "what": "the stacking"}
+        if case.get("statement") in PROBES:
+            return {**found, "finding": "same" if self._gullible == "comparing" else "differs"}
+        if case.get("earlier") in PROBES:
+            return {**found, "finding": "over" if self._gullible == "ending" else "holds"}
+        return {**found, "finding": self._finding}
+
     def _merges(self, prompt: Prompt) -> Iterator[dict[str, Any]]:
-        clusters = prompt.text.split("A cluster:")[1:]
-        for cluster in clusters if self._gullible == "merging" else clusters[:-3]:
-            numbers = [int(one) for one in re.findall(r'"number": (\d+)', cluster)]
+        for cluster in prompt.text.split("A cluster:")[1:]:
+            members = [json.loads(one) for one in re.findall(r"^\{.*\}$", cluster, re.MULTILINE)]
+            if members[0]["text"] in PROBES and self._gullible != "merging":
+                continue
+            numbers = [one["number"] for one in members]
             keep = None if self._words else numbers[0]
             yield {"numbers": numbers, "keep": keep, "words": self._words, "why": "both tell the jar"}
+
+
+def same(*texts: str, keep: str) -> Callable[[Prompt], dict[str, Any]]:
+    """What sorts memories of these texts as the same, one of which is kept."""
+    return lambda prompt: {
+        "merges": [{"numbers": [number(prompt, one) for one in texts], "keep": number(prompt, keep), "words": None,
+                    "why": "it says both"}], "over": [],
+    }  # fmt: skip
+
+
+def over(earlier: str, later: str) -> Callable[[Prompt], dict[str, Any]]:
+    """What sorts a memory as ended by another."""
+    return lambda prompt: {
+        "merges": [], "over": [{"number": number(prompt, earlier), "by": number(prompt, later), "why": "smaller jars"}],
+    }  # fmt: skip
+
+
+def number(prompt: Prompt, text: str) -> int:
+    """Under which number a writer was shown a text."""
+    shown = (json.loads(line) for line in prompt.text.splitlines() if line.startswith("{"))
+    return next(int(one["number"]) for one in shown if one["text"] == text)
 
 
 @pytest.fixture
@@ -111,11 +150,7 @@ def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_
 def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     kept(world, "At the yard honey is sold in jars.", days=3)
     whole = kept(world, "At the yard honey is sold in jars of 500 g.")
-    world.model = Writer()
-    world.model._answers = [  # the second of the two
-        {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}], "over": []},
-        compared("same"),
-    ]
+    world.model = Writer(sorts=same("At the yard honey is sold in jars.", whole.content, keep=whole.content))
     dreamt(world)
     assert {one.content for one in active(world).values()} == {whole.content}
 
@@ -126,6 +161,8 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
         ("Honey is sold in jars at the yard, because they stack.", "leave out 500"),
         ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "add Meier"),
         ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "add 250"),
+        ("Honey is sold in jars of -500 g at the yard, because they stack.", "add -500"),
+        ("Honey is never sold in jars of 500 g at the yard, because they stack.", "denial"),
     ],
 )
 def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(
@@ -140,6 +177,7 @@ def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(
     with world.open() as memory:
         (waiting,) = memory.reviews()
     assert waiting.entry.reason is Reason.MERGE
+    assert words in (waiting.entry.detail or "")
     assert why in (waiting.entry.detail or "")
 
 
@@ -154,13 +192,16 @@ def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     "more",
     [
+        {"importance": 10}, {"evergreen": True}, {"expiry": Expiry.CORE}, {"expiry": Expiry.TEMPORARY},
+        {"expires_on": date(2099, 1, 1)}, {"scope": Scope.PUBLIC}, {"triggers": ("jar",)}, {"subject": "Client Meier"},
         {"project": "press"}, {"trust": Trust.UNTRUSTED}, {"proposed": True, "speaker": Speaker.AGENT},
         {"kind": Kind.TODO}, {"kind": Kind.EVENT},
     ],
 )  # fmt: skip
-def test_memories_of_another_place_trust_or_sort_are_not_even_shown_together(
+def test_memories_of_another_place_trust_sort_or_life_and_protected_ones_are_not_even_shown_together(
     world: World, more: dict[str, Any]
 ) -> None:
+    world.environ["NACRE_FORGETTING_PROTECT"] = '["client *"]'
     kept(world, JARS, days=1)
     kept(world, AT_YARD, **more)
     assert planned(world).steps == ()
@@ -171,10 +212,7 @@ def test_memories_of_another_place_trust_or_sort_are_not_even_shown_together(
 def test_the_owners_word_never_becomes_an_agents(world: World) -> None:
     own = kept(world, JARS, days=1)
     agents = kept(world, AT_YARD, speaker=Speaker.AGENT)
-    world.model = Writer()
-    world.model._answers = [
-        {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "it says both"}], "over": []}
-    ]
+    world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
     assert "an agent's words would stand for the owner's" in planned(world).refused[0][1]
     assert set(active(world)) == {own.id, agents.id}
 
@@ -184,10 +222,13 @@ def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world
     kept(world, AT_YARD)
     kept(world, "The gate is locked with the brass key.", days=1)
     kept(world, "The gate is locked with the brass key at night.")
-    world.model = Writer()
-    apart = [{"numbers": [1, 3], "keep": 1, "words": None, "why": "x"}]
-    unknown = [{"numbers": [99, 2], "keep": 99, "words": None, "why": "x"}]
-    world.model._answers = [{"merges": apart + unknown, "over": []}]
+    gate = "The gate is locked with the brass key at night."
+    world.model = Writer(sorts=lambda prompt: {
+        "merges": [
+            {"numbers": [number(prompt, one) for one in (JARS, gate)], "keep": 99, "words": JARS, "why": "x"},
+            {"numbers": [99, number(prompt, AT_YARD)], "keep": 99, "words": None, "why": "x"},
+        ], "over": [],
+    })  # fmt: skip
     found = planned(world)
     assert found.steps == ()
     assert len(found.refused) == 1
@@ -268,7 +309,9 @@ def test_what_was_edited_since_it_was_planned_is_not_merged(world: World) -> Non
     assert [why for _, why in report.left] == ["they have changed since"]
 
 
-def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_background(world: World) -> None:
+def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_background_and_first_only_plans(
+    world: World,
+) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
@@ -276,7 +319,15 @@ def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_backgrou
     world.clock.pass_days(1)
     assert isinstance(world.model, Writer)
     assert not world.model.prompts
-    world.environ["NACRE_MODELS_BACKGROUND"] = "true"
+    world.environ |= {"NACRE_MODELS_BACKGROUND": "true", "NACRE_WRITER_PAUSED": "true"}
+    dream_unasked(world.context())
+    assert not world.model.prompts
+    world.environ |= {"NACRE_WRITER_PAUSED": "false", "NACRE_WRITER_ON_BATTERY": "true"}
+    world.clock.pass_days(1)
+    report = dream_unasked(world.context())
+    assert report is not None
+    assert (report.operation, len(report.plan.put_off)) == (None, 1)
+    world.clock.pass_days(1)
     report = dream_unasked(world.context())
     assert report is not None
     assert report.operation
@@ -287,17 +338,14 @@ def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
     new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
     before = vault(world)
-    world.model = Writer()
-    world.model._answers = [
-        {"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars since"}]}, compared("over"),
-    ]  # fmt: skip
+    world.model = Writer(finding="over", sorts=over(old.content, new.content))
     report = dreamt(world)
     assert set(active(world)) == {new.id}
     with world.open() as memory:
         gone = memory.get(old.id)
         assert (gone.superseded_by, gone.valid.until) == (new.id, new.created.date())
         (link,) = memory.get(new.id).links
-        assert (link.rel, link.to, link.reason) == ("supersedes", old.id, "smaller jars since (scripted:1)")
+        assert (link.rel, link.to, link.reason) == ("supersedes", old.id, "smaller jars (scripted:1)")
         assert "over: Honey is sold in jars of 500 g" in (world.vault / (report.diary or "")).read_text()
         memory.undo(report.operation)
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
@@ -316,20 +364,94 @@ def test_what_is_said_earlier_by_an_agent_or_of_a_day_ends_nothing(
 ) -> None:
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90, kind=more.get("kind", Kind.FACT))
     other = kept(world, "At the yard honey is sold in jars of 250 g now.", **more)
-    world.model = Writer()
-    world.model._answers = [{"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars"}]}]
+    world.model = Writer(sorts=over(old.content, other.content))
     assert why in planned(world).refused[0][1]
     assert set(active(world)) == {old.id, other.id}
 
 
 def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
-    kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
-    kept(world, "At the yard honey is sold in jars of 250 g to schools.", days=2)
-    world.model = Writer()
-    world.model._answers = [
-        {"merges": [], "over": [{"number": 1, "by": 2, "why": "smaller jars"}]}, compared("holds"),
-    ]  # fmt: skip
+    old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
+    new = kept(world, "At the yard honey is sold in jars of 250 g to schools.", days=2)
+    world.model = Writer(finding="holds", sorts=over(old.content, new.content))
     report = dreamt(world)
     assert report.operation is None
     assert "a second look says: holds" in report.plan.refused[0][1]
     assert len(active(world)) == 2
+
+
+def test_an_edit_makes_no_memory_a_later_one(world: World) -> None:
+    world.environ["NACRE_MODELS_CACHE_DAYS"] = "0"
+    old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
+    new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
+    with world.open() as memory:
+        memory.edit(old.id, importance=6)
+    world.model = Writer(finding="over", sorts=over(new.content, old.content))
+    assert planned(world).refused[0][1] == "it was said later"
+    world.model = Writer(finding="over", sorts=over(old.content, new.content))
+    dreamt(world)
+    assert set(active(world)) == {new.id}
+
+
+def test_an_agents_memory_brings_nothing_to_the_owners(world: World) -> None:
+    other = kept(world, "The label of the jars is yellow.", subject="Label")
+    own = kept(world, AT_YARD, days=9, importance=3)
+    kept(
+        world, JARS, speaker=Speaker.AGENT, importance=9, tags=("agent",), links=(Link("contradicts", other.id),),
+        confirmed=(Confirmation(world.clock(), "codex:1", ("t1",)),),
+    )  # fmt: skip
+    world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
+    dreamt(world)
+    stays = active(world)[own.id]
+    assert (stays.importance, stays.tags, stays.links, stays.confirmed) == (3, (), (), ())
+
+
+def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays(world: World) -> None:
+    oldest = kept(world, "Honey is sold in buckets.", days=90)
+    middle = kept(world, JARS, days=9, links=(Link("supersedes", oldest.id),))
+    kept_so = replace(oldest, superseded_by=middle.id)
+    with world.context().change("store") as change, change.transaction():
+        change.put([kept_so])
+    stays = kept(world, AT_YARD)
+    world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
+    dreamt(world)
+    with world.open() as memory:
+        assert memory.get(oldest.id).superseded_by == stays.id
+        assert [link.to for link in memory.get(stays.id).links if link.rel == "supersedes"] == [oldest.id]
+        assert memory.get(middle.id).retired
+
+
+def test_a_step_that_is_too_large_for_one_night_holds_up_no_other(world: World) -> None:
+    for day in range(5):
+        kept(world, JARS, days=day)
+    kept(world, "The crew is away.", expires_on=world.clock().date())
+    report = dream(world.context(), DreamRequest(first=True, most=2))
+    assert sum(len(step.ends) for step in report.plan.steps) == 2
+    for _ in range(2):
+        dream(world.context(), DreamRequest(first=True, most=2))
+    assert {one.content for one in active(world).values()} == {JARS}
+    assert len(active(world)) == 1
+
+
+def test_only_what_was_shown_is_done(world: World) -> None:
+    kept(world, JARS, days=1)
+    kept(world, AT_YARD)
+    shown = planned(world)
+    over = kept(world, "The crew is away.", expires_on=world.clock().date())
+    report = dream(world.context(), DreamRequest(tier=2, first=True, steps=tuple(step.key for step in shown.steps)))
+    assert report.operation
+    assert over.id in active(world)
+    assert len(report.plan.put_off) == 1
+
+
+def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
+    for place in range(40):
+        kept(
+            world, f"Hive {place} stands in row {place} of the northern yard, near the old fence.", project=f"p{place}"
+        )
+        kept(
+            world, f"In row {place} of the northern yard stands hive {place}, near the old fence.", project=f"p{place}"
+        )
+    world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
+    found = planned(world)
+    assert found.note == "it is asleep"
+    assert len(world.model.prompts) <= 3

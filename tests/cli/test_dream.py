@@ -34,7 +34,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     plan, _, done = shown.out.partition("Do it?")
     assert "Meant for a while: 1" in plan
     assert "last said or recalled on" in plan
-    assert "1 memory retired" in done
+    assert "1 memory ended" in done
     assert not over.exists()
     (diary,) = (user_home / ".nacre/vault/dreams").iterdir()
     assert "The crew is away." in diary.read_text()
@@ -54,7 +54,7 @@ def test_who_says_no_or_only_looks_changes_nothing(
 def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path) -> None:
     assert "a first dream only plans" in nacre("dream", "--yes").out
     assert over.exists()
-    assert "1 memory retired" in nacre("dream", "--yes").out
+    assert "1 memory ended" in nacre("dream", "--yes").out
     assert not over.exists()
     assert nacre("dream", "--yes").out.startswith("Nothing to do: ")
 
@@ -92,7 +92,7 @@ def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(nacre: Nacre, use
     linked = path.read_bytes()
     plan = nacre("dream", "--dry-run").out
     assert "Links that lead nowhere: 1" in plan
-    assert "0 of 1 memory would be retired, and 1 link dropped." in plan
+    assert "0 of 1 memory would end, and 1 link dropped." in plan
     (step,) = nacre("dream", "--dry-run", "--json").json["steps"]
     assert (step["action"], step["into"], step["links"]) == ("unlink", jar, [label])
     assert "first dream only plans" in nacre("dream", "--yes").out
@@ -107,11 +107,15 @@ WITH_REASON = "At the yard honey is sold in jars of 500 g, because they stack."
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """A writer that finds the second of two jars to hold both, and the probe neither the same nor over."""
-    if "A `statement`" in json.dumps(dict(request.body)):
-        findings = enumerate(("same", "differs", "holds"), 1)
-        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings]}
-    return {"merges": [{"numbers": [1, 2], "keep": 2, "words": None, "why": "both tell the jar"}], "over": []}
+    """A writer that finds the memory with the reason to hold both, and a probe neither the same nor over."""
+    lines = [json.loads(line) for line in request.body["messages"][-1]["content"].splitlines() if line.startswith("{")]
+    if "text" not in lines[0]:
+        findings = {one["number"]: "holds" if "earlier" in one else "differs" for one in lines}
+        findings |= {one["number"]: "same" for one in lines if one.get("statement") == WITH_REASON}
+        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings.items()]}
+    numbers = {one["text"]: one["number"] for one in lines}
+    both = [numbers[JARS], numbers[WITH_REASON]]
+    return {"merges": [{"numbers": both, "keep": both[1], "words": None, "why": "both tell the jar"}], "over": []}
 
 
 def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
@@ -130,7 +134,8 @@ def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
         assert not provider.requests
         shown = dialog("dream", "--tier", "2", answers=[("Ask it?", "y"), ("Do it?", "y")], environ={"NO_COLOR": "1"})
     assert "both tell the jar" in " ".join(shown.out.split())
-    assert "1 memory retired" in shown.out
+    assert f"ends: {JARS}" in shown.out
+    assert "1 memory ended" in shown.out
     assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [WITH_REASON]
 
 

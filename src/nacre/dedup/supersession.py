@@ -19,7 +19,8 @@ OUTLIVED = "what superseded it was forgotten"
 
 def ended(old: Memory, new: Memory) -> Memory:
     """The old memory as it is once the new one holds: true until then."""
-    day = new.valid.since or last_said(new).date()
+    is_told = new.valid.since and (old.valid.since is None or new.valid.since > old.valid.since)
+    day = new.valid.since if is_told and new.valid.since else last_said(new).date()
     until = min(day, old.valid.until) if old.valid.until else day
     return replace(old, superseded_by=new.id, valid=replace(old.valid, until=until))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
-from nacre.dedup.coverage import new_word
+from nacre.dedup.coverage import new_word, swaps
+from nacre.dedup.statement import negations
 from nacre.dream.clusters import may_be_one
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
@@ -14,6 +16,7 @@ from nacre.text.passages import identifiers
 from nacre.values.memory import Kind, Memory
 
 _NUMBER = re.compile(r"\d+")
+_WHOLE_NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:[.,:/-]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
@@ -43,13 +46,18 @@ def _unlike_an_end(named: Sequence[Memory]) -> str | None:
     later, *earlier = named
     if any(one.kind in (Kind.EVENT, Kind.TODO) for one in named):
         return "what happened stays true, and a todo ends when it is done"
-    if not all(later.is_said_after(one) for one in earlier):
+    if not all((said(one), one.id) < (said(later), later.id) for one in earlier):
         return "it was said later"
     return None
 
 
+def said(memory: Memory) -> datetime:
+    """When a memory was said last; that it was edited since says nothing."""
+    return max((memory.created, *(one.at for one in memory.confirmed)))
+
+
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
-    """No number, option, path or name of code of any may be missing, and none be new, nor any word that has a topic."""
+    """No number, option, path or name of code of any may be missing."""
     if step.words and len({one.speaker for one in named}) > 1:
         return "the owner and an agent said them"
     words, sources = step.words or named[0].content, [one.content for one in named]
@@ -58,8 +66,19 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
     for one in sources:
         if missing := _missing(one, words):
             return f"the words leave out {missing}"
-    added = _missing(words, "\n".join(sources)) or (new_word(words, sources) if step.words else None)
-    return f"the words add {added}" if added else None
+    return _unlike_in_new_words(words, sources) if step.words else None
+
+
+def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
+    """What is written anew has no word with a topic, no number as a whole, no denial and no order of things of its
+    own."""
+    there = "\n".join(sources)
+    numbers = set(_WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", there)))
+    new = next((one for one in _WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", words)) if one not in numbers), None)
+    added = new or _missing(words, there) or new_word(words, sources) or swaps(words, sources)
+    if added:
+        return f"the words add {added}"
+    return "the words lose or add a denial" if bool(negations(words)) != bool(negations(there)) else None
 
 
 def _missing(text: str, there: str) -> str | None:

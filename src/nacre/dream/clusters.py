@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from nacre.dream.repetitions import is_told_alike
 from nacre.embed.calibration import calibration_of
 from nacre.home.home import Home
+from nacre.memories.quality import is_protected
 from nacre.platform.ids import content_hash
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Expiry, Kind, Memory
 
 MERGED = "merged"
 """The front-matter key of a memory whose words a writer made of several: who, when, of which, and why."""
@@ -29,18 +31,24 @@ Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Groups of memories near in meaning, the nearest first: of one place, as sure as each other, of kinds that may say
-    the same.
+    """Groups of vouched memories near in meaning, the nearest first: of one place, meant for as long, of kinds that may
+    say the same.
 
     Every member is as near to every other as makes a model worth asking (``Calibration.ask_more``): with a chain of
     neighbours, its ends say different things (the seed's diameter floor). Empty without vectors.
     """
-    eligible = [one for one in memories if len(one.content) <= _LONGEST and not _rests(one, home.now())]
+    protected = home.settings.texts("forgetting.protect")
+    eligible = [one for one in memories if _is_eligible(one, home.now(), protected)]
     by_row = _by_row(home, eligible[-_MOST_SEEN:])
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
     return [tuple(by_row[row] for row in sorted(group)) for group in _linked_completely(near)]
+
+
+def _is_eligible(memory: Memory, now: datetime, protected: Sequence[str]) -> bool:
+    is_kept = memory.expiry is Expiry.CORE or is_protected(memory, protected)
+    return memory.is_vouched and not is_kept and len(memory.content) <= _LONGEST and not _rests(memory, now)
 
 
 def _by_row(home: Home, memories: Sequence[Memory]) -> dict[int, Memory]:
@@ -53,8 +61,7 @@ def _by_row(home: Home, memories: Sequence[Memory]) -> dict[int, Memory]:
 def may_be_one(one: Memory, other: Memory) -> bool:
     """Whether nothing but their words can tell two memories apart."""
     of_one_kind = one.kind is other.kind or {one.kind, other.kind} <= _CLAIMS
-    as_sure = (one.trust, one.proposed, one.scope, one.valid) == (other.trust, other.proposed, other.scope, other.valid)
-    return of_one_kind and as_sure and one.shares_place(other)
+    return of_one_kind and one.shares_place(other) and is_told_alike(one, other)
 
 
 def _rests(memory: Memory, now: datetime) -> bool:

@@ -6,7 +6,7 @@ they say something else and both hold: where it takes one for the same, or for o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nacre.dream.checks import mark, unfit
@@ -17,11 +17,12 @@ from nacre.dream.questions import (
     Over,
     Same,
     Sorted,
+    among,
     compare_prompt,
     is_right,
+    looked_at,
     probes_for,
     sort_prompt,
-    took_probe,
 )
 from nacre.dream.repetitions import weight
 from nacre.dream.values import DreamAction, Step
@@ -34,6 +35,8 @@ from nacre.values.review import Usage
 
 _REASON_CHARACTERS = 160
 _WHAT_CHARACTERS = 120
+_PLAIN = str.maketrans("[]<>", "()()")
+"""A reason stands in files that people read as Markdown: it links to nothing."""
 
 Failed = tuple[Step, str]
 """A step that is not taken, and why."""
@@ -64,39 +67,57 @@ class Consultation:
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
         """Ask about some clusters. Raises what a model raises; touches nothing of the home."""
         probes = probes_for(clusters)
-        shown = [one for cluster in (*clusters, *probes) for one in cluster]
-        answer = ask(self.model, sort_prompt((*clusters, *probes), self.seconds), Sorted)
-        of_probes = range(len(shown) - 2 * len(probes) + 1, len(shown) + 1)
-        if any(number in of_probes for number in _named(answer)):
+        order = among(clusters, probes)
+        shown = [one for cluster in order for one in cluster]
+        answer = ask(self.model, sort_prompt(order, self.seconds), Sorted)
+        tried = {one.id for probe in probes for one in probe}
+        if any(one.id in tried for one in _members(_named(answer), shown)):
             return Outcome(misled=1)
+        steps, refused = self._sifted(answer, shown, clusters)
         memories = {one.id: one for one in shown}
-        steps, refused = _sifted(self._proposed(answer, shown), memories, clusters)
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
-        compared = ask(self.model, compare_prompt(steps, memories, probes[0], self.seconds), Comparisons)
-        found = {one.number: one for one in compared.cases}
-        if took_probe(len(steps), found):
+        looked = looked_at(
+            steps, ask(self.model, compare_prompt(steps, memories, probes[0], self.seconds), Comparisons)
+        )
+        if looked is None:
             return Outcome(misled=1)
-        looked = [(step, found.get(number)) for number, step in enumerate(steps, 1)]
-        good = [step for step, one in looked if is_right(step, one)]
-        failed = [(step, self._told(one)) for step, one in looked if not is_right(step, one)]
+        good = [step for step, one in zip(steps, looked, strict=True) if is_right(step, one)]
+        failed = [(step, self._told(one)) for step, one in zip(steps, looked, strict=True) if not is_right(step, one)]
         open_ = {one for step in good for one in (*step.ends, step.into)}
         settled = [fingerprint(one) for one in clusters if not open_.intersection(memory.id for memory in one)]
         return Outcome(tuple(good), (*refused, *failed), tuple(settled))
 
-    def _proposed(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
-        """What a writer means, each memory in one step that ends it: first what is over, then what says the same."""
-        ended: set[str] = set()
+    def _sifted(
+        self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
+    ) -> tuple[list[Step], list[Failed]]:
+        """What a writer proposes, as far as code knows nothing against it, and the rest: first what is over, then what
+        says the same. No memory is in two steps that change it."""
+        good: list[Step] = []
+        refused: list[Failed] = []
+        memories = {one.id: one for one in shown}
+        together = [{one.id for one in cluster} for cluster in clusters]
+        for step in (*self._endings(answer, shown), *self._mergings(answer, shown)):
+            named = {*step.ends, step.into or ""}
+            ended = {one for other in good for one in other.ends}
+            staying = {other.into for other in good}
+            if ended & named or staying.intersection(step.ends) or (step.words and step.into in staying):
+                continue
+            why = unfit(step, memories) if any(named <= one for one in together) else "they were not shown together"
+            refused += [(step, why)] if why else []
+            good += [] if why else [step]
+        return good, refused
+
+    def _endings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
         for over in answer.over:
-            step = self._ending(over, shown)
-            if step and not ended.intersection((*step.ends, step.into)):
-                ended.update(step.ends)
+            if step := self._ending(over, shown):
                 yield step
-        staying = {step.into or "" for over in answer.over if (step := self._ending(over, shown))}
+
+    def _mergings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
+        over = {one.id for one in _members([over.number for over in answer.over], shown)}
         for same in answer.merges:
-            step = self._merging(same, [one for one in _members(same.numbers, shown) if one.id not in ended], shown)
-            if step and not ended.intersection((*step.ends, step.into)) and not staying.intersection(step.ends):
-                ended.update((*step.ends, step.into or ""))
+            members = [one for one in _members(same.numbers, shown) if one.id not in over]
+            if step := self._merging(same, members, shown):
                 yield step
 
     def _ending(self, over: Over, shown: Sequence[Memory]) -> Step | None:
@@ -132,11 +153,11 @@ class Consultation:
     def _told(self, found: Compared | None) -> str:
         if found is None:
             return "nobody looked at it again"
-        told = f"a second look says: {found.finding} {shorten(visible(found.what), _WHAT_CHARACTERS)}"
+        told = f"a second look says: {found.finding} {shorten(visible(found.what).translate(_PLAIN), _WHAT_CHARACTERS)}"
         return self.redactor.clean(told).rstrip()
 
     def _reason(self, why: str) -> str:
-        return shorten(self.redactor.clean(one_line(visible(why))), _REASON_CHARACTERS)
+        return shorten(self.redactor.clean(one_line(visible(why))).translate(_PLAIN), _REASON_CHARACTERS)
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -144,20 +165,5 @@ def _named(answer: Sorted) -> Iterator[int]:
     yield from (number for over in answer.over for number in (over.number, over.by))
 
 
-def _members(numbers: Sequence[int], shown: Sequence[Memory]) -> list[Memory]:
+def _members(numbers: Iterable[int], shown: Sequence[Memory]) -> list[Memory]:
     return [shown[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(shown)]
-
-
-def _sifted(
-    steps: Iterator[Step], memories: Mapping[str, Memory], clusters: Sequence[Cluster]
-) -> tuple[list[Step], list[Failed]]:
-    """The steps against which code knows nothing, and the others."""
-    good: list[Step] = []
-    refused: list[Failed] = []
-    together = [{one.id for one in cluster} for cluster in clusters]
-    for step in steps:
-        is_shown = any(one.issuperset((*step.ends, step.into or "")) for one in together)
-        why = unfit(step, memories) if is_shown else "they were not shown together"
-        refused += [(step, why)] if why else []
-        good += [] if why else [step]
-    return good, refused

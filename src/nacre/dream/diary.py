@@ -31,9 +31,8 @@ def path_of(now: datetime) -> str:
 def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
     """One dream as a section of its day's diary."""
     plan = report.plan
-    did = "planned, and did nothing yet" if report.operation is None else "done"
-    lines = [f"## {now:%H:%M} UTC: {did}", ""]
-    lines.append(f"{plan.seen:,} memories seen, {plan.ending:,} of them end; {report.operation or 'no operation'}.")
+    ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
+    lines = [f"## {now:%H:%M} UTC", "", f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."]
     not_done = {id(step) for step, _ in report.left}
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action and id(step) not in not_done]
@@ -45,7 +44,7 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
             f"{len(plan.put_off):,} more steps wait for another night: one ends {plan.most:,} memories at most.",
         ]
     if plan.refused:
-        lines += ["", f"{len(plan.refused):,} merges did not bear a second look, and wait in `nacre review`."]
+        lines += ["", f"{len(plan.refused):,} proposals of the writer's were not followed, and wait in `nacre review`."]
     if plan.promotions:
         lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
     if report.left:

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nacre.dedup.comparison import SUPERSEDES
-from nacre.dedup.supersession import ended
 from nacre.dream import diary
-from nacre.dream.clusters import MERGED
+from nacre.dream.carrying import carried, retire
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.reorganising.filing import Filing, note_tried
@@ -29,12 +27,11 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.models import NONE, name_for
-from nacre.values.memory import Confirmation, Link, Memory, Retirement
+from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
-from nacre.values.session import Speaker
 
 DREAM = "dream"
 _LOCK = "dream.lock"
@@ -42,12 +39,13 @@ _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
 """When the last dream was, or was planned."""
 
-_SAID = {DreamAction.MERGE: "takes it for the same as", DreamAction.SUPERSEDE: "says that it has ended"}
+_LAST_BY_WRITER = "dreamt by a writer"
+
+_SAID = {DreamAction.MERGE: "takes it for the same as", DreamAction.SUPERSEDE: "says that it was ended by"}
 
 A_DAY = timedelta(hours=20)
 """Between two dreams that nobody asked for."""
 
-_MOST_CONFIRMATIONS = 20
 _PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
 
 
@@ -76,7 +74,17 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     """
     home.actor.require_owner("nacre dream")
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        return _dream(home, plan(home, request, on_progress), may_act=request.first)
+        found = plan(home, request, on_progress)
+        if request.steps is not None:
+            found = _only(found, request.steps)
+        return _dream(home, found, may_act=request.first)
+
+
+def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
+    """A plan with those of its steps that were shown; the rest waits."""
+    shown = tuple(step for step in found.steps if step.key in keys)
+    rest = tuple(step for step in found.steps if step.key not in keys)
+    return replace(found, steps=shown, put_off=(*found.put_off, *rest))
 
 
 def dream_unasked(home: Home) -> DreamReport | None:
@@ -103,9 +111,14 @@ def _planned_unasked(home: Home) -> DreamPlan:
 
 def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
     is_first = not (may_act or home.usage.value(_LAST))
+    by_writer = [step for step in found.steps if step.by]
+    if by_writer and not (may_act or home.usage.value(_LAST_BY_WRITER)):  # shown once before it is done
+        found = _only(found, [step.key for step in found.steps if not step.by])
     report = DreamReport(found, is_first=True) if is_first else carry_out(home, found)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
+        if by_writer:
+            home.usage.set_value(_LAST_BY_WRITER, home.now().isoformat())
         note_settled(home, found.settled)
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
@@ -117,9 +130,11 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
     present = _present(home, [step for step, _ in found.refused])
     for step, why in found.refused:
         if all(one in present and is_active(present[one]) for one in (*step.ends, step.into) if one):
-            told = ", ".join(f"{present[one].subject} ({one[-8:]})" for one in step.ends)
-            detail = f"a writer {_SAID[step.action]} {told}; not done: {why}"
-            home.reviews.add(step.into or "", Reason.MERGE, detail, Action.MERGE, to_ms(home.now()) or 0, once=True)
+            stays = present[step.into or ""]
+            words = f", in these words: {step.words}" if step.words else ""
+            detail = f"a writer {_SAID[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
+            for one in step.ends:
+                home.reviews.add(one, Reason.MERGE, detail, Action.REVIEW, to_ms(home.now()) or 0, once=True)
 
 
 def carry_out(home: Home, found: DreamPlan) -> DreamReport:
@@ -133,9 +148,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         steps = [step for step in found.steps if step not in left]
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
-        changed: dict[str, Memory] = {}
-        for step in steps:
-            changed |= {one.id: one for one in _changed(home, step, {**memories, **changed})}
+        changed = carried(home, steps, memories)
         ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         change.describe(subject=subject_of(ending or list(changed.values())) or pages[0].subject)
@@ -144,7 +157,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
             change.intend([page_write(home, step) for step in pages])
-            _retire(change, steps, memories)
+            retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
     return report
@@ -187,69 +200,6 @@ def _edited(home: Home, step: Step) -> str | None:
         if not is_same:
             return "it is being edited"
     return None
-
-
-def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
-    """Who stays, as a step has it, and who is superseded. When it was said last stays: nobody said it again."""
-    if step.into is None:
-        return []
-    memory = memories[step.into]
-    if step.action is DreamAction.MERGE:
-        return [_enriched(home, step, memories)]
-    if step.action is DreamAction.SUPERSEDE:
-        links = tuple(Link(SUPERSEDES, one, f"{step.why} ({step.by})") for one in step.ends)
-        return [replace(memory, links=(*memory.links, *links)), *(ended(memories[one], memory) for one in step.ends)]
-    if step.action is DreamAction.FILE:
-        return [replace(memory, project=step.project, inbox=False)]
-    return [replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))]
-
-
-def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """Who stays, in the words that a writer gave it, and with what the others bring along (seed facts 1.4).
-
-    That is the first day, the highest importance of those that are vouched for as it is, all tags and links, and where
-    it was said.
-    """
-    keeper = memories[step.into or ""]
-    others = [memories[one] for one in step.ends]
-    equals = [one for one in others if (one.is_vouched and one.speaker is Speaker.OWNER) or not keeper.is_vouched]
-    own = {(link.rel, link.to) for link in keeper.links}
-    links = [link for one in others for link in one.links if (link.rel, link.to) not in own and link.to != keeper.id]
-    said = [*keeper.confirmed, *(one for other in others for one in _sayings(other))]
-    known = {(one.session, one.turns): one for one in sorted(said, key=lambda one: one.at)}
-    if step.by:
-        noted = {"by": step.by, "at": home.now().isoformat(), "of": [keeper.id, *step.ends], "why": step.why}
-        keeper = replace(keeper, extra={**keeper.extra, MERGED: noted})
-    if step.words:
-        keeper = replace(keeper, content=step.words, subject=step.subject, claim=None)
-    return replace(
-        keeper,
-        created=min(one.created for one in (keeper, *others)),
-        importance=max(one.importance for one in (keeper, *equals)),
-        tags=tuple(dict.fromkeys((*keeper.tags, *(tag for one in others for tag in one.tags)))),
-        links=(*keeper.links, *dict.fromkeys(links)),
-        confirmed=tuple(known.values())[-_MOST_CONFIRMATIONS:],
-    )
-
-
-def _sayings(memory: Memory) -> list[Confirmation]:
-    """Where the owner said a memory that goes."""
-    if memory.speaker is not Speaker.OWNER or not memory.source.session:
-        return list(memory.confirmed)
-    return [Confirmation(memory.created, memory.source.session, memory.source.turns), *memory.confirmed]
-
-
-def _retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
-    now = change.home.now()
-    gone, entries = [], []
-    for step in steps:
-        if step.action is DreamAction.SUPERSEDE:
-            continue
-        reason = f"says the same as {step.into}" if step.into else f"{step.action}: {step.why}"
-        for one in step.ends:
-            gone.append(replace(memories[one], retired=Retirement(now, reason)))
-            entries.append(change.entry("retire", memory=one, reason=reason))
-    change.put(gone, entries)
 
 
 def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nacre.dream import rules
 from nacre.dream.checks import unfit
@@ -18,6 +19,7 @@ from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
+from nacre.text.passages import one_line, shorten
 from nacre.values.memory import Memory
 from nacre.values.reports import OnProgress
 from nacre.values.review import Usage
@@ -26,6 +28,7 @@ LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
 """So many memories one dream may end, or that share of those there are; whichever is more."""
 
 _ASKED = 500
+_TEXT_CHARACTERS = 160
 
 
 def planned(
@@ -52,8 +55,14 @@ def planned(
     taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked,
-        note, tuple(promotions), unfiled,
+        note, tuple(promotions), unfiled, _texts(taken, memories),
     )  # fmt: skip
+
+
+def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
+    """What those memories say that one stays in the place of."""
+    named = {one for step in steps if step.into for one in (*step.ends, step.into) if step.ends}
+    return tuple((one.id, shorten(one_line(one.content), _TEXT_CHARACTERS)) for one in memories if one.id in named)
 
 
 _ORDER = [
@@ -99,7 +108,7 @@ def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], Mapping[st
     protected = home.settings.texts("forgetting.protect")
     steps = rules.ending(memories, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
-    return memories, usage, [*repeated([one for one in memories if one.id not in gone], usage), *steps]
+    return memories, usage, [*repeated([one for one in memories if one.id not in gone], usage, protected), *steps]
 
 
 def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
@@ -107,8 +116,13 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
     put_off: list[Step] = []
     ending = 0
     for step in steps:
-        ending += len(step.ends)
-        (taken if ending <= most else put_off).append(step)
+        left = most - ending
+        if len(step.ends) > left > 0 and not step.by:  # as much of it as one dream ends
+            taken.append(replace(step, ends=step.ends[:left]))
+            put_off.append(replace(step, ends=step.ends[left:]))
+        else:
+            (taken if len(step.ends) <= left else put_off).append(step)
+        ending += len(taken[-1].ends) if taken and taken[-1].ends[:1] == step.ends[:1] else 0
     return taken, put_off
 
 
@@ -138,6 +152,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
     ending = [one for one in gone if one]
+    if any(is_protected(one, protected) for one in ending):
+        return "it is protected now"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
         if keeper is None or not is_active(keeper) or keeper.id in step.ends:
@@ -151,8 +167,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         return None if step.project and not step.ends else "it names no project"
     if step.action is DreamAction.SHELVE and not all(may_be_shelved(one, protected) for one in ending):
         return "it does not wait in the inbox any more, or is a person's"
-    is_kept = any(is_protected(one, protected) for one in ending)
-    return "it is protected now" if is_kept or step.into else None
+    return "it names what stays" if step.into else None
 
 
 def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:

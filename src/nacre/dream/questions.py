@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import msgspec
 
-from nacre.dream.checks import mark
+from nacre.dream.checks import mark, said
 from nacre.dream.clusters import Cluster
 from nacre.dream.values import DreamAction, Step
 from nacre.llm.answers import schema_of
@@ -91,10 +91,12 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
 ) -> Prompt:  # fmt: skip
-    """What asks whether each step is right, and last the same of two that say something else and both hold."""
+    """What asks whether each step is right, and somewhere among them the same of two that say something else and both
+    hold."""
     cases = [_case(step, memories) for step in steps]
     texts = [one.content for one in probe]
-    cases += [{"statement": texts[0], "memories": texts}, {"earlier": texts[0], "later": texts[1]}]
+    at = probe_at(steps)
+    cases[at:at] = [{"statement": texts[0], "memories": texts}, {"earlier": texts[0], "later": texts[1]}]
     lines = [_line({"number": number, **case}) for number, case in enumerate(cases, 1)]
     return _prompt(COMPARE, "\n".join(lines), Comparisons, seconds)
 
@@ -112,10 +114,20 @@ def is_right(step: Step, found: Compared | None) -> bool:
     return found is not None and found.finding is wanted
 
 
-def took_probe(count: int, found: Mapping[int, Compared]) -> bool:
-    """Whether a second look at so many steps took the probe that followed them for the same, or for over."""
-    same, over = found.get(count + 1), found.get(count + 2)
-    return same is None or over is None or same.finding is Finding.SAME or over.finding is Finding.OVER
+def probe_at(steps: Sequence[Step]) -> int:
+    """Before which of some steps the probe stands when they are looked at again."""
+    return int(steps[0].mark, 16) % (len(steps) + 1)
+
+
+def looked_at(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
+    """What a second look found of each step; ``None`` where it took the probe for the same, or for over."""
+    found = {one.number: one for one in answer.cases}
+    cases = [found.get(number) for number in range(1, len(steps) + 3)]
+    at = probe_at(steps)
+    same, over = cases[at], cases[at + 1]
+    if same is None or over is None or same.finding is Finding.SAME or over.finding is Finding.OVER:
+        return None
+    return cases[:at] + cases[at + 2 :]
 
 
 def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
@@ -129,6 +141,16 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
         tuple(Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day) for number, text in enumerate(pair))
         for pair in chosen
     ]
+
+
+def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
+    """Clusters with probes between them, at places that their contents draw."""
+    shown = list(clusters)
+    drawn = int(mark(one for cluster in clusters for one in cluster), 16)
+    for probe in probes:
+        drawn, at = divmod(drawn, len(shown) + 1)
+        shown.insert(at, probe)
+    return shown
 
 
 @cache
@@ -166,7 +188,7 @@ def _prompt(name: str, text: str, answer: type[msgspec.Struct], seconds: float) 
 def _as_data(memory: Memory, number: int) -> str:
     told = {
         "number": number, "kind": memory.kind.value, "said_by": memory.speaker.value,
-        "said": memory.last_said.date().isoformat(), "project": memory.project, "text": memory.content,
+        "said": said(memory).date().isoformat(), "project": memory.project, "text": memory.content,
     }  # fmt: skip
     return _line(told)
 

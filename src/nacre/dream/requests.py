@@ -28,4 +28,7 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
     """Have a dream: plan, check, do it."""
 
+    steps: Annotated[
+        tuple[str, ...] | None, Meta(description="Only these steps of the plan, by their keys: those that were shown.")
+    ] = None
     first: Annotated[bool, Meta(description="Do it also where no dream was planned in this home before.")] = False

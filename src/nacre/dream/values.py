@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import content_hash
 
 
 class DreamAction(StrEnum):
@@ -48,6 +49,12 @@ class Step:
     mark: str = ""
     project: str = ""
 
+    @property
+    def key(self) -> str:
+        """What tells a step from any other of a plan."""
+        parts = (self.action, self.into or "", self.words, self.project, *self.ends, "", *self.links)
+        return content_hash("\0".join(parts)).hex()[:16]
+
 
 SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
 """What is weighed of a project's sessions."""
@@ -80,7 +87,7 @@ class DreamPlan:
     the review queue. ``settled`` are clusters (fingerprints) about which nothing is left to ask, ``unasked`` is how
     many wait for another dream, and ``note`` says why a writer was not asked, or not to the end. ``promotions`` say
     what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
-    ``None`` where nobody looked.
+    ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
     """
 
     steps: tuple[Step, ...]
@@ -94,6 +101,7 @@ class DreamPlan:
     note: str | None = None
     promotions: tuple[Promotion, ...] = ()
     unfiled: tuple[str, ...] | None = None
+    texts: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> int:

@@ -14,11 +14,12 @@ from nacre.dream.questions import COMPARE, SORT, batches, size_of, words_of
 from nacre.dream.values import DreamEstimate
 from nacre.errors import ModelRefused, NacreError
 from nacre.extraction.coverage import is_covered
+from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.llm.registry import describe
 from nacre.spending.models import NONE, model_for, name_for
-from nacre.spending.parallel import Answered, ask_all
+from nacre.spending.parallel import Answered, ask_all, is_final
 from nacre.spending.tracing import tracing
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Memory
@@ -53,6 +54,9 @@ def asked_of_writer(
     model = model_for(home, Task.DREAM, background=background)
     if model is None:
         return Outcome(), 0, _NO_WRITER if name == NONE else "models.background is off"
+    if background and rests(home):
+        model.close()
+        return Outcome(), 0, "the writer is paused, or waits for the mains"
     try:
         wanted, unasked, note = _wanted(home, memories, name)
         consultation = Consultation(model, home.redactor, usage, home.settings.number("models.timeout_seconds"))
@@ -77,7 +81,7 @@ def _all(
             on_progress(Progress("asking", start, len(parts)))
         questions: list[Ask] = [partial(consultation.about, part) for part in parts[start : start + _AT_ONCE]]
         answers += ask_all(home, questions, _AT_ONCE)
-        if any(one is None for one in answers):
+        if any(one is None or is_final(one) for one in answers):
             break
     good = [one.value for one in answers if isinstance(one, Answered)]
     failed = next((one for one in answers if isinstance(one, NacreError)), None)

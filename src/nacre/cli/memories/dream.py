@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -87,6 +87,7 @@ def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) 
             return
         if plan.steps:
             run.confirm("Do it?")
+        wanted["steps"] = tuple(step.key for step in plan.steps)
     with progress.shown(run) as notify:
         report: DreamReport = perform(run, "dream", notify, **wanted, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
@@ -130,30 +131,28 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
         steps = [step for step in plan.steps if step.action is action]
         if steps:
             paper.heading(f"{told}: {sum(len(step.ends or step.links) or 1 for step in steps):,}")
-            _steps(paper, steps)
+            _steps(paper, steps, dict(plan.texts))
     _promotions(paper, plan.promotions)
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
-    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}.")
+    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
     if plan.unfiled:
         paper.line(
             dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
         )
     if plan.refused:
-        paper.line(
-            dim(f"{count(len(plan.refused), 'proposal')} of the writer's did not bear a second look: nacre review")
-        )
+        paper.line(dim(f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"))
     if plan.unasked:
         paper.line(dim(f"{count(plan.unasked, 'group')} more to ask the writer about another time"))
     if plan.note:
-        paper.line(dim(f"The writer was not asked, or not to the end: {plan.note}"))
+        paper.line(dim(f"Of the writer: {plan.note}"))
     if plan.put_off:
         paper.line(
             dim(f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}")
         )
 
 
-def _steps(paper: Paper, steps: Sequence[Step]) -> None:
+def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
@@ -162,8 +161,12 @@ def _steps(paper: Paper, steps: Sequence[Step]) -> None:
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
                 paper.line(dim(line), indent=4, hang=2)
-        elif step.words:
+            continue
+        if step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
+        for told, one in (("stays" if not step.words else "was", step.into), *(("ends", one) for one in step.ends)):
+            if one and one in texts:
+                paper.line(dim(f"{told}: {texts[one]}"), indent=4, hang=2)
     if len(steps) > _SHOWN:
         paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
 
@@ -206,20 +209,21 @@ def _done(report: DreamReport) -> str:
         (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
     )
     more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
-    return ", ".join([*([f"{count(ended, 'memory', 'memories')} retired"] if ended or not more else []), *more])
+    return ", ".join([*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more])
 
 
 def _plan_record(plan: DreamPlan) -> Record:
     return {
         "steps": [_step(step) for step in plan.steps], "put_off": [_step(step) for step in plan.put_off],
-        "refused": [{**_step(step), "reason": why} for step, why in plan.refused], "seen": plan.seen,
-        "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
+        "refused": [{**_step(step), "reason": why} for step, why in plan.refused], "texts": dict(plan.texts),
+        "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
         "promotions": [dataclasses.asdict(one) for one in plan.promotions], "unfiled": list(plan.unfiled or ()),
     }  # fmt: skip
 
 
 def _step(step: Step) -> Record:
     return {
+        "key": step.key,
         "action": str(step.action),
         "ends": list(step.ends),
         "into": step.into,
