@@ -11,6 +11,7 @@ import pytest
 from nacre.dream.dream import carry_out, dream, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamPlan, DreamReport
+from nacre.errors import Conflict
 from nacre.values.memory import Expiry, Kind, Link, Memory, Source, Trust
 from nacre.values.session import Speaker
 from tests.app.conftest import World
@@ -352,3 +353,48 @@ def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world
     report = carry_out(home, found)
     assert (report.operation, [why for _, why in report.left]) == (None, ["it has other links now"])
     assert path.read_text() == edited
+
+
+def undone(world: World, report: DreamReport | None = None) -> None:
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.undo(report.operation if report else None)
+
+
+def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_to_the_byte(world: World) -> None:
+    lid = kept(world, "The lid is green.")
+    label = kept(world, "The label is yellow.")
+    links = (Link("related_to", label.id), Link("builds_on", lid.id, "it fits"))
+    kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar"), links=links)
+    kept(world, "Honey is sold in jars of 500 g!", tags=("yard", "fair"), links=(Link("builds_on", lid.id),))
+    before = vault(world)
+    undone(world, dreamt(world))
+    assert vault(world) == before
+
+
+def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: World) -> None:
+    links = (Link("related_to", kept(world, "Wax.").id), Link("builds_on", kept(world, "Lids.").id))
+    jars = kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar", "fair"), links=links)
+    before = vault(world)
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.edit(jars.id, tags=["yard", "comb"])
+    assert vault(world) != before
+    undone(world)
+    assert vault(world) == before
+
+
+def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_by_undo(world: World) -> None:
+    jars = kept(world, "Honey is sold in jars of 500 g.", tags=("jar", "sale"))
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.edit(jars.id, importance=9)
+        edit = memory.log(limit=1)[0].operation
+    (path,) = world.vault.glob("projects/hive/fact/*.md")
+    path.write_text(path.read_text().replace("importance: 9", "importance: 5").replace("[jar, sale]", "[sale, jar]"))
+    written = path.read_text()
+    assert "tags: [sale, jar]\n" in written
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory, pytest.raises(Conflict, match="nothing of this operation is left"):
+        memory.undo(edit.id)
+    assert path.read_text() == written
