@@ -398,3 +398,44 @@ def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_b
     with world.open() as memory, pytest.raises(Conflict, match="nothing of this operation is left"):
         memory.undo(edit.id)
     assert path.read_text() == written
+
+
+def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_stay(world: World) -> None:
+    first = kept(world, "Honey is sold in jars of 500 g.", days=30)
+    later = kept(world, "Honey is sold in jars of 500 g!")
+    report = dreamt(world)
+    assert actions(report.plan) == {first.id: (DreamAction.MERGE, later.id)}
+    undone(world, report)
+    assert planned(world).steps == ()
+    with world.open() as memory:
+        memory.edit(first.id, importance=6)  # it would be the one that stays
+    assert planned(world).steps == ()
+    third = kept(world, "Honey is sold in jars of 500 g")
+    assert actions(planned(world)) == {later.id: (DreamAction.MERGE, third.id)}
+
+
+@pytest.mark.parametrize("back", ["unretire", "undo", "by hand"])
+def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until_a_person_retires_it(
+    world: World, back: str
+) -> None:
+    over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    old = kept(world, "The intern liked the blue theme.", days=500)
+    before = vault(world)
+    report = dreamt(world)
+    assert set(actions(report.plan)) == {over.id, old.id}
+    with world.open() as memory:
+        if back == "unretire":
+            memory.unretire(over.id, old.id)
+    if back == "undo":
+        undone(world, report)
+    if back == "by hand":
+        for path in before:
+            (world.vault / "retired" / path).rename(world.vault / path)
+    kept(world, "The van is borrowed.", days=199, expiry=Expiry.TEMPORARY)
+    assert [step.subject for step in planned(world).steps] == ["The van is borrowed."]
+    world.rebuild()
+    assert [step.subject for step in dreamt(world).plan.steps] == ["The van is borrowed."]
+    assert dreamt(world).operation is None
+    with world.open() as memory:
+        assert {one.id for one in memory.list()} == {over.id, old.id}
+        assert memory.retire(over.id)

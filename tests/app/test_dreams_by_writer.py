@@ -333,3 +333,27 @@ def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
     assert report.operation is None
     assert "a second look says: holds" in report.plan.refused[0][1]
     assert len(active(world)) == 2
+
+
+@pytest.mark.parametrize("finding", ["same", "over"])
+def test_what_the_writer_ended_and_was_brought_back_is_not_shown_to_it_again(world: World, finding: str) -> None:
+    ended = kept(world, JARS, days=9)
+    kept(world, AT_YARD)
+    merges = [{"numbers": [1, 2], "keep": None, "words": AT_YARD, "why": "both tell the jar"}]
+    over = [{"number": 1, "by": 2, "why": "they stack since"}]
+    world.model = Writer()
+    world.model._answers = [
+        {"merges": merges, "over": []} if finding == "same" else {"merges": [], "over": over}, compared(finding),
+    ]  # fmt: skip
+    report = dreamt(world)
+    assert report.operation
+    assert ended.id not in active(world)
+    with world.open() as memory:
+        world.clock.now += timedelta(seconds=1)
+        memory.undo(report.operation)
+    assert ended.id in active(world)
+    world.model = Writer()
+    world.clock.now += timedelta(days=30)
+    assert dream_estimate(world.context(), DreamPlanRequest(tier=2)).clusters == 0
+    assert dreamt(world).operation is None
+    assert world.model.prompts == []

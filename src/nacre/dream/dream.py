@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from nacre.dedup.comparison import SUPERSEDES
 from nacre.dedup.supersession import ended
 from nacre.dream import diary
+from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.clusters import MERGED
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
@@ -36,7 +37,6 @@ from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker
 
-DREAM = "dream"
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
@@ -147,6 +147,8 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             _retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
+            if ending:
+                change.append([change.entry(DREAM, **{ENDED: [one.id for one in ending]})])
     return report
 
 
