@@ -11,6 +11,7 @@ import pytest
 from nacre.dream.dream import carry_out, dream, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamPlan, DreamReport
+from nacre.errors import Conflict
 from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source, Trust
 from nacre.values.session import Speaker
 from tests.app.conftest import World
@@ -373,3 +374,89 @@ def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world
     report = carry_out(home, found)
     assert (report.operation, [why for _, why in report.left]) == (None, ["it has other links now"])
     assert path.read_text() == edited
+
+
+def undone(world: World, report: DreamReport | None = None) -> None:
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.undo(report.operation if report else None)
+
+
+def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_to_the_byte(world: World) -> None:
+    lid = kept(world, "The lid is green.")
+    label = kept(world, "The label is yellow.")
+    links = (Link("related_to", label.id), Link("builds_on", lid.id, "it fits"))
+    kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar"), links=links)
+    kept(world, "Honey is sold in jars of 500 g!", tags=("yard", "fair"), links=(Link("builds_on", lid.id),))
+    before = vault(world)
+    undone(world, dreamt(world))
+    assert vault(world) == before
+
+
+def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: World) -> None:
+    links = (Link("related_to", kept(world, "Wax.").id), Link("builds_on", kept(world, "Lids.").id))
+    jars = kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar", "fair"), links=links)
+    before = vault(world)
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.edit(jars.id, tags=["yard", "comb"])
+    assert vault(world) != before
+    undone(world)
+    assert vault(world) == before
+
+
+def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_by_undo(world: World) -> None:
+    jars = kept(world, "Honey is sold in jars of 500 g.", tags=("jar", "sale"))
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory:
+        memory.edit(jars.id, importance=9)
+        edit = memory.log(limit=1)[0].operation
+    (path,) = world.vault.glob("projects/hive/fact/*.md")
+    path.write_text(path.read_text().replace("importance: 9", "importance: 5").replace("[jar, sale]", "[sale, jar]"))
+    written = path.read_text()
+    assert "tags: [sale, jar]\n" in written
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as memory, pytest.raises(Conflict, match="nothing of this operation is left"):
+        memory.undo(edit.id)
+    assert path.read_text() == written
+
+
+def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_stay(world: World) -> None:
+    first = kept(world, "Honey is sold in jars of 500 g.", days=30)
+    later = kept(world, "Honey is sold in jars of 500 g!")
+    report = dreamt(world)
+    assert actions(report.plan) == {first.id: (DreamAction.MERGE, later.id)}
+    undone(world, report)
+    assert planned(world).steps == ()
+    with world.open() as memory:
+        memory.edit(first.id, importance=6)  # it would be the one that stays
+    assert planned(world).steps == ()
+    third = kept(world, "Honey is sold in jars of 500 g")
+    assert actions(planned(world)) == {later.id: (DreamAction.MERGE, third.id)}
+
+
+@pytest.mark.parametrize("back", ["unretire", "undo", "by hand"])
+def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until_a_person_retires_it(
+    world: World, back: str
+) -> None:
+    over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    old = kept(world, "The intern liked the blue theme.", days=500)
+    before = vault(world)
+    report = dreamt(world)
+    assert set(actions(report.plan)) == {over.id, old.id}
+    with world.open() as memory:
+        if back == "unretire":
+            memory.unretire(over.id, old.id)
+    if back == "undo":
+        undone(world, report)
+    if back == "by hand":
+        for path in before:
+            (world.vault / "retired" / path).rename(world.vault / path)
+    kept(world, "The van is borrowed.", days=199, expiry=Expiry.TEMPORARY)
+    assert [step.subject for step in planned(world).steps] == ["The van is borrowed."]
+    world.rebuild()
+    assert [step.subject for step in dreamt(world).plan.steps] == ["The van is borrowed."]
+    assert dreamt(world).operation is None
+    with world.open() as memory:
+        assert {one.id for one in memory.list()} == {over.id, old.id}
+        assert memory.retire(over.id)

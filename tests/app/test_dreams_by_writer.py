@@ -455,3 +455,23 @@ def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
     found = planned(world)
     assert found.note == "it is asleep"
     assert len(world.model.prompts) <= 3
+
+
+@pytest.mark.parametrize("finding", ["same", "over"])
+def test_what_the_writer_ended_and_was_brought_back_is_not_shown_to_it_again(world: World, finding: str) -> None:
+    ended = kept(world, JARS, days=9)
+    kept(world, AT_YARD)
+    sorts = same(JARS, AT_YARD, keep=AT_YARD) if finding == "same" else over(JARS, AT_YARD)
+    world.model = Writer(finding=finding, sorts=sorts)
+    report = dreamt(world)
+    assert report.operation
+    assert ended.id not in active(world)
+    with world.open() as memory:
+        world.clock.now += timedelta(seconds=1)
+        memory.undo(report.operation)
+    assert ended.id in active(world)
+    world.model = Writer()
+    world.clock.now += timedelta(days=30)
+    assert dream_estimate(world.context(), DreamPlanRequest(tier=2)).clusters == 0
+    assert dreamt(world).operation is None
+    assert world.model.prompts == []

@@ -213,3 +213,16 @@ def test_what_was_recalled_waits_in_the_inbox(known: World) -> None:
         with known.open() as memory:
             assert [hit.memory.id for hit in memory.recall("toner of the printer").hits] == [one.id]
         assert dreamt(known).operation is None
+
+
+def test_what_was_not_filed_and_was_brought_back_is_retired_by_no_other_dream(known: World) -> None:
+    lost = waiting(known, "It is watered on Mondays.")
+    for _ in range(4):
+        known.clock.now += timedelta(days=4)
+        report = dreamt(known)
+    assert [(step.action, step.ends) for step in report.plan.steps] == [(DreamAction.SHELVE, (lost.id,))]
+    with known.open() as memory:
+        memory.unretire(lost.id)
+    for _ in range(5):
+        known.clock.now += timedelta(days=4)
+        assert dreamt(known).operation is None

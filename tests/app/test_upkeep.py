@@ -72,7 +72,10 @@ def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None
     assert plan(world.context(), DreamPlanRequest()).ending == 2
     told = found(world)["dream"]
     assert (told.state, told.detail) == (OK, "1 over and 1 never asked for: nacre dream --dry-run shows them")
-    dreamt(world)
+    report = dreamt(world)
+    assert "dream" not in found(world)
+    with world.open() as memory:
+        memory.undo(report.operation)
     assert "dream" not in found(world)
 
 

@@ -157,5 +157,5 @@ def test_a_rebuild_says_that_candidates_cannot_be_read_any_more(
     assert waiting
     with contextlib.closing(sqlite3.connect(user_home / ".nacre" / "nacre.db")) as database, database:
         database.execute("UPDATE candidates SET memory = '{}'")
-    assert "candidates could not be read any more" in nacre("db", "rebuild", "--yes").out
+    assert "candidates could not be read any more" in " ".join(nacre("db", "rebuild", "--yes").out.split())
     assert left(nacre) == []

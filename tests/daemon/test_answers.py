@@ -206,7 +206,7 @@ def test_the_last_session_of_a_folder_is_that_of_the_callers_folder(
     monkeypatch.chdir(tmp_path)
     for command in ("show", "tail", "summary", "export"):
         shown = nacre("sessions", command)
-        assert "no session in this folder is known" in shown.err, command
+        assert "No session in this folder is known" in shown.err, command
 
 
 def _timeless(text: str) -> str:

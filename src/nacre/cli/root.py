@@ -111,7 +111,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "config": Entry("home.config:config", "Show and change settings."),
         "usefulness": Entry(
             "memories.usefulness:usefulness",
-            "Tell whether memory helps: sessions that were told, beside those held out.",
+            "Tell whether memory helps: sessions that were told something, beside those held out.",
         ),
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from nacre.dream import diary
+from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
@@ -33,7 +34,6 @@ from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
 
-DREAM = "dream"
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
@@ -160,6 +160,8 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
+            if ending:
+                change.append([change.entry(DREAM, **{ENDED: [one.id for one in ending]})])
     return report
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nacre.dream import rules
+from nacre.dream.brought_back import may_end
 from nacre.dream.checks import unfit
 from nacre.dream.consulting import Outcome
 from nacre.dream.orphan_links import orphaned
@@ -40,7 +41,7 @@ def planned(
     ModelRefused where the writer cannot be opened.
     """
     memories, usage, steps = _by_rules(home, request.project)
-    staying = _staying(memories, steps)
+    staying = may_end(home, _staying(memories, steps))
     found, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
         found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
@@ -84,14 +85,14 @@ def _reorganised(
         return [*steps, *pages], promotions, None
     going = {step.into for step in steps}
     unfiled = [one for one in inbox if one.id not in going]
-    steps += shelved(home, unfiled, usage, home.now(), home.settings.texts("forgetting.protect"))
+    steps += shelved(home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect"))
     return [*steps, *pages], promotions, tuple(one.id for one in unfiled)
 
 
 def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
     """What asking the writer would take."""
     memories, _, steps = _by_rules(home, request.project)
-    return estimate(home, _staying(memories, steps))
+    return estimate(home, may_end(home, _staying(memories, steps)))
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
@@ -106,9 +107,10 @@ def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], Mapping[st
     memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
-    steps = rules.ending(memories, usage, home.now(), protected)
+    free = may_end(home, memories)
+    steps = rules.ending(free, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
-    return memories, usage, [*repeated([one for one in memories if one.id not in gone], usage, protected), *steps]
+    return memories, usage, [*repeated([one for one in free if one.id not in gone], usage, protected), *steps]
 
 
 def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:

@@ -136,11 +136,13 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
     at = int(mark(one for cluster in clusters for one in cluster)[:8], 16)
     pairs = _probes()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
-    day = max(one.created for cluster in clusters for one in cluster)
-    return [
-        tuple(Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day) for number, text in enumerate(pair))
-        for pair in chosen
-    ]
+    like = max((one for cluster in clusters for one in cluster), key=lambda one: (said(one), one.id))
+    return [tuple(_as_probe(number, text, like) for number, text in enumerate(pair)) for pair in chosen]
+
+
+def _as_probe(number: int, text: str, like: Memory) -> Memory:
+    day = said(like)
+    return Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day, project=like.project)
 
 
 def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 
 from nacre.dream import rules
+from nacre.dream.brought_back import may_end
 from nacre.dream.plan import is_active, usage_of
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
@@ -50,9 +51,8 @@ def upkeep(home: Home) -> Iterator[Check]:
     yield from _recency(aged)
     yield from _stale_todos(aged, now)
     yield from _unused(aged)
-    yield from _dream(
-        home, rules.ending(memories, usage, now, home.settings.texts("forgetting.protect")), len(memories)
-    )
+    ending = rules.ending(may_end(home, memories), usage, now, home.settings.texts("forgetting.protect"))
+    yield from _dream(home, ending, len(memories))
 
 
 def _recency(aged: _Aged) -> Iterator[Check]:

@@ -218,7 +218,7 @@ def _step(home: Home, change: views.Change, *, force: bool) -> Step:
         return Step("leave", change)
     if before is None:
         return _unmake(home, change, present)
-    if after is not None and _same(present, after) and _is_as_left(home, change):
+    if _is_as_left(home, change) and redacted(home.redactor, before) == before:
         return Step("bring back", change, replace(before, id=present.id))
     merged, clashes = _merge(home, change, present)
     if clashes:
@@ -265,11 +265,19 @@ def _is_needed(home: Home, path: str) -> bool:
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Whether the file is byte for byte as the operation left it, and its former place is free."""
-    if change.before is None or change.after is None:
+    """Whether the memory's file is as the operation left it and as the index knows it, and its former place is free.
+
+    The index alone cannot tell: it has tags and links in an order of its own, and each of them once.
+    """
+    file = home.files.file_of(change.memory)
+    if file is None or change.before is None or change.after is None or file.path != change.after.path:
         return False
-    is_free = change.before.path == change.after.path or not home.vault.exists(change.before.path)
-    return is_free and _text(home, change.after.path) == change.after.text
+    is_free = change.before.path == file.path or not home.vault.exists(change.before.path)
+    try:
+        data = home.vault.read(file.path)
+    except FileNotFoundError:
+        return False
+    return is_free and bytes_hash(data) == file.hash and data.decode("utf-8", "replace") == change.after.text
 
 
 def _text(home: Home, path: str) -> str | None:
@@ -331,4 +339,10 @@ def _version(version: Version) -> identity.Version:
 
 
 def _same(one: Memory, other: Memory) -> bool:
-    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Memory) if field.name != "id")
+    """Whether two memories say the same; the order of their tags, links and other lists does not count."""
+    names = [field.name for field in fields(Memory) if field.name != "id"]
+    return all(_unordered(getattr(one, name)) == _unordered(getattr(other, name)) for name in names)
+
+
+def _unordered(value: object) -> object:
+    return frozenset(value) if isinstance(value, tuple) else value

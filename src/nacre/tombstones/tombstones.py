@@ -63,9 +63,7 @@ def told(home: Home) -> Iterator[ledger.Entry]:
         data = home.vault.read(LEDGER)
     except FileNotFoundError:
         return
-    for found in _TOLD.finditer(data):
-        end = data.find(b"\n", found.end())
-        yield from ledger.read(data[data.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(data)])
+    yield from ledger.read_about(data, _TOLD)
 
 
 def standing_tombstones(entries: Sequence[ledger.Entry]) -> list[Tombstone]:

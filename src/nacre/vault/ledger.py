@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -48,6 +49,13 @@ def read(data: bytes) -> Iterator[Entry]:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             continue
         yield Entry(op, to_millisecond(moment), action, values)
+
+
+def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[Entry]:
+    """The entries whose lines hold what a pattern matches; no other line is parsed."""
+    for found in pattern.finditer(data):
+        end = data.find(b"\n", found.end())
+        yield from read(data[data.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(data)])
 
 
 def _sound(value: object) -> str:

@@ -39,7 +39,6 @@ _HEADINGS = {
     "dream",
     examples=[
         "nacre dream --dry-run",
-        "nacre dream --tier 2 --estimate",
         "nacre dream --tier 2",
         "nacre dream --yes --project hivelog --most 100",
     ],
