@@ -17,6 +17,7 @@ from nacre.embed.onnx import load_minilm
 from nacre.history.undo import undo
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
+from nacre.platform.ids import uuid7_source
 from nacre.protocols import Embedder
 from nacre.retrieval.recall import recall
 from nacre.settings import load_settings
@@ -163,7 +164,10 @@ def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResu
     over = {(texts[one], texts[other]) for one, other in _over(year.labels)}
     writer = ScriptedWriter(way, {texts[one]: groups.get(one, -at - 1) for at, one in enumerate(texts)}, over)
     settings = load_settings(folder, {"HOME": str(folder), "NACRE_MODELS_EXTRACTION": writer.name})
-    home = open_home(settings, clock=clock, load_embedder=lambda _: embedder, load_model=lambda *_: writer)
+    home = open_home(
+        settings, clock=clock, ids=uuid7_source(clock, bytes), load_embedder=lambda _: embedder,
+        load_model=lambda *_: writer,
+    )  # fmt: skip
     try:
         ids = _stored(home, year, clock)
         before, files = _asked(home, year, ids, {}), _files(home)

@@ -56,7 +56,7 @@ def planned(
     taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked,
-        note, tuple(promotions), unfiled, _texts(taken, memories),
+        note, tuple(promotions), unfiled, _texts(taken, memories), len(memories) - len(may_end(home, memories)),
     )  # fmt: skip
 
 

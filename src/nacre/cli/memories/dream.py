@@ -125,6 +125,8 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
         )
+        if plan.brought_back:
+            paper.line(dim(f"{plan.brought_back:,} that a dream ended, and you brought back, are left"))
         return
     for action, told in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
@@ -139,6 +141,9 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
         paper.line(
             dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
         )
+    if plan.brought_back:
+        told = count(plan.brought_back, "memory", "memories")
+        paper.line(dim(f"{told} that a dream ended and you brought back: left"))
     if plan.refused:
         paper.line(dim(f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"))
     if plan.unasked:
@@ -215,7 +220,7 @@ def _plan_record(plan: DreamPlan) -> Record:
     return {
         "steps": [_step(step) for step in plan.steps], "put_off": [_step(step) for step in plan.put_off],
         "refused": [{**_step(step), "reason": why} for step, why in plan.refused], "texts": dict(plan.texts),
-        "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
+        "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note, "brought_back": plan.brought_back,
         "promotions": [dataclasses.asdict(one) for one in plan.promotions], "unfiled": list(plan.unfiled or ()),
     }  # fmt: skip
 
