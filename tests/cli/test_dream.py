@@ -40,7 +40,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     assert "The crew is away." in diary.read_text()
     nacre("undo", "--yes")
     assert over.read_bytes() == before
-    assert "1 that a dream ended, and you brought back, are left" in nacre("dream", "--dry-run").out
+    assert "left: 1 memory that a dream ended, and you brought back" in nacre("dream", "--dry-run").out
 
 
 def test_who_says_no_or_only_looks_changes_nothing(

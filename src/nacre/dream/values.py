@@ -87,8 +87,8 @@ class DreamPlan:
     the review queue. ``settled`` are clusters (fingerprints) about which nothing is left to ask, ``unasked`` is how
     many wait for another dream, and ``note`` says why a writer was not asked, or not to the end. ``promotions`` say
     what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
-    ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id. ``brought_back`` counts those that a dream ended before, and a person brought back: they
-    are left.
+    ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
+    ``brought_back`` counts those that a dream ended before, and a person brought back: they are left.
     """
 
     steps: tuple[Step, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -125,8 +125,8 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
         )
-        if plan.brought_back:
-            paper.line(dim(f"{plan.brought_back:,} that a dream ended, and you brought back, are left"))
+        for told in _remarks(plan):
+            paper.line(dim(told))
         return
     for action, told in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
@@ -137,23 +137,24 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
+    for told in _remarks(plan):
+        paper.line(dim(told))
+
+
+def _remarks(plan: DreamPlan) -> Iterator[str]:
+    """What is not done, and why."""
     if plan.unfiled:
-        paper.line(
-            dim(f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project")
-        )
+        yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project"
     if plan.brought_back:
-        told = count(plan.brought_back, "memory", "memories")
-        paper.line(dim(f"{told} that a dream ended and you brought back: left"))
+        yield f"left: {count(plan.brought_back, 'memory', 'memories')} that a dream ended, and you brought back"
     if plan.refused:
-        paper.line(dim(f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"))
+        yield f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"
     if plan.unasked:
-        paper.line(dim(f"{count(plan.unasked, 'group')} more to ask the writer about another time"))
+        yield f"{count(plan.unasked, 'group')} more to ask the writer about another time"
     if plan.note:
-        paper.line(dim(f"Of the writer: {plan.note}"))
+        yield f"Of the writer: {plan.note}"
     if plan.put_off:
-        paper.line(
-            dim(f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}")
-        )
+        yield f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}"
 
 
 def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
@@ -220,7 +221,8 @@ def _plan_record(plan: DreamPlan) -> Record:
     return {
         "steps": [_step(step) for step in plan.steps], "put_off": [_step(step) for step in plan.put_off],
         "refused": [{**_step(step), "reason": why} for step, why in plan.refused], "texts": dict(plan.texts),
-        "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note, "brought_back": plan.brought_back,
+        "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
+        "brought_back": plan.brought_back,
         "promotions": [dataclasses.asdict(one) for one in plan.promotions], "unfiled": list(plan.unfiled or ()),
     }  # fmt: skip
 
