@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -460,3 +461,21 @@ def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until
     with world.open() as memory:
         assert {one.id for one in memory.list()} == {over.id, old.id}
         assert memory.retire(over.id)
+
+
+def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(world: World) -> None:
+    old = kept(world, "The build machine is borrowed from Anna.", days=400)
+    newer = kept(
+        world, "The build machine is borrowed from Bert.", days=200, expiry=Expiry.TEMPORARY,
+        links=(Link("supersedes", old.id),),
+    )  # fmt: skip
+    with world.context().change("store") as change, change.transaction():
+        change.put([replace(old, superseded_by=newer.id)])
+    before = vault(world)
+    report = dreamt(world)
+    with world.open() as memory:
+        assert memory.get(newer.id).retired
+        assert memory.get(old.id).retired
+        assert memory.list() == []
+        memory.undo(report.operation)
+    assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
