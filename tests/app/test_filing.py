@@ -126,7 +126,7 @@ def test_where_session_and_words_say_different_things_it_stays(known: World, met
 
 def test_what_was_said_in_sessions_of_two_projects_stays(world: World, met: str) -> None:
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
-    world.transcript("5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/work/acme-billing"))
+    world.transcript("5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/srv/acme-billing"))
     with world.open() as memory:
         memory.ingest()
     again = Confirmation(world.clock.now, "claude-code:5e55-0002", ("u2",))

@@ -40,11 +40,12 @@ def planned(
     From tier 2 on the writer is asked, in tier 3 also the inbox and the projects' pages are looked at. Raises
     ModelRefused where the writer cannot be opened.
     """
-    memories, usage, steps = _by_rules(home, request.project)
-    staying = may_end(home, _staying(memories, steps))
+    memories, free, usage, steps = _by_rules(home, request.project)
     found, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
-        found, unasked, note = asked_of_writer(home, staying, usage, background=background, on_progress=on_progress)
+        found, unasked, note = asked_of_writer(
+            home, _staying(free, steps), usage, background=background, on_progress=on_progress
+        )
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
     steps += found.steps
     steps += orphaned(home, _staying(memories, steps))
@@ -56,7 +57,7 @@ def planned(
     taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused, found.settled, unasked,
-        note, tuple(promotions), unfiled, _texts(taken, memories), len(memories) - len(may_end(home, memories)),
+        note, tuple(promotions), unfiled, _texts(taken, memories), len(memories) - len(free),
     )  # fmt: skip
 
 
@@ -91,8 +92,8 @@ def _reorganised(
 
 def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
     """What asking the writer would take."""
-    memories, _, steps = _by_rules(home, request.project)
-    return estimate(home, may_end(home, _staying(memories, steps)))
+    _, free, _, steps = _by_rules(home, request.project)
+    return estimate(home, _staying(free, steps))
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
@@ -100,8 +101,8 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
     return [one for one in memories if one.id not in named]
 
 
-def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], Mapping[str, Usage], list[Step]]:
-    """The active memories, how they were used, and what rules alone would do."""
+def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
+    """The active memories, those of them that may end, how all were used, and what rules alone would do."""
     catch_up(home)
     fold_usage(home)
     memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
@@ -110,7 +111,7 @@ def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], Mapping[st
     free = may_end(home, memories)
     steps = rules.ending(free, usage, home.now(), protected)
     gone = {memory_id for step in steps for memory_id in step.ends}
-    return memories, usage, [*repeated([one for one in free if one.id not in gone], usage, protected), *steps]
+    return memories, free, usage, [*repeated([one for one in free if one.id not in gone], usage, protected), *steps]
 
 
 def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
@@ -119,12 +120,14 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
     ending = 0
     for step in steps:
         left = most - ending
-        if len(step.ends) > left > 0 and not step.by:  # as much of it as one dream ends
-            taken.append(replace(step, ends=step.ends[:left]))
-            put_off.append(replace(step, ends=step.ends[left:]))
-        else:
-            (taken if len(step.ends) <= left else put_off).append(step)
-        ending += len(taken[-1].ends) if taken and taken[-1].ends[:1] == step.ends[:1] else 0
+        now, later = (step, None) if len(step.ends) <= left else (None, step)
+        if later and left > 0 and not step.by:  # as much of it as one dream ends
+            now, later = replace(step, ends=step.ends[:left]), replace(step, ends=step.ends[left:])
+        if now:
+            taken.append(now)
+            ending += len(now.ends)
+        if later:
+            put_off.append(later)
     return taken, put_off
 
 
