@@ -21,7 +21,7 @@ HEADING = "## Requests of operations"
 
 INTRODUCTION = f"""{HEADING}
 
-Written by `scripts/write_json_docs.py` from `src/nacre/catalogue.py`; do not edit it by hand. Every operation can be
+Written by `scripts/write_json_docs.py` from `src/nacre/catalogue/`; do not edit it by hand. Every operation can be
 called from Python (`memory.call("list", limit=5)`; `nacre.call` for what needs the home closed) and, but for those that
 say otherwise, over [the daemon's socket](daemon.md). A request names nothing else than these fields, and what is out of
 bounds is refused (`invalid_input`).

@@ -1,0 +1,145 @@
+"""Operations on memories: finding, writing, judging, consolidating, forgetting and undoing."""
+
+from __future__ import annotations
+
+from nacre.catalogue.flags import LONG, NOTHING
+from nacre.operation import Operation
+
+MEMORIES = (
+    Operation("recall", "retrieval.recall:recall", "values.recall:RecallQuery", "values.recall:RecallResult"),
+    Operation(
+        "deep-recall", "retrieval.deep.recall:deep_recall", "retrieval.requests:DeepQuery",
+        "values.deep_recall:DeepResult", takes_long=True,
+    ),
+    Operation("list", "memories.answers:list_memories", "memories.requests:ListRequest", "views:Listing"),
+    Operation("get", "memories.answers:get", "memories.requests:GetRequest", "values.memory:Memory"),
+    Operation("look", "memories.answers:show", "memories.requests:GetRequest", "views:MemoryView"),
+    Operation("history", "memories.answers:history", "memories.requests:ReferenceRequest", "list[views:Step]"),
+    Operation(
+        "connections", "memories.connections:connections", "memories.requests:ConnectionsRequest", "views:Connections"
+    ),
+    Operation(
+        "store", "ingestion.quotes:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
+    ),
+    Operation(
+        "store-rehearse", "ingestion.quotes:rehearse", "memories.requests:StoreRequest", "memories.store:Rehearsal",
+    ),
+    Operation(
+        "edit", "memories.answers:edit", "memories.requests:EditRequest", "values.memory:Memory", writes=True
+    ),
+    Operation(
+        "retire", "memories.answers:retire_memories", "memories.requests:RetireRequest", "list[values.memory:Memory]",
+        writes=True,
+    ),
+    Operation("retire-plan", "memories.answers:choose", "memories.requests:RetireRequest", "memories.retire:Chosen"),
+    Operation("retired", "memories.retire:list_retired", NOTHING, "list[values.memory:Memory]"),
+    Operation(
+        "retired-standing", "memories.retire:list_standing", NOTHING, "list[values.forgetting:StandingRetirement]"
+    ),
+    Operation(
+        "unretire", "memories.answers:unretire", "memories.requests:ReferencesRequest", "memories.retire:BroughtBack",
+        writes=True, owners=True,
+    ),
+    Operation(
+        "todo-done", "memories.answers:finish_todos", "memories.requests:ReferencesRequest",
+        "list[values.memory:Memory]", writes=True,
+    ),
+    Operation(
+        "feedback", "retrieval.answers:judge_by_reply", "retrieval.requests:FeedbackRequest",
+        "values.review:FeedbackReport", writes=True,
+    ),
+    Operation(
+        "feedback-judge", "retrieval.answers:judge", "retrieval.requests:JudgeRequest", "values.review:FeedbackReport",
+        writes=True,
+    ),
+    Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
+    Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
+    Operation("page", "home.answers:page", "home.requests:PageRequest", "str"),
+)  # fmt: skip
+
+REVIEW = (
+    Operation("waiting", "review.answers:waiting", NOTHING, "views:Waiting"),
+    Operation(
+        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        writes=True, owners=True,
+    ),
+    Operation(
+        "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        writes=True, owners=True,
+    ),
+    Operation(
+        "review-retire", "review.answers:retire", "review.requests:ReviewRetireRequest", "list[values.memory:Memory]",
+        writes=True, owners=True,
+    ),
+    Operation(
+        "candidates", "review.answers:list_candidates", "review.requests:CandidatesRequest", "views:CandidatePage"
+    ),
+    Operation(
+        "candidate-keep", "review.answers:keep_candidate", "review.requests:KeepCandidateRequest",
+        "values.reports:StoreOutcome", writes=True, owners=True,
+    ),
+    Operation(
+        "candidate-drop", "review.answers:drop_candidates", "review.requests:DropCandidatesRequest",
+        "list[values.memory:Memory]", writes=True, owners=True,
+    ),
+    Operation(
+        "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
+        owners=True,
+    ),
+    Operation(
+        "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
+        "review.contradictions:JudgeReport", **LONG,
+    ),
+    Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan",
+              takes_long=True, reports_progress=True),
+    Operation("dream-estimate", "dream.dream:dream_estimate", "dream.requests:DreamPlanRequest",
+              "dream.values:DreamEstimate", takes_long=True),
+    Operation("dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", **LONG,
+              owners=True),
+    Operation("settled", "review.conflicts:history", NOTHING, "list[views:Settled]"),
+    Operation("reflect", "review.reflection:reflect", "review.requests:ReflectRequest", "values.review:Reflection"),
+    Operation("reflect-answer", "review.reflection:answer", "review.requests:ReflectAnswerRequest",
+              "values.review:Reflected", writes=True, owners=True),
+    Operation(
+        "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
+        "review.claims:Estimate",
+    ),
+    Operation(
+        "claims-backfill", "review.answers:backfill_claims", "review.requests:BackfillRequest",
+        "review.claims:Backfill", **LONG,
+    ),
+)  # fmt: skip
+
+HISTORY = (
+    Operation("log", "history.answers:log", "history.requests:LogRequest", "list[views:Listed]"),
+    Operation("diff", "history.answers:diff", "history.requests:DiffRequest", "views:OperationDiff"),
+    Operation("undo-plan", "history.answers:plan_undo", "history.requests:UndoRequest", "history.undo:Undoing"),
+    Operation(
+        "undo", "history.answers:undo", "history.requests:UndoRequest", "history.undo:Undoing", writes=True, owners=True
+    ),
+    Operation("commit", "history.answers:commit", NOTHING, "history.commit:Committed", writes=True),
+    Operation(
+        "sync",
+        "sync.sync:sync",
+        "sync.requests:SyncRequest",
+        "sync.sync:Synced",
+        writes=True,
+        takes_long=True,
+        owners=("remote",),
+    ),
+)
+
+FORGETTING = (
+    Operation("forget-plan", "forgetting.forget:plan", "forgetting.requests:ForgetRequest",
+              "values.forgetting:ForgetPlan"),
+    Operation(
+        "forget", "forgetting.answers:forget", "forgetting.requests:ForgetRequest", "values.forgetting:ForgetReport",
+        writes=True, takes_long=True, owners=True),
+    Operation("forgotten", "forgetting.forget:forgotten", NOTHING, "list[values.forgetting:Forgotten]"),
+    Operation(
+        "forget-allow-again", "forgetting.answers:allow_again", "forgetting.requests:AllowAgainRequest",
+        "values.forgetting:Forgotten", writes=True, owners=True),
+    Operation(
+        "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **LONG,
+    ),
+)  # fmt: skip

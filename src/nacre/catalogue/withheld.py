@@ -1,0 +1,59 @@
+"""What a face does not offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nacre.values.actor import Face
+
+NOT_BY: Mapping[Face, Mapping[str, str]] = {
+    Face.COMMAND_LINE: {
+        "nacre show looks at a memory with all that is known of it": "get",
+        "a list of memories by their links is for agents": "connections",
+        "agents read it as nacre://project": "page",
+        "nacre extract shows what it proposes instead": "extract",
+        "hooks are a program of their own": "hook context-given",
+        "hooks leave it to nacre chores": "flush",
+        "nacre health and nacre db stats tell it": "overview",
+        "nacre writer set tells it as it asks": "writer-foreseen",
+    },
+    Face.MCP: {
+        "memory_get looks at memories with all that is known of them": "get history",
+        "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
+        "an agent stores what changed": "edit todo-done",
+        "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
+        "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
+        "the person judges": (
+            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
+            "candidate-keep candidate-drop dream reflect-answer"
+        ),
+        "it takes minutes, or money": (
+            "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
+        ),
+        "expressions take seconds; memory_sessions searches by words": "match-sessions",
+        "pages are the person's own words": "page-own page-write",
+        "the person opens a session in its tool": "resume",
+        "the person says which folder is a project's": "project-tie",
+        "what leaves the machine or comes to it is the person's": (
+            "sync export import-plan import backup-create backup-verify backup-restore commit"
+        ),
+        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub",
+        "the archive is the person's": (
+            "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
+        ),
+        "models, keys and what they cost are the person's": (
+            "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
+            "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
+            "writer-resume writer-off"
+        ),
+        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats watcher",
+        "the installation is the person's": (
+            "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
+            "watcher-stop watcher-install watcher-uninstall"
+        ),
+        "saved queries, and whether nacre is of use, are the person's": (
+            "eval eval-list eval-add eval-remove usefulness"
+        ),
+    },
+}
+"""Operations that a face does not offer, by the reason."""
