@@ -14,8 +14,11 @@ from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
+from nacre.dream.relations import settled_mark
 from nacre.dream.reorganising.filing import Filing, note_tried
-from nacre.dream.reorganising.pages import page_objection, page_write
+from nacre.dream.reorganising.page import page_write
+from nacre.dream.reorganising.page_checks import page_objection
+from nacre.dream.reorganising.page_writer import note_looked
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
 from nacre.dream.writing import note_settled
@@ -119,10 +122,29 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
         home.usage.set_value(_LAST, home.now().isoformat())
         if by_writer:
             home.usage.set_value(_LAST_BY_WRITER, home.now().isoformat())
-        note_settled(home, found.settled)
+        note_settled(home, (*found.settled, *_settled_by(report)))
+        note_looked(home, _looked_by(report))
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
     return report
+
+
+def _settled_by(report: DreamReport) -> list[str]:
+    """The pairs that were linked: who takes the link back is not to find it drawn again."""
+    return [settled_mark(step.mark) for step in _done(report) if step.action is DreamAction.LINK]
+
+
+def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
+    """The pages about which the writer has nothing more to say: they were written, or stay as they are."""
+    planned = (*report.plan.steps, *report.plan.put_off)
+    waiting = {step.project for step in planned if step.action is DreamAction.PAGE}
+    waiting -= {step.project for step in _done(report) if step.action is DreamAction.PAGE}
+    return [(project, marks) for project, marks in report.plan.looked if project not in waiting]
+
+
+def _done(report: DreamReport) -> list[Step]:
+    left = [step for step, _ in report.left]
+    return [step for step in report.plan.steps if step not in left] if report.operation else []
 
 
 def _have_reviewed(home: Home, found: DreamPlan) -> None:
@@ -156,7 +178,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
             change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
-            change.intend([page_write(home, step) for step in pages])
+            change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
@@ -178,7 +200,7 @@ def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
-        if not why and not gone.issuperset(step.links):
+        if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
             why = "a link may lead somewhere again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))
