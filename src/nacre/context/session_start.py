@@ -25,11 +25,13 @@ from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
     from nacre.home import projects
+    from nacre.hosts import marked
     from nacre.values import filters
     from nacre.values.session import StoredSession
 else:
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")
+    marked = Module("nacre.hosts.marked")
 
 STALE_DAYS = 30
 """A session of another month is past."""
@@ -43,6 +45,9 @@ _ALONE_SHARE = 4
 """A hook that looks by itself weighs so many times fewer: more than fit, and within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
+_MARK = "nacre:start"
+"""Where a text does not hold it, dreams wrote nothing there."""
+
 _UNSAID = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
@@ -110,7 +115,8 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
             text = draft.home.vault.read(path).decode("utf-8", errors="replace")
         except (OSError, VaultUnusable):
             continue
-        clean = draft.home.redactor.clean(text[:_PAGE_CHARACTERS])
+        own = marked.drop_blocks(text) if _MARK in text else text
+        clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
         draft.add_page(part, quoted(clean), f"{path} in the vault")
         return
 

@@ -175,16 +175,17 @@ class PairsQuestion:
         first = self._asked(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
-        open_ = [pair for pair in self.pairs if pair in first and first[pair].relation is not Relation.NONE]
+        found = [(pair, one) for pair, one in zip(self.pairs, first, strict=True) if one]
+        open_ = [(pair, one) for pair, one in found if one.relation is not Relation.NONE]
         if not open_:
             return PairsAnswered()
-        second = self._asked([(other, one) for one, other in open_])
+        second = self._asked([(pair[1], pair[0]) for pair, _ in open_])
         if second is None:
             return PairsAnswered(is_misled=True)
-        steps = (self._step(pair, first[pair], second.get((pair[1], pair[0]))) for pair in open_)
+        steps = (self._step(pair, one, again) for (pair, one), again in zip(open_, second, strict=True))
         return PairsAnswered(tuple(step for step in steps if step))
 
-    def _asked(self, pairs: Sequence[Pair]) -> Mapping[Pair, Related] | None:
+    def _asked(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """What is found of each pair; ``None`` where the writer connected the two that have nothing in common."""
         at, _ = probe_beside(pairs)
         answered = ask(self.model, self.prompt(pairs), Relations)
@@ -192,8 +193,7 @@ class PairsQuestion:
         tried = found.get(at + 1)
         if tried is None or tried.relation is not Relation.NONE:
             return None
-        numbers = [number for number in range(1, len(pairs) + 2) if number != at + 1]
-        return {pair: found[number] for number, pair in zip(numbers, pairs, strict=True) if number in found}
+        return [found.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
 
     def prompt(self, pairs: Sequence[Pair]) -> Prompt:
         """What asks about some pairs, with one beside them that has nothing in common."""

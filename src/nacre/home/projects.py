@@ -12,6 +12,7 @@ from nacre.errors import Conflict, InvalidInput, MemoryInvalid, VaultUnusable
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
+from nacre.home.page_lines import without_what_is_over
 from nacre.home.redaction import clean_values
 from nacre.hosts.marked import drop_blocks
 from nacre.platform.ids import bytes_hash
@@ -276,7 +277,7 @@ def _forget(home: Home, slug: str) -> None:
 def page_text(home: Home, slug: str, *, own: bool = False) -> str:
     """What a project's page tells of it, without its front matter and its title; empty where there is nothing.
 
-    ``own``: without what nacre wrote into it.
+    ``own``: without what nacre wrote into it; else without those lines of nacre's that hold no more.
     """
     try:
         page = _read_page(home, slug)
@@ -285,7 +286,7 @@ def page_text(home: Home, slug: str, *, own: bool = False) -> str:
     if page is None or page.values.get("trust") == "untrusted":
         return ""
     told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
-    body = drop_blocks(page.body) if own else page.body
+    body = drop_blocks(page.body) if own else without_what_is_over(home, page.body)
     lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
     return home.redactor.clean("\n".join([*told, *lines]).strip())
 

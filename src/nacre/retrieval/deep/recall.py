@@ -14,6 +14,7 @@ from msgspec import structs
 
 from nacre.errors import VaultUnusable
 from nacre.home.home import Home
+from nacre.home.page_lines import without_what_is_over
 from nacre.home.projects import page_text
 from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
@@ -216,7 +217,7 @@ def _profile(home: Home) -> str:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
     except (OSError, VaultUnusable):
         return ""
-    return home.redactor.clean(text).strip()
+    return home.redactor.clean(without_what_is_over(home, text)).strip()
 
 
 def _everywhere(run: _Run) -> Filter:
