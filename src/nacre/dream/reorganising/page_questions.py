@@ -146,7 +146,8 @@ class PageQuestion:
         """The lines that bear a second look; ``None`` where it took a line for borne out that surely is not."""
         at, probe = probe_beside([one.line for one in proposed])
         cases = [case_of(one) for one in proposed]
-        cases[at:at] = [{"line": probe[0], "sources": [{"said_by": "owner", "text": probe[1]}]}]
+        like = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
+        cases[at:at] = [{"line": probe[0], "sources": [{**like, "text": probe[1]}]}]
         text = "\n".join(as_data({"number": number, **case}) for number, case in enumerate(cases, 1))
         answered = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
         found = {one.number: one.finding for one in answered.cases}
