@@ -21,6 +21,14 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
 _MOST_ADDED = 100
+_DENIAL = r"not|never|cannot|\w+n['’]t|nicht|nie|niemals|kein\w*|pas|jamais|nunca|jamás|não"
+_DENIES = re.compile(rf"\b(?:{_DENIAL})\b|不|别|没|禁止", re.IGNORECASE)
+_NARROWS = re.compile(
+    rf"\b(?:{_DENIAL}|no|none|nobody|nothing|nowhere|neither|nor|without|avoid|leave out|only|except|lack\w*|ohne|nur"
+    r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
+    re.IGNORECASE,
+)
+"""What denies something, and all that may stand for a denial in a line that sums up."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
@@ -75,9 +83,10 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     there = "\n".join(sources)
     if added := _new_number(words, there) or _missing(words, there) or _new_name(words, there) or swaps(words, sources):
         return f"the line adds {added}"
-    if negations(words) and not negations(there):
+    if _DENIES.search(words) and not _NARROWS.search(there):
         return "the line adds a denial"
-    return "the line loses a denial" if all(map(negations, sources)) and not negations(words) else None
+    is_denied = all(map(_DENIES.search, sources))
+    return "the line loses a denial" if is_denied and not _NARROWS.search(words) else None
 
 
 def _new_name(words: str, there: str) -> str | None:

@@ -39,33 +39,38 @@ def planned(
 ) -> DreamPlan:
     """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest.
 
-    From tier 2 on the writer is asked, in tier 3 also the inbox and the projects' pages are looked at. Raises
-    ModelRefused where the writer cannot be opened.
+    From tier 2 on the writer is asked, in tier 3 also the inbox and the pages are looked at, and the writer is asked
+    about pages and links. Raises ModelRefused where the writer cannot be opened.
     """
     memories, free, usage, steps = _by_rules(home, request.project)
-    found, unasked, note, more = Outcome(), 0, None, NOT_CONSULTED
+    found, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
         found, unasked, note = asked_of_writer(
             home, _staying(free, steps), usage, background=background, on_progress=on_progress
         )
-    bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
     steps += found.steps
     steps += orphaned(home, _staying(memories, steps))
-    if request.tier > 2 and request.writer:
-        staying = _staying(memories, steps)
-        more = consulted(home, staying, request.project, asked(home), background=background, on_progress=on_progress)
-    promotions: list[Promotion] = []
-    unfiled: tuple[str, ...] | None = None
+    more, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
     if request.tier > 2:
-        moved, promotions, unfiled = _reorganised(home, request, _staying(memories, steps), usage, more.drafts)
+        staying = _staying(memories, steps)
+        if request.writer:
+            more = consulted(
+                home, staying, request.project, asked(home), background=background, on_progress=on_progress
+            )
+        moved, promotions, unfiled = _reorganised(home, request, staying, usage, more.drafts)
         steps += [*moved, *more.steps]
+    bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
     taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused,
-        (*found.settled, *more.settled), unasked + more.unasked,
-        "; ".join(dict.fromkeys(filter(None, (note, more.note)))) or None, tuple(promotions), unfiled,
-        _texts(taken, memories), len(memories) - len(free), more.looked,
+        (*found.settled, *more.settled), unasked + more.unasked, _together(note, more.note), tuple(promotions),
+        unfiled, _texts(taken, memories), len(memories) - len(free), more.looked,
     )  # fmt: skip
+
+
+def _together(*notes: str | None) -> str | None:
+    """What went wrong, each thing once."""
+    return "; ".join(dict.fromkeys(one for one in notes if one)) or None
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:

@@ -101,7 +101,7 @@ class DreamPlan:
     """What a dream would do, of ``seen`` active memories; ``put_off`` is more than one night ends (``most``).
 
     ``refused`` are steps that a writer proposed and that did not bear a second look, each with the reason; they wait in
-    the review queue. ``settled`` are clusters (fingerprints) about which nothing is left to ask, ``unasked`` is how
+    the review queue. ``settled`` are clusters and pairs (marks) about which nothing is left to ask, ``unasked`` is how
     many wait for another dream, and ``note`` says why a writer was not asked, or not to the end. ``promotions`` say
     what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
     ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
@@ -141,7 +141,7 @@ class DreamEstimate:
     connects, in so many calls.
 
     ``cost`` is millionths of a US dollar, ``None`` where the price is not known. ``model`` is ``none`` where no writer
-    is set; ``unasked`` clusters wait for another dream; ``note`` says why there are none.
+    is set; ``unasked`` are clusters that wait for another dream; ``note`` says why there are none.
     """
 
     model: str

@@ -111,7 +111,7 @@ def _lets_writer_be_asked(run: Run, project: str | None, tier: int) -> bool:
 
 def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
     if not found.calls:
-        paper.line(f"Nothing to ask a writer: {found.note or 'no memories are alike that it has not looked at'}.")
+        paper.line(f"Nothing to ask a writer: {found.note or 'there is nothing that it has not looked at'}.")
         return
     price = "" if found.cost is None else f", {spending.dollars(found.cost)}"
     groups = f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike"
@@ -125,7 +125,7 @@ def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
         f"would be asked in {count(found.calls, 'call')} at most: some {round(found.tokens, -2):,} tokens{price}."
     )
     if found.unasked:
-        paper.line(dim(f"{count(found.unasked, 'group')} more for another time"))
+        paper.line(dim(f"{found.unasked:,} more for another time"))
 
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
@@ -163,7 +163,8 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.note:
         yield f"Of the writer: {plan.note}"
     if plan.put_off:
-        yield f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}"
+        why = f"one dream ends {plan.most:,} memories at most (--most), the first one with a writer only plans"
+        yield f"{count(len(plan.put_off), 'step')} more for another time: {why}"
 
 
 def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
