@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, dream_estimate, plan
+from nacre.dream.dream import carry_out, dream, dream_estimate, dream_unasked, plan
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Step
 from nacre.errors import ModelUnavailable
@@ -464,3 +464,18 @@ def test_a_night_asks_for_eight_pages_at_most(world: World) -> None:
     found = dream_estimate(world.context(), DreamPlanRequest(tier=3))
     assert (found.pages, found.calls >= 16, found.tokens > 0) == (8, True, True)
     assert planned(world).unasked >= 2
+
+
+def test_at_night_pages_and_links_are_shown_once_before_they_are_written(world: World) -> None:
+    known(world)
+    world.environ |= {"NACRE_DREAM_AT_NIGHT": "true", "NACRE_MODELS_BACKGROUND": "true"}
+    world.model = Writer(GOOD)
+    first = dream_unasked(world.context())
+    assert first is not None
+    assert (first.operation, [step.by for step in first.plan.put_off]) == (None, ["scripted:1"])
+    assert (world.vault / PAGE).read_text() == OWN
+    world.clock.pass_days(1)
+    second = dream_unasked(world.context())
+    assert second is not None
+    assert len(pages(second.plan)) == 1
+    assert len(lines(world)) == 4
