@@ -79,6 +79,7 @@ COMMANDS = {
     "reflect": "reflect",
     "reflect-answer": "reflect answer {memory}+{memory} --skip",
     "digest": "digest --days 30",
+    "wakeup": "wakeup --folder /code/acme-billing --part preferences=300",
     "claims-estimate": "backfill-claims --estimate",
     "claims-backfill": "backfill-claims --limit 1",
     "log": "log --limit 10",

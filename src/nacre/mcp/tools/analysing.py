@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nacre.context.requests import DigestRequest
+from nacre.context.requests import DigestRequest, WakeupRequest
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
@@ -18,6 +18,7 @@ from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
+    from nacre.context.wakeup import Wakeup
     from nacre.values.memory import Memory
     from nacre.values.review import Reflection
     from nacre.views import Connected, Connections, Digest, FixResult, Waiting
@@ -27,13 +28,13 @@ _IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of nine questions that need no model."""
+    """One of ten questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
-        "file": _file, "error": _error, "reflect": _questions, "digest": _digest,
+        "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -139,6 +140,21 @@ def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:
     shown = fitting(lines, asked.budget)
     records = {name: [one.id for one in getattr(found, name)] for name in ("todos", "decisions", "learned")}
     return Answer(framed("\n".join(lines[:shown]) or "Nothing is open, and nothing was learned."), records)
+
+
+def _wakeup(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Wakeup = desk.call(
+        "wakeup",
+        WakeupRequest(
+            folder=desk.folder, budget_tokens=min(asked.budget, 8_000), parts=asked.sections,
+            part_budgets=asked.section_budgets, prompt=asked.subject or "",
+        ),
+    )  # fmt: skip
+    records = [
+        {"part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated}
+        for one in found.sections
+    ]
+    return Answer(found.text or framed("Nothing is known yet."), {"sections": records, "tokens": found.tokens})
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
