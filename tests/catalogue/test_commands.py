@@ -75,6 +75,7 @@ COMMANDS = {
     "dream-plan": "dream --dry-run",
     "dream-estimate": "dream --estimate",
     "dream": "dream --yes",
+    "alike": "dream --alike",
     "settled": "conflicts history",
     "reflect": "reflect",
     "reflect-answer": "reflect answer {memory}+{memory} --skip",

@@ -199,13 +199,25 @@ class Analyze(_Arguments):
     """What ``memory_analyze`` takes."""
 
     about: Annotated[
-        Literal["brief", "central", "unlinked", "conflicts", "review", "file", "error", "reflect", "digest", "wakeup"],
+        Literal[
+            "brief",
+            "central",
+            "unlinked",
+            "conflicts",
+            "review",
+            "file",
+            "error",
+            "reflect",
+            "digest",
+            "wakeup",
+            "alike",
+        ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
             "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
             "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
-            "wakeup: what a session starts with, in sections."
+            "wakeup: what a session starts with, in sections. alike: groups near in meaning."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.context.requests import DigestRequest, WakeupRequest
+from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
@@ -19,6 +20,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.context.wakeup import Wakeup
+    from nacre.dream.alike import Alike
     from nacre.values.memory import Memory
     from nacre.values.review import Reflection
     from nacre.views import Connected, Connections, Digest, FixResult, Waiting
@@ -28,13 +30,13 @@ _IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of ten questions that need no model."""
+    """One of eleven questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
-        "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup,
+        "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup, "alike": _alike,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -121,6 +123,14 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
     ]
     records = [{"id": one.memory.id, "reason": one.entry.reason.value} for one in reviews[: asked.limit]]
     return Answer(_told(blocks, asked, "Nothing waits for review.", "The person decides."), {"reviews": records})
+
+
+def _alike(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Alike = desk.call("alike", AlikeRequest(limit=asked.limit))
+    blocks = ["\n".join(map(_short, group)) for group in found.groups]
+    hint = "Alike is not the same. The person decides; memory_retire takes out what says nothing more than another."
+    records = [[one.id for one in group] for group in found.groups]
+    return Answer(_told(blocks, asked, "No memories look alike.", hint), {"alike": records, "total": found.total})
 
 
 def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
