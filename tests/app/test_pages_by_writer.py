@@ -479,3 +479,17 @@ def test_at_night_pages_and_links_are_shown_once_before_they_are_written(world: 
     assert second is not None
     assert len(pages(second.plan)) == 1
     assert len(lines(world)) == 4
+
+
+def test_forgetting_a_memory_tells_of_the_page_that_sums_it_up_and_a_dream_takes_the_line_out(world: World) -> None:
+    memories = known(world)
+    world.model = Writer(GOOD)
+    dreamt(world)
+    with world.open() as memory:
+        found = memory.forget(memory.plan_forgetting(memory=memories[LABELS].id)).unreached
+    (place,) = [one for one in found if one.what == "sums it up"]
+    assert place.where.endswith(PAGE)
+    assert "Print the labels" in told(world)
+    dream(world.context(), DreamRequest(tier=3, writer=False, first=True))
+    assert "Print the labels" not in told(world)
+    assert len(lines(world)) == 3
