@@ -61,6 +61,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
     Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("signals.min_importance", int, 8, "importance from which a new memory is told to other sessions"),
+    Setting("signals.most_at_once", int, 3, "memories that a session is told so with one prompt, at most"),
+    Setting("signals.cooldown_seconds", int, 30, "pause after that, in seconds, until it is told more"),
+    Setting("signals.most_per_session", int, 10, "memories that one session is told so, at most"),
+    Setting("signals.max_age_seconds", int, 300, "seconds after which a new memory is no news any more"),
     Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.proposals_after", int, 0, "prompts until Claude Code is asked once for five memories; 0: never"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
@@ -73,6 +78,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
     Setting("usefulness.hold_out", float, 0.0, "share of sessions told nothing, to see what telling does (to 0.5)"),
     Setting("dream.at_night", bool, False, "a dream a day (nacre dream), when nobody asks the daemon for anything"),
+    Setting("forgetting.enabled", bool, True, "a dream retires what is old, matters little and nobody asked for"),
+    Setting("forgetting.score_threshold", float, 0.05, "score below which a dream forgets a memory; 0 forgets none"),
+    Setting("forgetting.max_age_days", int, 60, "days since its last use within which no memory is forgotten"),
     Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
         "owner.identities", list[str], [], "who you are in chats with agents: ids (telegram:4711, +4915…), not names"
@@ -89,6 +97,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
     Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
+    Setting("dedup.threshold", float, 0.0, "cosine from which a language model judges; 0 takes the vectors' own"),
     Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
     Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
     *(
@@ -161,6 +170,7 @@ _LEAST = {
     "git.commit_after_operations": 1,
     "sync.every_seconds": 10,
     "index.fresh_turns": 1,
+    "signals.min_importance": 1,
     "recall.limit": 1,
     "recall.deep_seconds": 1,
     "extraction.substance_words": 1,
@@ -170,7 +180,12 @@ _LEAST = {
 }
 """Of numbers, where that is more than 0."""
 
-_MOST = {"usefulness.hold_out": 0.5}
+_MOST = {
+    "usefulness.hold_out": 0.5,
+    "dedup.threshold": 1,
+    "forgetting.score_threshold": 1,
+    "signals.min_importance": 10,
+}
 
 
 def known(key: str) -> Setting:
