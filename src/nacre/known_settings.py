@@ -215,7 +215,8 @@ def check(key: str, value: Any) -> Any:
     if key == "models.task_budgets":
         _check_tasks(key, converted)
     if key in _MODELS and not _MODEL.fullmatch(converted):
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint="provider:model, as ollama:qwen3, or none")
+        hint = "provider:model, as ollama:qwen3 or anthropic:sonnet; or none"
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=hint)
     if key == "redaction.patterns":
         _check_patterns(key, converted)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
