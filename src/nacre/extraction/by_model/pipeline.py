@@ -168,8 +168,9 @@ class Asking:
     ) -> Extraction:  # fmt: skip
         """What became of the session."""
         problem = self.caller.problem
+        candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
-            candidates=tuple(weighed(self.session.tool, kept)), model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
+            candidates=candidates, model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
             proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
             parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
