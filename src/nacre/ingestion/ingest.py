@@ -56,7 +56,10 @@ def _subject(options: IngestOptions) -> str:
     """What is read, for its trace."""
     if options.from_archive:
         return "the archive"
-    return ", ".join(map(str, options.paths)) or ("what discovery finds" if options.reads else "what waits")
+    if not options.paths:
+        return "what discovery finds" if options.reads else "what waits"
+    more = f" and {len(options.paths) - 1} more" if len(options.paths) > 1 else ""
+    return f"{options.paths[0]}{more}"
 
 
 class _Ingest:
