@@ -43,7 +43,7 @@ BY_CALL = {
     "store": "author folder source speaker trust",
     "recall": "co_recall diversify is_prompt",
     "deep_recall": "here",
-    "context": "alone",
+    "context": "alone signals",
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (

@@ -20,6 +20,7 @@ from nacre.dream.reorganising.page import page_write
 from nacre.dream.reorganising.page_checks import page_objection
 from nacre.dream.reorganising.page_writer import note_looked
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.traced import outcome_of, steps_of
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
 from nacre.dream.writing import note_settled
 from nacre.errors import ModelRefused, NotFound
@@ -31,11 +32,13 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
 from nacre.spending.models import NONE, name_for
+from nacre.spending.tracing import Run, tracing
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
+from nacre.values.trace import TraceKind
 
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
@@ -76,11 +79,13 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
     """
     home.actor.require_owner("nacre dream")
-    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+    about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
+    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
+    with lock, tracing(home, TraceKind.DREAM, about) as run:
         found = plan(home, request, on_progress)
         if request.steps is not None:
             found = _only(found, request.steps)
-        return _dream(home, found, may_act=request.first)
+        return _told(run, _dream(home, found, may_act=request.first))
 
 
 def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
@@ -99,8 +104,17 @@ def dream_unasked(home: Home) -> DreamReport | None:
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (last and home.now() - datetime.fromisoformat(last) < A_DAY):
         return None
-    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        return _dream(home, _planned_unasked(home), may_act=False)
+    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
+    with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
+        return _told(run, _dream(home, _planned_unasked(home), may_act=False))
+
+
+def _told(run: Run, report: DreamReport) -> DreamReport:
+    """The report, told to the dream's trace."""
+    for step in steps_of(report):
+        run.add(step)
+    run.outcome = outcome_of(report)
+    return report
 
 
 def _planned_unasked(home: Home) -> DreamPlan:

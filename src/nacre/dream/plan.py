@@ -128,7 +128,7 @@ def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], list[Memor
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
-    steps = rules.ending(free, usage, home.now(), protected)
+    steps = rules.ending(free, usage, home.now(), home.settings)
     gone = {memory_id for step in steps for memory_id in step.ends}
     return memories, free, usage, [*repeated([one for one in free if one.id not in gone], usage, protected), *steps]
 

@@ -13,9 +13,10 @@ from nacre.values.model_calls import Tokens
 
 
 class TraceKind(StrEnum):
-    """What was run; a ``case`` is one answered question."""
+    """What was run; a ``case`` is one answered question, ``index`` what was read and learned from transcripts."""
 
     CASE = "case"
+    INDEX = "index"
     EXTRACTION = "extraction"
     DEDUP = "dedup"
     CLAIMS = "claims"
