@@ -14,7 +14,8 @@ class DreamAction(StrEnum):
     ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
     same goes into the one that stays. ``shelve``: what waits in the inbox, and nobody could file. All of them retire;
     nothing is deleted. ``unlink``: a link that leads nowhere is dropped. ``file``: what waits in the inbox goes into
-    the project that it belongs to. ``page``: a project's page tells of its sessions and decisions. There nothing ends.
+    the project that it belongs to. ``page``: a project's page tells of its sessions and decisions. ``join``: a project
+    becomes a part of another one. There nothing ends.
     """
 
     EXPIRE = "expire"
@@ -24,6 +25,7 @@ class DreamAction(StrEnum):
     SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
+    JOIN = "join"
     UNLINK = "unlink"
 
 
@@ -31,8 +33,8 @@ class DreamAction(StrEnum):
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
     what it is about, and why. ``links`` are the ends of links that the one that stays loses. What is filed is in
-    ``into``, and goes into ``project``; a page is that of ``project``, and ``words`` are what nacre's part of it says
-    from then on.
+    ``into``, and goes into ``project``; the project ``subject`` joins ``project``; a page is that of ``project``, and
+    ``words`` are what nacre's part of it says from then on.
 
     Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
     says already), and ``mark`` is what the proposal rests on.
@@ -53,6 +55,7 @@ class Step:
     def key(self) -> str:
         """What tells a step from any other of a plan."""
         parts = (self.action, self.into or "", self.words, self.project, *self.ends, "", *self.links)
+        parts = (*parts, self.subject) if self.action is DreamAction.JOIN else parts
         return content_hash("\0".join(parts)).hex()[:16]
 
 

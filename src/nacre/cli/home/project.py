@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -58,7 +58,7 @@ def list_(run: Run) -> None:
 @click.pass_obj
 def show(run: Run, project: str) -> None:
     """Show what is known of a project, by default of the one that this folder belongs to."""
-    found: ProjectDetail = ask(run, "project-show", project=find_project(run, project))
+    found: ProjectDetail = ask(run, "project-show", project=_named(run, project))
     run.answer(_detail_record(found), lambda paper: _render_detail(paper, found))
 
 
@@ -94,9 +94,9 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     Its folder in the vault is called so, with its memories, which keep their ids. Its former name leads to it.
     """
     found: ProjectMoved = perform(
-        run, "project-rename", project=find_project(run, project), name=name, reason=reason
+        run, "project-rename", project=_named(run, project), name=name, reason=reason
     )  # fmt: skip
-    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is called"))
+    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
 
 
 @project.command(
@@ -118,7 +118,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     What belongs to FROM becomes that of INTO: memories, sessions, folders, remotes, names. The page of FROM is retired;
     what you wrote there stands on that of INTO. nacre undo takes it back.
     """
-    wanted = {name: find_project(run, given) for name, given in names.items()}
+    wanted: dict[str, Any] = {name: _named(run, given) for name, given in names.items()}
     plan: ProjectMergePlan = perform(run, "project-merge-plan", **wanted)
     if dry_run:
         run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
@@ -145,10 +145,15 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     What is remembered in those is told and found in it, too; not what those depend on themselves.
     """
     found: ProjectLine = perform(
-        run, "project-depend", project=find_project(run, project), on=tuple(on), remove=remove
+        run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
     )  # fmt: skip
     named = ", ".join(found.dependencies) or "nothing"
     run.answer(_line_record(found), lambda paper: paper.line(bold(found.slug), f" depends on {named}."))
+
+
+def _named(run: Run, name: str) -> str:
+    """A project as the operation is to look for it: it reads pages that were just written first."""
+    return (find_project(run, name) or name) if name == "." else name
 
 
 def _render(paper: Paper, found: Place) -> None:
@@ -222,7 +227,7 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
 
 def _render_moved(paper: Paper, found: ProjectMoved, words: str) -> None:
     moved = f"{count(found.memories, 'memory', 'memories')} and {count(found.sessions, 'session')}"
-    paper.line(bold(found.project), f" {words} ", bold(found.into), f" now: {moved} moved.")
+    paper.line(bold(found.project), f" {words} ", bold(found.into), f": {moved} moved.")
     if found.retired:
         paper.line(dim(f"its page lies in {found.retired}"))
     for path in found.left:

@@ -32,6 +32,7 @@ _HEADINGS = {
     dreams.DreamAction.SHELVE: "In the inbox, and nobody could say where it holds",
     dreams.DreamAction.FILE: "From the inbox into its project",
     dreams.DreamAction.PAGE: "Pages of projects",
+    dreams.DreamAction.JOIN: "Projects that are one",
 }
 
 
@@ -62,8 +63,8 @@ def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) 
     words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
     review.
 
-    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, and the pages
-    of projects tell what was done lately and what was decided.
+    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, the pages of
+    projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
     """
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"])
@@ -161,7 +162,8 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
+        is_joined = step.action is dreams.DreamAction.JOIN
+        named = " → ".join(filter(None, (ends, *stays, step.project if step.into or is_joined else "")))
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
@@ -212,6 +214,7 @@ def _done(report: DreamReport) -> str:
         (sum(len(step.links) for step in done), "link", "links", "dropped"),
         (sum(step.action is dreams.DreamAction.FILE for step in done), "memory", "memories", "filed"),
         (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
+        (sum(step.action is dreams.DreamAction.JOIN for step in done), "project", "projects", "joined"),
     )
     more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
     return ", ".join([*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more])
