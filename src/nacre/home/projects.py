@@ -91,9 +91,18 @@ def _read_changed(
 def follow_pages(home: Home) -> None:
     """Let sessions and handoffs belong to the page that has the name now under which their project was met.
 
-    Where none has it, a session goes to the project of its folder, if there is one. So what pages say is all that a
-    rename or a merge has to change, and taking that back takes back this, too: here, and on every other machine.
+    So what pages say is all that a rename or a merge has to change, and taking that back takes back this, too: here,
+    and on every other machine.
     """
+    let_sessions_follow(home)
+    with home.vault_lock.if_free() as is_ours:
+        if is_ours:
+            home.handoffs.follow(lambda one: _project_of_handoff(home, one))
+
+
+def let_sessions_follow(home: Home) -> None:
+    """The same for sessions alone, in the database. Where no page has the name under which a session's project was met,
+    it goes to the project of its folder, if there is one."""
     pages = {project.slug for project in home.files.projects()}
     contents = home.project_contents
     for met, now in contents.names_met():
@@ -104,9 +113,6 @@ def follow_pages(home: Home) -> None:
             for folder in contents.folders(now) if now not in pages else ():
                 if found := known_project(home, locate(folder)):
                     contents.move_sessions_of_folder(folder, now, found)
-    with home.vault_lock.if_free() as is_ours:
-        if is_ours:
-            home.handoffs.follow(lambda one: _project_of_handoff(home, one))
 
 
 def _project_of_handoff(home: Home, handoff: Handoff) -> str:

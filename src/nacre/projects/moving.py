@@ -15,7 +15,7 @@ from nacre.home.answers import project_called
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
 from nacre.home.lookup import projects
-from nacre.home.projects import follow_pages, page_path
+from nacre.home.projects import follow_pages, let_sessions_follow, page_path
 from nacre.memories.scan import scan
 from nacre.projects import pages
 from nacre.projects.evidence import evidence
@@ -66,6 +66,7 @@ def rename(home: Home, asked: ProjectRenameRequest) -> ProjectMoved:
         with change.transaction():
             if home.files.name_now(old) != slug:  # else a crash came between page and memories
                 pages.write(change, pages.renamed(home, page, old, slug, name), page, moved_from=old)
+            let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
             change.append([change.entry(RENAME, project=old, into=slug, **_reason(asked.reason))])
         operation = change.operation_id
@@ -104,13 +105,14 @@ def merge(home: Home, asked: ProjectMergeRequest) -> ProjectMoved:
 
 
 def merge_within(change: Change, source: str, into: str, reason: str | None) -> ProjectMoved:
-    """Merge two projects as a part of a change, in its transaction; sessions follow when the pages are read next."""
+    """Merge two projects as a part of a change, in its transaction."""
     home = change.home
     page, other = pages.page_of(home, source), pages.page_of(home, into)
     sessions, words = _sessions(home, source), reason or f"merged into {into}"
     written = pages.merged(home, source, page, into, other)
     retired = pages.retire_page(change, source, page, into, words) if page else None
     pages.write(change, written, other)
+    let_sessions_follow(home)
     memories = _move_memories(change, source, into)
     change.append([change.entry(MERGE, project=source, into=into, **_reason(reason))])
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
