@@ -54,9 +54,11 @@ def read_pages(home: Home) -> None:
     for slug in known.keys() - present.keys():
         _forget(home, slug)
     read = _read_changed(home, known, present)
-    with home.database.transaction() if len(read) > 1 else nullcontext():
-        for project, _ in read if len(read) > 1 else ():
-            home.files.save_project(project, ())  # what one page names no more, another may: in any order
+    with home.database.transaction() if read else nullcontext():
+        held = {(slug, key, value) for key, value, slug in home.files.project_keys()} if len(read) > 1 else set()
+        for project, values in read if len(read) > 1 else ():  # what one page lists no more, another may: in any order
+            still = [key for key in _keys(project.slug, values) if (project.slug, *key) in held]
+            home.files.save_project(project, still)
         for project, values in read:
             index_page(home, project, values)
     if read or not known.keys() <= present.keys():
