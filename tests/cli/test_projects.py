@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre import open_memory
 from tests.cli.conftest import Nacre, said, write_transcript
 
 Visit = Callable[[Path], str]
@@ -336,6 +337,53 @@ def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None
     nacre("store", "The shop sells jars", "--project", "shop")
     assert "known: shop" in nacre("project", "depend", "shop", "mill", code=3).err
     assert "cannot depend on itself" in nacre("project", "depend", "shop", "shop", code=4).err
+
+
+def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other_name_and_back(
+    nacre: Nacre, user_home: Path, tmp_path: Path
+) -> None:
+    mill = repository(tmp_path / "mill")
+    session = "5e550009-0000-4000-8000-000000000001"
+    talk = ("Look at the pump, please.", "Marta is our product manager.", "We sell rye in jars of one litre.")
+    records = [said("user", text, number, session=session, cwd=str(mill)) for number, text in enumerate(talk)]
+    write_transcript(user_home / ".claude" / "projects" / "-mill" / f"{session}.jsonl", records)
+    nacre("ingest")
+    nacre("handoff", "--store", "The drain is next.", "--folder", str(mill))
+
+    def held() -> tuple[str, set[str]]:
+        found = nacre("review", "candidates", "--json").json["candidates"]
+        told = nacre("handoff", "--folder", str(mill), "--json").json
+        assert "The drain is next." in told["handoff"]["content"]
+        return told["project"], {one["project"] for one in found}
+
+    assert held() == ("mill", {"mill"})
+    done = nacre("project", "rename", "mill", "stones", "--json").json
+    assert held() == ("stones", {"stones"})
+    nacre("undo", done["operation"], "--yes")
+    assert held() == ("mill", {"mill"})
+    nacre("project", "rename", "mill", "stones")
+    candidate = nacre("review", "candidates", "--json").json["candidates"][0]["id"]
+    nacre("review", "keep", candidate)
+    assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
+
+
+def test_a_label_that_the_settings_send_to_a_former_name_goes_to_the_project(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("config", "set", "projects.labels", '{"Team chat" = "mill"}')
+    nacre("project", "rename", "mill", "stones")
+    note = user_home / "note.md"
+    note.write_text("---\nproject: Team chat\n---\n# Note\n\nThe pump runs dry.\n")
+    nacre("ingest", str(note))
+    assert sessions(nacre) == ["stones"]
+
+
+def test_what_is_stored_under_a_former_name_lands_in_the_project(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("project", "rename", "mill", "stones")
+    nacre("store", "Wheat comes on Fridays", "--project", "mill")
+    with open_memory() as memory:
+        memory.store("Oats come on Sundays", project="mill")
+    assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 
 
 def test_two_homes_come_to_one_project_through_a_remote(

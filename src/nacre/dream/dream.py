@@ -155,7 +155,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         joins = [step for step in steps if step.action is DreamAction.JOIN]
-        change.describe(subject=subject_of(ending or list(changed.values())) or [*pages, *joins][0].subject)
+        change.describe(subject=subject_of(ending or list(changed.values())) or _subject([*pages, *joins]))
         if changed:
             change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
@@ -171,6 +171,12 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
     if joins:
         follow_pages(home)
     return report
+
+
+def _subject(steps: Sequence[Step]) -> str:
+    """What a dream is about that changes no memory by itself."""
+    first = steps[0]
+    return f"{first.subject} → {first.project}" if first.action is DreamAction.JOIN else first.subject
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:

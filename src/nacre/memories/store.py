@@ -310,4 +310,5 @@ def _refuse_broken(home: Home, memory: Memory) -> None:
 
 
 def _project(home: Home, name: str | None) -> str | None:
-    return slugify(home.redactor.clean(name)) or None if name else None
+    """The slug of the project that a name means; what a project was called before means it still."""
+    return home.files.name_now(slugify(home.redactor.clean(name))) or None if name else None

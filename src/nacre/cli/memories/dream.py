@@ -162,8 +162,9 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        is_joined = step.action is dreams.DreamAction.JOIN
-        named = " → ".join(filter(None, (ends, *stays, step.project if step.into or is_joined else "")))
+        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
+        if step.action is dreams.DreamAction.JOIN:
+            named = f"→ {step.project}"
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
