@@ -28,7 +28,6 @@ from nacre.vault.layout import slugify
 MERGE = "project-merge"
 """What ledger and history call it."""
 
-_PORTION = 200
 _EXCLUDED = ("ingest.exclude_projects", "writer.exclude_projects")
 _KINDS = pages.LISTS
 
@@ -167,16 +166,13 @@ def _matches(slug: str, patterns: Sequence[str]) -> bool:
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move the memories of a project, in any state; of many, a part of them, then others may write, then the next."""
+    """Move the memories of a project, in any state; of many, 20 together, and others may write in between."""
     home, moved = change.home, 0
-    while ids := home.project_contents.memory_ids(source, _PORTION):
-        for memory_id in ids:
-            memory = home.memories.in_any_state([memory_id])[0]
-            if memory.project == source:
-                change.put([replace(memory, project=into)])
-                moved += 1
-            if moved > FEW:
-                change.yield_locks()
+    while ids := home.project_contents.memory_ids(source, FEW):
+        if moved and change.yield_locks():
+            continue  # another wrote: what is still there is looked for again
+        change.put([replace(one, project=into) for one in home.memories.in_any_state(ids)])
+        moved += len(ids)
     return moved
 
 
