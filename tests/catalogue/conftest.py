@@ -79,6 +79,8 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
             ("forgettable", "The lighthouse was built of brick", "fact"),
         )
     }
+    memory.store("The ferry is paid in coins", project="ferry")
+    memory.store("The toll is due at noon", project="toll")
     memory.retire(known["retired"])
     memory.judge(known["bad"], known["worse"], known["worst"], good=False)
     waiting = memory.call("candidates").candidates

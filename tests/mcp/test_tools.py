@@ -59,6 +59,16 @@ async def test_a_name_that_no_project_has_is_said_to_be_new(server: Server) -> N
     assert "new project" not in again.text
 
 
+async def test_a_project_is_searched_and_listed_with_what_it_depends_on(server: Server) -> None:
+    keep("Flour is ordered on Mondays", project="mill")
+    keep("The shop opens on Mondays", project="shop")
+    assert "Flour" not in (await server.ask("memory_list", project="shop")).text
+    with open_memory() as memory:
+        memory.call("project-depend", project="shop", on=["mill"])
+    assert "Flour is ordered" in (await server.ask("memory_list", project="shop")).text
+    assert "Flour is ordered" in (await server.ask("memory_search", query="when is flour ordered", project="shop")).text
+
+
 async def test_a_turn_of_which_a_memory_says_most_is_not_told_twice(server: Server) -> None:
     answer = await server.ask("memory_search", query="which database does billing use?", turns=5)
     assert answer.text.count("PostgreSQL for billing instead of MongoDB") == 1

@@ -51,6 +51,27 @@ OWN = (
         "list[storage.archive:Archived]", writes=True, owners=True),
 )  # fmt: skip
 
+PROJECTS = (
+    Operation("project-list", "projects.answers:list_projects", NOTHING, "list[projects.values:ProjectLine]"),
+    Operation(
+        "project-show", "projects.answers:show_project", "projects.requests:ProjectRequest",
+        "projects.values:ProjectDetail",
+    ),
+    Operation(
+        "project-rename", "projects.moving:rename", "projects.requests:ProjectRenameRequest",
+        "projects.values:ProjectMoved", writes=True, takes_long=True, owners=True),
+    Operation(
+        "project-merge-plan", "projects.moving:plan_merge", "projects.requests:ProjectMergeRequest",
+        "projects.values:ProjectMergePlan",
+    ),
+    Operation(
+        "project-merge", "projects.moving:merge", "projects.requests:ProjectMergeRequest",
+        "projects.values:ProjectMoved", writes=True, takes_long=True, owners=True),
+    Operation(
+        "project-depend", "projects.answers:depend", "projects.requests:ProjectDependRequest",
+        "projects.values:ProjectLine", writes=True, owners=True),
+)  # fmt: skip
+
 _WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
 MODELS = (
     Operation("writer", "setup.answers:writer_status", NOTHING, "setup.writer:WriterStatus"),

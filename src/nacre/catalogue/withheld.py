@@ -34,6 +34,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
         "the person says which folder is a project's": "project-tie",
+        "memory_admin names the projects, and nacre://project is the page of one": "project-list project-show",
+        "the person says what projects are called, which are one, and what they depend on": (
+            "project-rename project-merge-plan project-merge project-depend"
+        ),
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),

@@ -40,7 +40,7 @@ _PAGE = 500
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
-    option(Filter, "strict", help="With --project: leave out what belongs to no project."),
+    option(Filter, "strict", help="With --project: leave out what it depends on, and what belongs to no project."),
     option(Filter, "exclude_projects", help="Leave this project out."),
     option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),

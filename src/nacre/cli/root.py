@@ -64,7 +64,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "store": Entry("memories.store:store", "Store one memory."),
         "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
         "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
-        "project": Entry("home.project:project", "Tell which projects are known, and tie a folder to one."),
+        "project": Entry("home.project:project", "Look after projects: names, folders, what they depend on."),
         "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(

@@ -19,6 +19,7 @@ _HEADINGS = {
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
     DreamAction.LINK: "Belongs together, and is linked",
+    DreamAction.JOIN: "Projects that are one",
     DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
@@ -56,6 +57,8 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_named(step.into or '', memories)}: into {step.project}: {step.why}"]
+    if step.action is DreamAction.JOIN:
+        return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
     if step.action is DreamAction.LINK:

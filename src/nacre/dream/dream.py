@@ -16,6 +16,7 @@ from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
 from nacre.dream.relations import settled_mark
 from nacre.dream.reorganising.filing import Filing, note_tried
+from nacre.dream.reorganising.joining import join_objection
 from nacre.dream.reorganising.page import page_write
 from nacre.dream.reorganising.page_checks import page_objection
 from nacre.dream.reorganising.page_writer import note_looked
@@ -28,9 +29,11 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.operations import subject_of
+from nacre.home.projects import follow_pages
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
+from nacre.projects.moving import merge_within
 from nacre.spending.models import NONE, name_for
 from nacre.spending.tracing import Run, tracing
 from nacre.values.memory import Memory
@@ -187,18 +190,29 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         changed = carried(home, steps, memories)
         ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        change.describe(subject=subject_of(ending or list(changed.values())) or pages[0].subject)
+        joins = [step for step in steps if step.action is DreamAction.JOIN]
+        change.describe(subject=subject_of(ending or list(changed.values())) or _subject([*pages, *joins]))
         if changed:
             change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
+            for step in joins:
+                merge_within(change, step.subject, step.project, step.why)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
             if ending:
                 change.append([change.entry(DREAM, **{ENDED: [one.id for one in ending]})])
+    if joins:
+        follow_pages(home)
     return report
+
+
+def _subject(steps: Sequence[Step]) -> str:
+    """What a dream is about that changes no memory by itself."""
+    first = steps[0]
+    return f"{first.subject} → {first.project}" if first.action is DreamAction.JOIN else first.subject
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
@@ -220,6 +234,8 @@ def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:
             why = page_objection(home, step)
+        if not why and step.action is DreamAction.JOIN:
+            why = join_objection(home, step)
         if why:
             found[step] = why
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from nacre.dream import rules
@@ -12,6 +12,7 @@ from nacre.dream.consulting import Outcome
 from nacre.dream.orphan_links import orphaned
 from nacre.dream.relations import link_objection
 from nacre.dream.reorganising.filing import filed, may_be_shelved, shelved
+from nacre.dream.reorganising.joining import joined
 from nacre.dream.reorganising.pages import promoted
 from nacre.dream.repetitions import holds, repeated
 from nacre.dream.requests import DreamPlanRequest
@@ -42,7 +43,9 @@ def planned(
     From tier 2 on the writer is asked, in tier 3 also the inbox and the pages are looked at, and the writer is asked
     about pages and links. Raises ModelRefused where the writer cannot be opened.
     """
-    memories, free, usage, steps = _by_rules(home, request.project)
+    joins = joined(home, request.project) if request.tier > 2 else []
+    apart = frozenset(step.subject for step in joins)
+    memories, free, usage, steps = _by_rules(home, request.project, apart)
     found, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
         found, unasked, note = asked_of_writer(
@@ -58,7 +61,8 @@ def planned(
                 home, staying, request.project, asked(home), background=background, on_progress=on_progress
             )
         moved, promotions, unfiled = _reorganised(home, request, staying, usage, more.drafts)
-        steps += [*moved, *more.steps]
+        concerned = apart | {step.project for step in joins}  # their pages are told anew when they are one
+        steps += [*(one for one in moved if one.project not in concerned), *joins, *more.steps]
     bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT)) if request.most is None else request.most
     taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
     return DreamPlan(
@@ -82,7 +86,7 @@ def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str
 
 _ORDER = [
     DreamAction.UNLINK, DreamAction.SUPERSEDE, DreamAction.MERGE, DreamAction.EXPIRE, DreamAction.FORGET,
-    DreamAction.SHELVE, DreamAction.FILE, DreamAction.LINK, DreamAction.PAGE,
+    DreamAction.SHELVE, DreamAction.FILE, DreamAction.LINK, DreamAction.PAGE, DreamAction.JOIN,
 ]  # fmt: skip
 
 
@@ -120,11 +124,17 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
     return [one for one in memories if one.id not in named]
 
 
-def _by_rules(home: Home, project: str | None) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
-    """The active memories, those of them that may end, how all were used, and what rules alone would do."""
+def _by_rules(
+    home: Home, project: str | None, apart: Collection[str] = ()
+) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:  # fmt: skip
+    """The active memories, those of them that may end, how all were used, and what rules alone would do.
+
+    What is of projects ``apart`` is left for another dream: it is moved as a whole in this one.
+    """
     catch_up(home)
     fold_usage(home)
     memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
+    memories = [one for one in memories if one.project not in apart]
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
@@ -167,8 +177,8 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     """What speaks against a step, by the memories as they are now; ``None`` where nothing does.
 
     Every memory it names is there and holds; no protected one ends; who stays in the place of others holds what they
-    say, is of their kind and place, and does not end itself. What the vault says against filing and pages, their own
-    modules tell.
+    say, is of their kind and place, and does not end itself. What the vault says against filing, pages and joining,
+    their own modules tell.
     """
     gone = [present.get(one) for one in step.ends]
     if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):

@@ -16,7 +16,7 @@ class DreamAction(StrEnum):
     nothing is deleted. ``unlink``: a link that leads nowhere is dropped. ``file``: what waits in the inbox goes into
     the project that it belongs to. ``page``: a project's page tells of its sessions and decisions, and of what a writer
     made of its memories; the owner's profile of what it made of the owner's. ``link``: two memories that a writer says
-    belong together are linked. There nothing ends.
+    belong together are linked. ``join``: a project becomes a part of another one. There nothing ends.
     """
 
     EXPIRE = "expire"
@@ -26,6 +26,7 @@ class DreamAction(StrEnum):
     SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
+    JOIN = "join"
     UNLINK = "unlink"
     LINK = "link"
 
@@ -34,9 +35,9 @@ class DreamAction(StrEnum):
 class Step:
     """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
     what it is about, and why. ``links`` are the ends of links that the one that stays loses. What is filed is in
-    ``into``, and goes into ``project``; a page is that of ``project``, else the owner's profile, and ``words`` are what
-    nacre's part of it says from then on. A link leads from ``into`` to the one of ``links``, and ``words`` are its
-    relation.
+    ``into``, and goes into ``project``; the project ``subject`` joins ``project``; a page is that of ``project``, else
+    the owner's profile, and ``words`` are what nacre's part of it says from then on. A link leads from ``into`` to the
+    one of ``links``, and ``words`` are its relation.
 
     Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
     says already), and ``mark`` is what the proposal rests on.
@@ -57,6 +58,7 @@ class Step:
     def key(self) -> str:
         """What tells a step from any other of a plan."""
         parts = (self.action, self.into or "", self.words, self.project, *self.ends, "", *self.links)
+        parts = (*parts, self.subject) if self.action is DreamAction.JOIN else parts
         return content_hash("\0".join(parts)).hex()[:16]
 
 

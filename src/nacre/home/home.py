@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nacre.storage.journal import Journal
     from nacre.storage.memories import Memories
     from nacre.storage.outcomes import Outcomes
+    from nacre.storage.projects import ProjectContents
     from nacre.storage.reviews import Reviews
     from nacre.storage.search.full_text import Search
     from nacre.storage.search.selection import Selection
@@ -118,6 +119,8 @@ class Stores:
     """Deletes what was forgotten."""
     files: Lazy[VaultIndex] = Lazy("nacre.storage.vault_index:VaultIndex")
     """What the index knows of the vault's files."""
+    project_contents: Lazy[ProjectContents] = Lazy("nacre.storage.projects:ProjectContents")
+    """What belongs to projects."""
     journal: Lazy[Journal] = Lazy("nacre.storage.journal:Journal")
     """Operations, and what they wrote."""
     outcomes: Lazy[Outcomes] = Lazy("nacre.storage.outcomes:Outcomes")

@@ -15,6 +15,7 @@ from nacre.dedup.supersession import released
 from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.home.operations import subject_of
 from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.redaction import redacted
@@ -289,6 +290,7 @@ def open_todo(home: Home, reference: str) -> Memory:
 def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
     """A page of active memories, the newest first, and how many there are in all."""
     catch_up(home)
+    wanted = with_dependencies(home, wanted)
     rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=home.now().date())
     found = home.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
@@ -308,4 +310,5 @@ def _refuse_broken(home: Home, memory: Memory) -> None:
 
 
 def _project(home: Home, name: str | None) -> str | None:
-    return slugify(home.redactor.clean(name)) or None if name else None
+    """The slug of the project that a name means; what a project was called before means it still."""
+    return home.files.name_now(slugify(home.redactor.clean(name))) or None if name else None

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
 from nacre.home.home import BUNDLED, Home
+from nacre.home.location import with_dependencies
 from nacre.memories.accept import is_waiting, waiting
 from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
@@ -74,7 +75,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     """
     started = time.perf_counter()
     check(query)
-    query = _trusting(home, query)
+    query = _in_scope(home, query)
     if not query.is_prompt:
         catch_up(home, _PATIENCE_SECONDS)
     question = _read(home, query)
@@ -118,7 +119,7 @@ def search_sessions(
     """
     started = time.perf_counter()
     check(query)
-    query = _trusting(home, query)
+    query = _in_scope(home, query)
     question = _read(home, query)
     lanes = _open_lanes(home, query, question)
     if offset or admits:
@@ -138,8 +139,13 @@ def search_sessions(
     )  # fmt: skip
 
 
-def _trusting(home: Home, query: RecallQuery) -> RecallQuery:
-    """The query without what is untrusted, where the owner wants none."""
+def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
+    """The query with what its projects depend on, and without what is untrusted where the owner wants none.
+
+    That of a prompt has the filter of its context.
+    """
+    if not query.is_prompt:
+        query = replace(query, filter=with_dependencies(home, query.filter))
     if query.filter.trusted or not home.settings.flag("recall.trusted"):
         return query
     return replace(query, filter=replace(query.filter, trusted=True))

@@ -11,6 +11,7 @@ import regex
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.text.passages import one_line
 from nacre.values.recall import Filter, TurnHit
 from nacre.values.session import Trust, Turn
@@ -47,7 +48,7 @@ def match_turns(
     until = time.monotonic() + seconds
     found: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, wanted):
+    for row, turn in _turns(home, with_dependencies(home, wanted)):
         if len(found) > offset + limit or time.monotonic() > until:
             unread = len(found) <= offset + limit
             return Matches(tuple(found[offset : offset + limit]), len(found) > offset + limit, unread, given_up)

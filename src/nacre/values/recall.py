@@ -30,16 +30,20 @@ class Mode(StrEnum):
 class Filter:
     """What may be found at all; an empty field does not restrict.
 
-    ``projects`` without ``strict`` also admits what belongs to no project. ``since`` and ``until`` are half open:
-    ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
-    fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
-    said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
-    draws on text from outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with
-    both.
+    ``projects`` without ``strict`` also admits what they depend on, as their pages say, and what belongs to no project.
+    ``since`` and ``until`` are half open: ``since <= t < until``. ``scope`` is who asks: a private request sees
+    everything, any other one no turns. The fields from ``kinds`` to ``expiry`` concern memories, the others both;
+    ``tools`` are those in whose sessions it was said. ``as_of`` asks for what was true on that day, also where it was
+    superseded since. ``trusted`` leaves out what draws on text from outside, ``settled`` what waits in the inbox: what
+    an agent is given unasked is looked for with both.
     """
 
-    projects: Annotated[tuple[str, ...], bounds("Only these projects, and what belongs to none.")] = ()
-    strict: Annotated[bool, bounds("With projects: leave out what belongs to none.")] = False
+    projects: Annotated[
+        tuple[str, ...], bounds("Only these projects, what they depend on, and what belongs to none.")
+    ] = ()
+    strict: Annotated[
+        bool, bounds("With projects: only these; neither what they depend on nor what belongs to none.")
+    ] = False
     exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
     since: Annotated[datetime | None, bounds("From then on.")] = None
     until: Annotated[datetime | None, bounds("Before then.")] = None

@@ -37,6 +37,7 @@ _HEADINGS = {
     dreams.DreamAction.FILE: "From the inbox into its project",
     dreams.DreamAction.LINK: "Belongs together",
     dreams.DreamAction.PAGE: "Pages",
+    dreams.DreamAction.JOIN: "Projects that are one",
 }
 
 
@@ -68,9 +69,9 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
     review.
 
-    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, and the pages
-    of projects tell what was done lately and what was decided. Your writer also fills these pages and your profile,
-    and links memories that belong together.
+    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, the pages of
+    projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
+    Your writer also fills these pages and your profile, and links memories that belong together.
     """
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"], tier=wanted["tier"])
@@ -202,6 +203,8 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
         to = (one[-SHORT_ID:] for one in step.links if step.action is dreams.DreamAction.LINK)
         named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
+        if step.action is dreams.DreamAction.JOIN:
+            named = f"→ {step.project}"
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
@@ -256,6 +259,7 @@ def _done(report: DreamReport) -> str:
         (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "drawn"),
         (sum(step.action is dreams.DreamAction.FILE for step in done), "memory", "memories", "filed"),
         (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
+        (sum(step.action is dreams.DreamAction.JOIN for step in done), "project", "projects", "joined"),
     )
     more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
     return ", ".join([*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more])
