@@ -197,12 +197,15 @@ class Analyze(_Arguments):
     """What ``memory_analyze`` takes."""
 
     about: Annotated[
-        Literal["brief", "central", "unlinked", "conflicts", "review", "file", "error", "reflect", "digest", "unanswered"],
+        Literal[
+            "brief", "central", "unlinked", "conflicts", "review", "file", "error", "reflect", "digest", "unanswered"
+        ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
             "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
-            "memories that nothing connects. unanswered: what was asked of memory and is not known. digest: what is open, and the last seven days, of the working folder."
+            "memories that nothing connects. unanswered: what was asked of memory and is not known. "
+            "digest: what is open, and the last seven days, of the working folder."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None

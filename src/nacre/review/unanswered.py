@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import takewhile
 
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
 from nacre.memories.requests import StoreRequest
-from nacre.memories.scan import catch_up
 from nacre.memories.store import store
 from nacre.retrieval.recall import recall
 from nacre.review.question_groups import group, stems_of
@@ -67,29 +67,23 @@ class _Wording:
 def unanswered(home: Home, asked: UnansweredRequest) -> Gaps:
     """Questions that were asked and not answered, grouped: the one asked most first, then the latest.
 
-    Those that would be answered today are left out: the ones to be shown are asked again, without counting as use.
+    Those that would be answered today are left out: what is to be shown is asked again, without counting as use.
     Raises StoreBusy.
     """
     groups, by = _groups(home, timedelta(days=asked.days), asked.project)
-    wanted = [one for one in groups if sum(len(wording.cases) for wording in one) >= asked.min_times]
-    catch_up(home)
+    wanted = [one for one in groups if _gap(one).times >= asked.min_times]
     shown: list[Gap] = []
-    closed = looked_at = 0
-    left = MOST_ASKED_AGAIN
+    closed = 0
+    asking = _Asking(home)
     for wordings in wanted:
         if len(shown) == asked.limit:
             break
-        looked_at += 1
-        known = [one for one in wordings[: max(0, left)] if _is_answered(home, one)]
-        left -= len(wordings)
-        open_ = [one for one in wordings if one not in known]
-        gap = _gap(open_) if open_ else None
-        if gap and gap.times >= asked.min_times:
-            shown.append(gap)
+        left = asking.without_answer(wordings)
+        if left and _gap(left).times >= asked.min_times:
+            shown.append(_gap(left))
         else:
             closed += 1
-    shown.sort(key=_rank)
-    return Gaps(tuple(shown), len(wanted) - closed, closed, by)
+    return Gaps(tuple(sorted(shown, key=_rank)), len(wanted) - closed, closed, by)
 
 
 def dismiss(home: Home, request: GapRequest) -> Gap:
@@ -144,19 +138,34 @@ def _noted(case: Trace, name: str) -> list[str]:
     return value.split(",") if isinstance(value, str) else []
 
 
-def _is_answered(home: Home, wording: _Wording) -> bool:
-    """Whether a question would be answered today, for all the projects it was asked about."""
-    query = RecallQuery(
-        wording.text, filter=Filter(projects=tuple(sorted(wording.projects))), limit=1, update=False, co_recall=False,
-        turns=min(1, home.settings.whole("recall.turns")),
-    )  # fmt: skip
-    found = recall(home, query)
-    return bool(found.hits or found.turns)
+class _Asking:
+    """Asks questions again, so many at most: what comes after them counts as without an answer."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._left = MOST_ASKED_AGAIN
+
+    def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
+        """A group from the first wording on that has no answer today, those asked most first."""
+        ranked = _ranked(wordings)
+        answered = takewhile(self._is_answered, ranked)
+        return ranked[sum(1 for _ in answered) :]
+
+    def _is_answered(self, wording: _Wording) -> bool:
+        """For all the projects it was asked about."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        turns = min(1, self._home.settings.whole("recall.turns"))
+        wanted = Filter(projects=tuple(sorted(wording.projects)))
+        query = RecallQuery(wording.text, filter=wanted, limit=1, turns=turns, update=False, co_recall=False)
+        found = recall(self._home, query)
+        return bool(found.hits or found.turns)
 
 
 def _gap(wordings: Sequence[_Wording]) -> Gap:
     """What is told of a group: the wording asked most, of these the latest, stands for it."""
-    ranked = sorted(wordings, key=lambda one: (len(one.cases), one.cases[0].began), reverse=True)
+    ranked = _ranked(wordings)
     cases = sorted((case for one in wordings for case in one.cases), key=lambda case: case.began)
     projects = sum((one.projects for one in wordings), Counter[str]())
     return Gap(
@@ -164,6 +173,11 @@ def _gap(wordings: Sequence[_Wording]) -> Gap:
         cases[0].began, cases[-1].began, tuple(name for name, _ in projects.most_common()),
         tuple(one.text for one in ranked[1:]),
     )  # fmt: skip
+
+
+def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
+    """Those asked most first, then the latest."""
+    return sorted(wordings, key=lambda one: (len(one.cases), one.cases[0].began), reverse=True)
 
 
 def _rank(gap: Gap) -> tuple[int, float]:

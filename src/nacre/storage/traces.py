@@ -68,6 +68,10 @@ class Traces:
         self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
         return len(gone)
 
+    def count_where(self, tells: Callable[[str], bool]) -> int:
+        """How many traces there are in whose texts something is told."""
+        return sum(1 for _, said in self._texts() if tells(said))
+
     @in_transaction
     def drop_prompts(self) -> None:
         """Keep no whole prompt and no whole answer."""

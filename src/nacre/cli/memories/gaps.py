@@ -63,7 +63,12 @@ def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
     outcome: StoreOutcome = perform(run, "unanswered-todo", reference=reference, importance=importance)
     memory = store.get(run.home, outcome.memory_id)
-    record = {"action": outcome.action, "id": outcome.memory_id, "reason": outcome.reason, "todo": memory_record(memory)}
+    record = {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "todo": memory_record(memory),
+    }
     verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
     run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))))
     run.embed_afterwards()
@@ -105,9 +110,7 @@ def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
-    more = joined(
-        (f"{left} more" if left else "", f"{found.closed} answered by now" if found.closed else ""), "; "
-    )
+    more = joined((f"{left} more" if left else "", f"{found.closed} answered by now" if found.closed else ""), "; ")
     if more:
         paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
     if found.gaps:
