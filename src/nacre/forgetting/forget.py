@@ -17,6 +17,7 @@ from nacre.forgetting.unreachable import unreached
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
+from nacre.memories.listing import write_listings
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
@@ -84,6 +85,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
         with change.transaction():
             change.append(_entries(change, planned))
     apply_tombstones(home)
+    write_listings(home)
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(run, planned, is_done and erase_bytes(home), unreached(home, planned))
