@@ -28,6 +28,7 @@ class Changes(TypedDict, total=False):
     project: str | None
     tags: Sequence[str]
     add_tags: Sequence[str]
+    triggers: Sequence[str]
 
 
 def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
@@ -56,7 +57,7 @@ def changes_given(changes: Changes) -> dict[str, Any]:
         converted["importance"] = checked_importance(converted["importance"])
     if "project" in converted:
         converted["project"] = converted["project"] or None
-    for name in ("tags", "add_tags"):
+    for name in ("tags", "add_tags", "triggers"):
         if name in converted:
             converted[name] = tags_of(converted[name])
     return converted

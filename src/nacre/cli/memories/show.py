@@ -181,6 +181,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("importance", str(memory.importance)),
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
+        ("triggers", ", ".join(memory.triggers)),
         ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),

@@ -34,6 +34,7 @@ else:
     views = Module("nacre.memories.views")
 
 
+_LISTS = ("tags", "add_tags", "triggers")
 _STORED = {
     "stored": ("Stored", "Would be stored"),
     "accepted": ("Accepted", "Would be accepted"),
@@ -56,6 +57,7 @@ _STORED = {
 @option("store", "expires_on", type=DAY)
 @option("store", "project", help="The project it belongs to; . is the one of this folder.")
 @option("store", "tags", help="A tag.")
+@option("store", "triggers", "--trigger", help="A word or phrase that a prompt is told this memory with.")
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
 @options("store", "force", "online_dedup")
@@ -113,6 +115,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
+@option("edit", "triggers", "--trigger", help='A word or phrase that a prompt is told this memory with; "" for none.')
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
@@ -128,7 +131,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
-    changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
+    changes = {name: value for name, value in options.items() if value is not None and name not in _LISTS}
     if "expires_on" in changes:
         changes["expires_on"] = changes["expires_on"] or None
     if "content" in changes:
@@ -136,11 +139,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "project" in changes:
         named = changes["project"].strip()
         changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
-    if options["tags"]:
-        changes["tags"] = tuple(tag for tag in options["tags"] if tag)
-    if options["add_tags"]:
-        changes["add_tags"] = tuple(tag for tag in options["add_tags"] if tag)
-    return changes
+    return changes | {name: tuple(filter(None, options[name])) for name in _LISTS if options[name]}
 
 
 def _edit_file(run: Run, reference: str) -> Memory:
