@@ -73,7 +73,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
     memory = view.memory
     return {
         **memory_record(memory),
-        **plain_fields(memory, ("valid", "author", "evergreen", "claim", "extra")),
+        **plain_fields(memory, ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra")),
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
