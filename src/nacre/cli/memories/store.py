@@ -34,7 +34,8 @@ else:
     views = Module("nacre.memories.views")
 
 
-_LISTS = ("tags", "add_tags", "triggers")
+_LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
+_PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
     "accepted": ("Accepted", "Would be accepted"),
@@ -116,6 +117,12 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
 @option("edit", "triggers", "--trigger", help='A word or phrase that a prompt is told this memory with; "" for none.')
+@option("edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.')
+@option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
+@option(
+    "edit", "suppressed_contexts", "--suppress", type=_PLACE,
+    help='Where it is not told unasked; may be given twice, and "" is nowhere.',
+)  # fmt: skip
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
@@ -131,7 +138,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
-    changes = {name: value for name, value in options.items() if value is not None and name not in _LISTS}
+    changes = {name: value for name, value in options.items() if value is not None and value != ()}
     if "expires_on" in changes:
         changes["expires_on"] = changes["expires_on"] or None
     if "content" in changes:
@@ -139,7 +146,10 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "project" in changes:
         named = changes["project"].strip()
         changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
-    return changes | {name: tuple(filter(None, options[name])) for name in _LISTS if options[name]}
+    for name in _LISTS:
+        if name in changes:
+            changes[name] = tuple(one for one in changes[name] if one)
+    return changes
 
 
 def _edit_file(run: Run, reference: str) -> Memory:
