@@ -11,7 +11,7 @@ from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
 from benchmarks.load.commands import locks, scale, writers
 from benchmarks.redaction.commands import redaction
-from benchmarks.retrieval.commands import retrieval, silence
+from benchmarks.retrieval.commands import gaps, retrieval, silence
 from nacre.cli.program import Program
 
 if sys.platform != "win32":
@@ -27,7 +27,7 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
-        retrieval, silence, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
+        retrieval, silence, gaps, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
     ],
 )  # fmt: skip
 if sys.platform != "win32":

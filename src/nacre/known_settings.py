@@ -124,6 +124,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("models.cache_days", int, 7, "days for which what a model answered is kept; 0 asks each time"),
     Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
     Setting("traces.keep_days", int, 30, "days for which traces are kept; 0 keeps none"),
+    Setting("vault.listing", bool, True, "keep MEMORY.md in the vault, a listing of memories for people"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
     Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),

@@ -40,7 +40,7 @@ OWN = {
 
 BY_CALL = {
     "ingest": "discover force from_archive puts_off reads remember_paths vector_seconds",
-    "store": "author folder source speaker trust",
+    "store": "author folder source speaker triggers trust",
     "recall": "co_recall diversify is_prompt",
     "deep_recall": "here",
     "context": "alone signals",

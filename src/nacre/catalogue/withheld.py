@@ -25,7 +25,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer"
+            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"

@@ -76,6 +76,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
+        "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
         "dream": Entry(
             "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
         ),

@@ -92,7 +92,7 @@ _OFFERS: tuple[Offer, ...] = (
         "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
         "seem of no use; who changed a file and what for; what mended an error before.",
         arguments.Analyze, "analysing:analyze",
-        ("alike", "connections", "did", "digest", "fix", "place", "reflect", "waiting", "wakeup"),
+        ("alike", "connections", "did", "digest", "fix", "place", "reflect", "unanswered", "waiting", "wakeup"),
     ),
     Offer(
         "memory_admin", "Look after memory",

@@ -73,7 +73,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
     memory = view.memory
     return {
         **memory_record(memory),
-        **plain_fields(memory, ("valid", "author", "evergreen", "claim", "extra")),
+        **plain_fields(memory, ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra")),
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
@@ -181,6 +181,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("importance", str(memory.importance)),
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
+        ("triggers", ", ".join(memory.triggers)),
         ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),

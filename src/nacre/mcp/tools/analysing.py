@@ -12,7 +12,7 @@ from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id
 from nacre.mcp.desk import Desk
 from nacre.memories.requests import ConnectionsRequest
 from nacre.platform.request import Nothing
-from nacre.review.requests import ReflectRequest
+from nacre.review.requests import ReflectRequest, UnansweredRequest
 from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nacre.context.wakeup import Wakeup
     from nacre.dream.alike import Alike
     from nacre.values.memory import Memory
-    from nacre.values.review import Reflection
+    from nacre.values.review import Gaps, Reflection
     from nacre.views import Connected, Connections, Digest, FixResult, Waiting
 
 _WORDS = 300
@@ -30,13 +30,14 @@ _IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of eleven questions that need no model."""
+    """One of twelve questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
         "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup, "alike": _alike,
+        "unanswered": _unanswered,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -142,6 +143,18 @@ def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
         for one in found.questions
     ]
     return Answer(_told(blocks, asked, "Nothing to ask.", hint), {"questions": records, "total": found.total})
+
+
+def _unanswered(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Gaps = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
+    blocks = [
+        f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, last "
+        f"{one.last:%Y-%m-%d}" + (f", of {', '.join(one.projects)}" if one.projects else "")
+        for one in found.gaps
+    ]
+    hint = "memory_store keeps an answer that you know; the person has the rest: nacre gaps"
+    records = [{"id": one.id, "question": one.question, "times": one.times} for one in found.gaps]
+    return Answer(_told(blocks, asked, "Every question has an answer.", hint), {"gaps": records, "total": found.total})
 
 
 def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:

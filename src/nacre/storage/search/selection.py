@@ -25,6 +25,9 @@ SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created 
 _LATEST_MEMORIES = """
 SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
 """
+_TRIGGERED_MEMORIES = """
+SELECT m.row FROM {source} m WHERE m.triggers != '[]' AND {where} ORDER BY m.importance DESC, m.updated DESC, m.id DESC
+"""
 _PROJECTS = """
 SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
 GROUP BY m.project ORDER BY max(m.updated) DESC, m.project
@@ -101,6 +104,11 @@ class Selection:
         """The active memories that hold, what changed last first."""
         where = memory_clause(wanted, today)
         return [row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))]
+
+    def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
+        """The active memories that hold and have triggers, the most important first."""
+        where = memory_clause(wanted, today)
+        return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
 
     def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
         """The projects of the memories that a filter lets through, the one that changed last first."""
