@@ -41,14 +41,14 @@ OWN = {
 BY_CALL = {
     "ingest": "discover force from_archive puts_off reads remember_paths vector_seconds",
     "store": "author folder source speaker trust",
-    "recall": "co_recall diversify is_prompt",
+    "recall": "co_recall diversify fuzzy is_prompt mmr_lambda threshold topic word_share",
     "deep_recall": "here",
     "context": "alone",
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall diversify expand is_prompt offset radius_days rerank role session turns "
-        "update"
+        "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset radius_days rerank "
+        "role session threshold topic turns update word_share"
     ),
     "log": "offset",
     "sync": "accept_rewritten patience_seconds",

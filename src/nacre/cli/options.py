@@ -54,6 +54,9 @@ _MEMORY: tuple[Decorator, ...] = (
     option(Filter, "expiry"),
     option(Filter, "as_of"),
     option(Filter, "scope"),
+    option(
+        Filter, "tools", "--tool", "--platform", help="Only what was said in sessions with this tool, e.g. claude-code."
+    ),
 )
 _TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
@@ -89,8 +92,9 @@ OFFSET = option("list", "offset", show_default=False)
 def with_memory_filter(function: Function) -> Function:
     """Add the options that choose memories; the function gets them as ``wanted``."""
     return _with_filter(
-        function, (*_MEMORY, *_PLACE_AND_TIME), ("kinds", "tags", "min_importance", "expiry", "scope", "as_of")
-    )
+        function, (*_MEMORY, *_PLACE_AND_TIME),
+        ("kinds", "tags", "min_importance", "expiry", "scope", "as_of", "tools"),
+    )  # fmt: skip
 
 
 def with_turn_filter(function: Function) -> Function:

@@ -104,6 +104,11 @@ class Search:
         total, words = self._db.fts_size(self._table)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
+    def vocabulary(self, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems of so many characters that the index holds, each with the number of its rows."""
+        told = f"SELECT term, doc FROM {self._table}_terms WHERE length(term) BETWEEN ? AND ?"  # noqa: S608
+        return [(term, int(count)) for term, count in self._db.rows(told, (least, most))]
+
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
         """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
 

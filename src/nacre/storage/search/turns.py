@@ -56,6 +56,10 @@ class TurnSearch:
         counts = zip(fresh.frequencies, *(shard.frequencies(stems) for shard in shards), strict=True)
         return Corpus(rows, words / max(1, rows), tuple(map(sum, counts)), quick=bool(shards))
 
+    def vocabulary(self, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems of so many characters in turns that are in no shard, each with the number of its turns."""
+        return self._fresh.vocabulary(least, most)
+
     def match(
         self, terms: Sequence[Term], wanted: Filter, limit: int, *, idf: Sequence[float], average_length: float
     ) -> list[Match]:
