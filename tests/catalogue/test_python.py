@@ -50,7 +50,9 @@ BY_CALL = {
         "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset radius_days rerank "
         "role session threshold topic turns update word_share"
     ),
+    "list": "words",
     "log": "offset",
+    "retire": "like subjects",
     "sync": "accept_rewritten patience_seconds",
 }
 """Fields of a request that a method does not offer: ``memory.call`` takes them."""
