@@ -310,3 +310,33 @@ def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
 
 def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
     assert "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err
+
+
+def test_a_misspelt_question_is_answered_where_that_is_wanted_and_says_how_it_was_read(nacre: Nacre) -> None:
+    nacre("store", "The lighthouse lamp burns red")
+    assert not nacre("recall", "colour of the lighthuose lapm", "--json").json["hits"]
+    shown = nacre("recall", "lighthuose burns", "--fuzzy").out
+    assert "The lighthouse lamp burns red" in shown
+    assert "spelling: lighthuose read as lighthouse" in shown
+
+
+def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert not nacre("sessions", "search", "emulatde", "--json").json["hits"]
+    assert nacre("sessions", "search", "emulatde", "--fuzzy", "--json").json["hits"]
+
+
+def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
+    for content in ("The harbour ferry takes lorries at noon", "The harbour ferry takes lorries at dusk"):
+        nacre("store", content, "--force")
+
+    def parts(*options: str) -> list[dict[str, float]]:
+        hits = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json["hits"]
+        return [hit["components"] for hit in hits]
+
+    assert ["mmr" in one for one in parts("--mmr-lambda", "0.4")] == [False, True]
+    assert not any("mmr" in one for one in parts("--no-mmr"))
+    assert all(one["relevance"] == one["lexical"] for one in parts("--alpha", "1"))
+    assert parts("--threshold", "1") == []
+    for given in (("--alpha", "2"), ("--mmr-lambda", "-1"), ("--threshold", "7")):
+        assert "range" in nacre("recall", "ferry", *given, code=2).err
+    assert "--fuzzy does not go with --deep" in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err

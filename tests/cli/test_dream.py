@@ -177,3 +177,8 @@ def test_tier_three_as_json_names_evidence_project_and_what_stays(nacre: Nacre, 
     assert (step["action"], step["project"], step["why"], step["ends"]) == ("file", "hivelog", "names hivelog", [])
     assert (len(unfiled), found["promotions"], found["note"]) == (1, [], "no writer is set: nacre writer set")
     assert nacre("dream", "--tier", "3", "--no-writer", "--dry-run", "--json").json["note"] is None
+
+
+def test_consolidate_is_another_name_of_dream(nacre: Nacre) -> None:
+    assert nacre("consolidate", "--dry-run").out == nacre("dream", "--dry-run").out
+    assert "consolidate" not in nacre("--help").out

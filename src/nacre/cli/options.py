@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -87,6 +87,26 @@ JSON_LINES = click.option(
 )
 EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
 OFFSET = option("list", "offset", show_default=False)
+
+
+def refused(options: Mapping[str, str]) -> Decorator:
+    """Options of other programs that have no sense here: whoever gives one is told what to do instead."""
+
+    def refuse(ctx: click.Context, param: click.Parameter, given: object) -> None:
+        if given:
+            raise click.UsageError(f"{param.opts[0]}: {options[param.opts[0]]}", ctx)
+
+    def decorate(function: Function) -> Function:
+        for name in options:
+            function = click.option(
+                name, is_flag=name not in _WITH_VALUE, hidden=True, expose_value=False, callback=refuse
+            )(function)
+        return function
+
+    return decorate
+
+
+_WITH_VALUE = ("--max-retries", "--concurrency", "--workers")
 
 
 def with_memory_filter(function: Function) -> Function:
