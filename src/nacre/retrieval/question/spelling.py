@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from nacre.home.home import Home
-from nacre.storage.filters import Clause
-from nacre.storage.search.full_text import Term
 from nacre.text.passages import STOP_WORDS, words
-from nacre.values.recall import Filter, Lane, LaneState
+from nacre.values.recall import Lane, LaneState
 
 LEAST_CHARACTERS = 4
 """Shorter words have too many neighbours."""
@@ -22,7 +20,11 @@ _TWO_SLIPS_FROM = 7
 
 _WORD = re.compile(r"[^\W\d_]+")
 _MOST_WORDS = 12
-_TEXTS = 3
+_TEXTS = 20
+_ENDINGS = ("", "e", "s", "es", "ed", "ing", "ion", "ions", "ate", "ated", "ation", "er", "ers", "ly", "ment", "y")
+"""What the index takes off words: a slip within an ending keeps it from being taken off."""
+
+_LONGEST_ENDING = max(map(len, _ENDINGS))
 
 
 def spelled(home: Home, text: str) -> tuple[str, Lane]:
@@ -51,26 +53,33 @@ def _unknown(home: Home, text: str) -> list[str]:
 
 def _nearest(home: Home, word: str) -> str | None:
     """The known word that differs least, the commonest of several; ``None`` where none is near."""
-    stem = home.memory_search.terms([word])[0].stem
     slips = 2 if len(word) >= _TWO_SLIPS_FROM else 1
-    least, most = max(3, len(stem) - slips), len(stem) + slips
+    least, most = max(LEAST_CHARACTERS - 1, len(word) - _LONGEST_ENDING - 1), len(word) + slips
     counts: dict[str, int] = {}
     for search in (home.memory_search, home.turn_search):
-        for known, count in search.vocabulary(least, most):
-            counts[known] = counts.get(known, 0) + count
-    near = _within(stem, counts, slips)
+        for initial in {word[0], word[1]}:  # the first letter is the one that people rarely miss, but may swap
+            for known, count in search.vocabulary(initial, least, most):
+                counts[known] = counts.get(known, 0) + count
+    near = _within(word, counts, slips)
     if not near:
         return None
-    best = min(near, key=lambda known: (near[known], known[0] != stem[0], -counts[known], known))
+    best = min(near, key=lambda known: (near[known], -counts[known], known))
     return _as_written(home, best, word)
 
 
-def _within(stem: str, known: Iterable[str], slips: int) -> Mapping[str, int]:
-    """The known stems that so many slips at most lie between, by how many do."""
-    pairs = _pairs(stem)
-    alike = (one for one in known if one.isalpha() and len(pairs & _pairs(one)) >= len(pairs) - 2 * slips - 1)
-    found = {one: slip_count(stem, one) for one in alike}
-    return {one: count for one, count in found.items() if count <= slips}
+def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
+    """The known stems that so many slips at most lie between, with one of the endings of words, by how many do."""
+    pairs = _pairs(word)
+    found = {}
+    for stem in stems:
+        own = _pairs(stem)
+        if not stem.isalpha() or len(pairs & own) < len(own) - 2 * slips - 1:
+            continue
+        forms = [stem + ending for ending in _ENDINGS if abs(len(stem) + len(ending) - len(word)) <= slips]
+        apart = min((slip_count(word, form) for form in forms), default=slips + 1)
+        if apart <= slips:
+            found[stem] = apart
+    return found
 
 
 def _pairs(word: str) -> set[str]:
@@ -95,18 +104,16 @@ def slip_count(one: str, other: str) -> int:
 
 def _as_written(home: Home, stem: str, asked: str) -> str:
     """The word behind a stem, as a text that holds it writes it; the stem where none is found by it."""
-    texts = _memories_with(home, stem) or _turns_with(home, stem)
+    texts = [*_memories_with(home, stem), *_turns_with(home, stem)]
     written = {word for text in texts for word in words(text) if stem in home.database.stems(word)}
     return min(written, key=lambda word: (slip_count(asked, word), word), default=stem)
 
 
 def _memories_with(home: Home, stem: str) -> list[str]:
-    matches = home.memory_search.match([Term(stem, stem)], Clause("1"), _TEXTS)
-    found = home.memories.by_rows([match.row for match in matches])
+    found = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _TEXTS))
     return [f"{memory.subject} {memory.content} {' '.join(memory.tags)}" for memory in found.values()]
 
 
 def _turns_with(home: Home, stem: str) -> list[str]:
-    found = home.turn_search.match([Term(stem, stem)], Filter(), _TEXTS, idf=[1.0], average_length=1.0)
-    rows = [match.row for match in found]
-    return [stored.turn.text for stored in home.sessions.by_rows(rows).values()]
+    found = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _TEXTS))
+    return [stored.turn.text for stored in found.values()]
