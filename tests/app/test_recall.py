@@ -196,6 +196,21 @@ def test_without_boost_the_profile_of_agenr_ranks_by_the_cosine_as_it_is(stocked
     assert hits[0].score == hits[0].components["cosine"] == hits[0].components["relevance"]
 
 
+def test_a_kind_that_is_preferred_counts_a_quarter_more(stocked: World) -> None:
+    stocked.clock.pass_days(300)
+    with stocked.open() as memory:
+        before = memory.recall("billing ledger and tax rounding", update=False).hits
+        after = memory.call(
+            "recall", text="billing ledger and tax rounding", prefer_kinds=["lesson"], update=False
+        ).hits
+    scores = {hit.memory.kind: hit.score for hit in before}
+    for hit in after:
+        grown = 1.25 if hit.memory.kind is Kind.LESSON else 1.0
+        assert hit.components.get("x_kind", 1.0) == grown
+        assert (hit.score > scores[hit.memory.kind]) is (grown > 1)
+    assert {hit.memory.kind for hit in after} == scores.keys() >= {Kind.LESSON, Kind.DECISION}
+
+
 def test_a_threshold_leaves_out_what_scores_less(stocked: World) -> None:
     stocked.clock.pass_days(300)
     with stocked.open() as memory:

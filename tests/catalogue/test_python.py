@@ -41,14 +41,14 @@ OWN = {
 BY_CALL = {
     "ingest": "discover force from_archive globs puts_off reads remember_paths vector_seconds",
     "store": "author folder source speaker trust",
-    "recall": "co_recall diversify fuzzy is_prompt mmr_lambda threshold topic word_share",
+    "recall": "co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",
     "context": "alone",
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset radius_days rerank "
-        "role session threshold topic turns update word_share"
+        "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset prefer_kinds "
+        "radius_days rerank role session threshold topic turns update word_share"
     ),
     "list": "words",
     "log": "offset",

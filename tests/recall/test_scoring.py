@@ -29,6 +29,7 @@ USAGES = st.builds(
 RANKINGS = st.builds(
     Ranking, now=st.just(NOW), around=st.one_of(st.none(), AGES), radius_days=st.floats(1, 60), boost=st.booleans(),
     clamped=st.booleans(), as_seen=st.one_of(st.none(), AGES),
+    prefer_kinds=st.sampled_from([(), (Kind.FACT, Kind.TODO)]),
 )  # fmt: skip
 LANES = st.dictionaries(st.sampled_from(["lexical", "vector", "name", "link"]), st.floats(0.01, 0.5), min_size=1)
 

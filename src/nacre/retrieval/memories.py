@@ -34,6 +34,9 @@ HIGHEST = 1 + FULL_TEXT_BONUS
 """What a score is divided by, so that the best there can be is 1."""
 NAME_BONUS = 0.1
 LINK_SHARE = 0.5
+PREFERRED_KIND = 1.25
+"""What a kind that is preferred counts (seed facts 2.3), within the clamp on all factors."""
+
 UNSEEN_ROWS = 50
 """A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
 LINK_SEEDS = 5
@@ -75,7 +78,8 @@ class Ranking:
 
     ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, the
     whole bonus for any full-text match, and without ``boost`` the cosine as it is. ``as_seen`` is the moment that days
-    count back from, by default ``now``; ``word_share`` what words count beside meaning.
+    count back from, by default ``now``; ``word_share`` what words count beside meaning; memories of ``prefer_kinds``
+    count a quarter more.
     """
 
     now: datetime
@@ -85,6 +89,7 @@ class Ranking:
     clamped: bool = True
     as_seen: datetime | None = None
     word_share: float | None = None
+    prefer_kinds: tuple[Kind, ...] = ()
 
     @property
     def today(self) -> date:
@@ -317,6 +322,8 @@ def score_of(
     weighed = factors(
         memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days, as_seen=ranking.as_seen
     )
+    if memory.kind in ranking.prefer_kinds:
+        weighed["kind"] = PREFERRED_KIND
     if not ranking.clamped:
         weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
     bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0

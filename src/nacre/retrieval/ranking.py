@@ -83,7 +83,9 @@ def ranking_of(home: Home, query: RecallQuery) -> Ranking:
     clamped = home.settings.text("scoring.profile") == "nacre"
     until = query.filter.until
     as_seen = query.around or (min(until, moment) if until else None)
-    return Ranking(moment, query.around, query.radius_days, query.boost, clamped, as_seen, query.word_share)
+    return Ranking(
+        moment, query.around, query.radius_days, query.boost, clamped, as_seen, query.word_share, query.prefer_kinds
+    )
 
 
 def rank_memories(

@@ -90,6 +90,7 @@ class RecallQuery:
         | None
     ) = None
     word_share: Annotated[float, bounds("What words count, against meaning [.5].", ge=0, le=1)] | None = None
+    prefer_kinds: Annotated[tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")] = ()
     threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
     topic: Annotated[str, bounds("What the question is about: read before it, by meaning.", max_length=500)] = ""
     fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False

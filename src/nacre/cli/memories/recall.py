@@ -43,7 +43,7 @@ else:
     location = Module("nacre.home.location")
 
 
-_RANKING = ("topic", "threshold", "fuzzy", "word_share", "mmr_lambda")
+_RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
 """Options of ranking that only ordinary recall knows."""
 
 _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
@@ -77,7 +77,7 @@ _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
-@options("recall", "topic", "threshold", "fuzzy")
+@options("recall", "topic", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "word_share", "--word-share", "--alpha")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show what says nearly the same.")
 @option("recall", "mmr_lambda")
