@@ -50,6 +50,16 @@ class CompanionView:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedTogether:
+    """Two memories that were used together: how strongly (0 to 1), in how many sessions."""
+
+    memory: Memory
+    other: Memory
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryView:
     """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
 

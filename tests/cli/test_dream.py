@@ -231,3 +231,8 @@ def test_tier_three_shows_what_the_writer_makes_of_the_profile_and_asks_before_i
     assert profile.read_text().startswith("# Me\n\nMine.\n\n<!-- nacre:start -->\n## Preferences\n")
     nacre("undo", "--yes")
     assert profile.read_text() == "# Me\n\nMine.\n"
+
+
+def test_consolidate_is_another_name_of_dream(nacre: Nacre) -> None:
+    assert nacre("consolidate", "--dry-run").out == nacre("dream", "--dry-run").out
+    assert "consolidate" not in nacre("--help").out

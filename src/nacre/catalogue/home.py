@@ -126,6 +126,15 @@ CARE = (
     Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
               writes=True, needs=_SETTINGS, not_by=_HELD, owners=True),
     Operation("db-stats", "health.database:stats", NOTHING, "health.database:Stats"),
+    Operation("db-version", "health.database_care:version", NOTHING, "health.database_care:DatabaseVersion"),
+    Operation(
+        "db-check", "health.database_care:check_database", "health.requests:DatabaseCheckRequest",
+        "list[values.reports:Check]", writes=True, takes_long=True,
+    ),
+    Operation(
+        "db-vacuum", "health.database_care:vacuum", NOTHING, "health.database_care:Vacuumed", writes=True,
+        takes_long=True,
+    ),
     Operation(
         "db-rebuild", "health.answers:rebuild", "health.requests:RebuildRequest", "values.reports:IngestReport",
         **LONG,

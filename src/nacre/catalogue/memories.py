@@ -18,6 +18,7 @@ MEMORIES = (
     Operation(
         "connections", "memories.connections:connections", "memories.requests:ConnectionsRequest", "views:Connections"
     ),
+    Operation("edges", "memories.connections:edges", "memories.requests:EdgesRequest", "list[views:UsedTogether]"),
     Operation(
         "store", "ingestion.quotes:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
     ),

@@ -22,7 +22,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
         "an agent stores what changed": "edit todo-done",
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
-        "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
+        "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
             "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
@@ -30,7 +30,6 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
         ),
-        "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
         "the person says which folder is a project's": "project-tie",
@@ -50,9 +49,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
             "writer-resume writer-off"
         ),
-        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats watcher",
+        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
+        "memory_graph tells what was used together": "edges",
         "the installation is the person's": (
-            "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
+            "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"
         ),
         "saved queries, and whether nacre is of use, are the person's": (

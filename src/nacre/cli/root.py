@@ -28,6 +28,8 @@ class Entry:
     summary: str
 
 
+_OF_DREAM = Entry("memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same.")
+
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "home": Entry("home.home_page:home", "Tell what happened today, what was learned, and what waits for you."),
@@ -59,6 +61,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
+        "edges": Entry("memories.edges:edges", "Tell which memories were used together."),
     },
     "Keep": {
         "store": Entry("memories.store:store", "Store one memory."),
@@ -77,9 +80,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
-        "dream": Entry(
-            "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
-        ),
+        "dream": _OF_DREAM,
     },
     "History": {
         "log": Entry("memories.history:log", "List what was done to your memories, the newest first."),
@@ -124,8 +125,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 
-HIDDEN = {"chores": Entry("memories.handoff:chores", "Do what hooks left to be done.")}
-"""What programs run, and people need not know."""
+HIDDEN = {
+    "chores": Entry("memories.handoff:chores", "Do what hooks left to be done."),
+    "consolidate": _OF_DREAM,
+}
+"""What programs run and people need not know, and what a command is called elsewhere."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 

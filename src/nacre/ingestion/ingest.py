@@ -72,6 +72,7 @@ class _Ingest:
         self._notify = notify
         self._tally = ReadTally()
         self._stages = stages
+        self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
         """Go through all stages."""
@@ -101,15 +102,25 @@ class _Ingest:
         """Read the archive where it is wanted, then files, then those of projects that were met in them."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        found = discovery.find(home, options.paths, with_discovery=discovers) if options.reads else None
+        found = self._found(discovers=discovers) if options.reads else None
         known = discovery.projects_of(home)
         jobs = self._jobs(found)
         if options.from_archive:
             read_archive(home, self._run, self._tally, self._notify)
         read_jobs(home, self._run, jobs, self._tally, self._notify)
         if discovers and (met := discovery.projects_of(home) - known):
-            jobs = self._jobs(discovery.find_in_projects(home, met))
+            jobs = self._jobs(discovery.only_like(discovery.find_in_projects(home, met), options.globs))
             read_jobs(home, self._run, jobs, self._tally, self._notify)
+
+    def _found(self, *, discovers: bool) -> discovery.Findings:
+        """The files to read; with patterns, those that fit are what a rebuild looks for."""
+        options = self._options
+        found = discovery.only_like(discovery.find(self._home, options.paths, with_discovery=discovers), options.globs)
+        if options.globs:
+            folders = [path.expanduser().absolute() for path in options.paths]
+            below = (file.path for file in found.files if any(file.path.is_relative_to(one) for one in folders))
+            self._named = tuple(below)
+        return found
 
     def _jobs(self, found: discovery.Findings | None) -> list[Job]:
         if found is None:
@@ -136,7 +147,7 @@ class _Ingest:
     def _note_paths(self, report: IngestReport) -> None:
         options = self._options
         if options.paths and options.remember_paths and report.files:
-            _note_paths(self._home, self._run, options.paths, report.memories)
+            _note_paths(self._home, self._run, self._named, report.memories)
 
     def _embed(self, report: IngestReport) -> IngestReport:
         """Make the vectors that are missing, where they are wanted."""

@@ -42,6 +42,10 @@ Until = Annotated[str | None, bounds_of(Filter, "until")]
 Session = Annotated[str, bounds_of(SessionRequest, "reference", "A session's id, or its beginning.", min_length=4)]
 
 
+Aspect = Literal["all", "errors", "plans", "configs", "tools", "files", "decisions"]
+Role = Literal["all", "owner", "agent"]
+
+
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Nothing that is not named."""
 
@@ -66,7 +70,15 @@ class Search(_Arguments):
     ] = None
     since: Since = None
     until: Until = None
-    around: Annotated[str | None, bounds_of(RecallQuery, "around", examples=["in march"])] = None
+    around: Annotated[
+        str | None, bounds_of(RecallQuery, "around", "Only what was said about then.", examples=["in march"])
+    ] = None
+    around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
+    threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
+    context: Annotated[
+        Literal["default", "session-start", "browse"],
+        Meta(description="session-start: what to know before work in this folder; browse: by importance and date."),
+    ] = "default"
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[
         bool,
@@ -142,6 +154,7 @@ class Retire(_Arguments):
 class List(_Arguments):
     """What ``memory_list`` takes."""
 
+    query: Annotated[str, bounds_of(ListRequest, "words", "Words that subject, content or tags must hold.")] = ""
     kinds: Kinds = ()
     tags: Tags = ()
     project: Project = None
@@ -171,6 +184,13 @@ class Sessions(_Arguments):
     ] = "list"
     session: Annotated[Session | None, Meta(description="For read and summary.")] = None
     query: Annotated[str | None, Meta(description="For search: words; for list: words of the title.")] = None
+    match: Annotated[
+        Literal["all", "words", "meaning", "regex"],
+        Meta(description="For search. regex: the query is a regular expression; looks for three seconds at most."),
+    ] = "all"
+    scope: Annotated[Aspect, Meta(description="For search: only turns about this.")] = "all"
+    role: Annotated[Role, Meta(description="For search: only what the person, or what agents said.")] = "all"
+    include_tools: Annotated[bool, Meta(description="For read: also what each tool was given and gave.")] = False
     project: Project = None
     channel: Annotated[str | None, bounds_of(SessionFilter, "tool", "Only sessions with this agent tool.")] = None
     since: Since = None
@@ -235,10 +255,11 @@ class Admin(_Arguments):
     """What ``memory_admin`` takes."""
 
     action: Annotated[
-        Literal["status", "overview", "flush", "dream"],
+        Literal["status", "overview", "flush", "dream", "vacuum"],
         Meta(
             description="status: what works. overview: what is remembered. "
-            "flush: read what agents wrote since, now. dream: what would be tidied; only the owner has it done."
+            "flush: read what agents wrote since, now, and make what search by meaning lacks. dream: what would be "
+            "tidied; only the owner has it done. vacuum: make the database smaller; seconds."
         ),
     ] = "overview"
     budget: Budget = DEFAULT_BUDGET

@@ -47,7 +47,7 @@ _OFFERS: tuple[Offer, ...] = (
         "Find what the person and their agents decided, prefer, learned or did in earlier sessions. Ask before "
         "assuming and before asking them again. Answers with memories (ids, dates, origin) and turns of past "
         "sessions; says plainly when nothing is known.",
-        arguments.Search, "searching:search", ("deep-recall", "place", "recall"), is_core=True,
+        arguments.Search, "searching:search", ("context", "deep-recall", "place", "recall"), is_core=True,
     ),
     Offer(
         "memory_get", "Read memories",
@@ -68,7 +68,7 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_list", "List memories",
-        "List memories by date, without a question: subjects and ids, page by page.",
+        "List memories by date, all or those that hold some words: subjects and ids, page by page.",
         arguments.List, "searching:list_memories", ("list", "place"),
     ),
     Offer(
@@ -80,7 +80,8 @@ _OFFERS: tuple[Offer, ...] = (
     Offer(
         "memory_sessions", "Past sessions",
         "List, read, sum up or search the sessions that the person had with any agent.",
-        arguments.Sessions, "sessions:sessions", ("place", "search-sessions", "session", "session-summary", "sessions"),
+        arguments.Sessions, "sessions:sessions",
+        ("match-sessions", "place", "search-sessions", "session", "session-summary", "sessions"),
     ),
     Offer(
         "memory_graph", "Links of a memory",
@@ -96,8 +97,8 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_admin", "Look after memory",
-        "How memory is, what is in it, what a dream would tidy, and reading at once what agents wrote since.",
-        arguments.Admin, "administering:administer", ("dream-plan", "ingest", "overview"), reads=False,
+        "How memory is, what is in it, what a dream would tidy; reading at once what agents wrote since.",
+        arguments.Admin, "administering:administer", ("db-vacuum", "dream-plan", "ingest", "overview"), reads=False,
     ),
 )  # fmt: skip
 

@@ -148,7 +148,9 @@ class RetireRequest(Request, frozen=True, kw_only=True):
     """Memories to take out of recall: named by id, subject, or a pattern in which ``*`` stands for any text."""
 
     references: References = ()
+    subjects: Annotated[tuple[str, ...], Meta(description="Also memories about exactly this: never an id.")] = ()
     contains: Annotated[tuple[str, ...], Meta(description="Also memories whose subject contains one of these.")] = ()
+    like: Annotated[tuple[str, ...], Meta(description="Also memories whose subject is nearly one of these.")] = ()
     reason: Why = None
     persist: Annotated[bool, Meta(description="Also whatever is stored later under such a subject.")] = False
 
@@ -157,8 +159,18 @@ class ListRequest(Request, frozen=True, kw_only=True):
     """Active memories, the newest first."""
 
     filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
+    words: Annotated[
+        str, Meta(description="Only those whose subject, content or tags hold each of these words.", max_length=2_000)
+    ] = ""
     limit: Limit = 50
     offset: Offset = 0
+
+
+class EdgesRequest(Request, frozen=True, kw_only=True):
+    """Which memories were used together."""
+
+    reference: Reference | None = None
+    limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20
 
 
 class ConnectionsRequest(Request, frozen=True, kw_only=True):

@@ -287,11 +287,13 @@ def open_todo(home: Home, reference: str) -> Memory:
     return memory
 
 
-def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
-    """A page of active memories, the newest first, and how many there are in all."""
+def list_active(
+    home: Home, wanted: Filter, *, limit: int, offset: int = 0, words: str = ""
+) -> tuple[list[Memory], int]:  # fmt: skip
+    """A page of active memories, the newest first, and how many there are in all; of those that hold each word."""
     catch_up(home)
-    wanted = with_dependencies(home, wanted)
-    rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=home.now().date())
+    wanted, today = with_dependencies(home, wanted), home.now().date()
+    rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=today, words=words.split())
     found = home.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
 

@@ -17,7 +17,6 @@ from nacre.values.recall import Filter, TurnHit
 from nacre.values.session import Trust, Turn
 
 _PORTION = 500
-_SECONDS = 10.0
 _SECONDS_A_TURN = 0.25
 _AROUND = 100
 _WHOLE_WORD = 20
@@ -36,14 +35,15 @@ class Matches:
 
 def match_turns(
     home: Home, expression: str, wanted: Filter, *, limit: int, offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None, seconds: float = _SECONDS,
+    admits: Callable[[Turn], bool] | None = None, seconds: float = 10.0,
 ) -> Matches:  # fmt: skip
     """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
     try:
         pattern = regex.compile(expression, regex.IGNORECASE)
     except regex.error as error:
         raise QueryInvalid(
-            f"that is no regular expression: {error}", hint="leave out --regex to search words"
+            f"that is no regular expression: {error}",
+            hint="search by words, or escape its signs",
         ) from error
     until = time.monotonic() + seconds
     found: list[TurnHit] = []

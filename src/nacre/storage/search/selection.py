@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
-from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.storage.filters import Clause, memory_clause, turn_clause, with_words
 from nacre.storage.sqlite.database import Database
 from nacre.values.recall import Filter
 
@@ -93,10 +93,13 @@ class Selection:
         return [row for (row,) in rows]
 
     def list_memories(
-        self, wanted: Filter, *, limit: int, offset: int, today: date | None = None
+        self, wanted: Filter, *, limit: int, offset: int, today: date | None = None, words: Sequence[str] = ()
     ) -> tuple[list[int], int]:  # fmt: skip
-        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold."""
-        where = memory_clause(wanted, today, for_list=True)
+        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold.
+
+        With ``words``, those whose subject, content or tags contain each of them, in any case of letters.
+        """
+        where = with_words(memory_clause(wanted, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
