@@ -14,7 +14,7 @@ CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
 """Kinds that have members."""
 
 
-class Definition(msgspec.Struct, frozen=True, array_like=True):
+class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A symbol, or a scope that names symbols.
 
     ``parent`` is the number of the definition around it; ``owner`` the qualified name of the class it belongs to, or
@@ -32,8 +32,9 @@ class Definition(msgspec.Struct, frozen=True, array_like=True):
     hidden: bool = False
 
 
-class Call(msgspec.Struct, frozen=True, array_like=True):
-    """A call in a scope: ``receiver.name(…)``. The receiver is dotted names, empty, or ``?`` where it is none."""
+class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A call in a scope, the first of its words: ``receiver.name(…)``. The receiver is dotted names, empty, or ``?``
+    where it is none."""
 
     scope: int
     receiver: str
@@ -41,7 +42,7 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
     line: int
 
 
-class Import(msgspec.Struct, frozen=True, array_like=True):
+class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One imported name. ``name`` is empty where the module itself is, ``*`` for all its names; ``alias`` is what the
     file calls it, empty where it gets no name."""
 
@@ -52,14 +53,14 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     exported: bool = False
 
 
-class Base(msgspec.Struct, frozen=True, array_like=True):
+class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a class says it inherits from."""
 
     owner: int
     name: str
 
 
-class Variable(msgspec.Struct, frozen=True, array_like=True):
+class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The type of a variable in a scope, as written. A type that ends in ``()`` is what that call returns, or the class
     that it makes."""
 
@@ -68,7 +69,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     type: str
 
 
-class Facts(msgspec.Struct, frozen=True, array_like=True):
+class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All of a file. ``package`` is what it says that it belongs to, ``default`` what it exports without a name."""
 
     language: str

@@ -58,7 +58,7 @@ class _Reading:
         self._reader = reader
         self._open: list[tuple[int, int]] = []
         self._definitions: list[Definition] = []
-        self._calls: dict[Call, None] = {}
+        self._calls: dict[tuple[int, str, str], int] = {}
         self._imports: list[Import] = []
         self._bases: list[Base] = []
         self._variables: dict[Variable, None] = {}
@@ -83,7 +83,8 @@ class _Reading:
     def facts(self, language: str) -> Facts:
         """All of it."""
         return Facts(
-            language, self._package, self._default, tuple(self._definitions), tuple(self._calls),
+            language, self._package, self._default, tuple(self._definitions),
+            tuple(Call(*key, line) for key, line in self._calls.items()),
             tuple(one for one in self._imports if len(one.module) + len(one.name) <= 2 * NAME_CHARACTERS),
             tuple(self._bases), tuple(self._variables),
         )  # fmt: skip
@@ -135,4 +136,4 @@ class _Reading:
         while scope != MODULE and self._definitions[scope].kind in INNER_KINDS:
             scope = self._definitions[scope].parent
         if max(map(len, found)) <= NAME_CHARACTERS:
-            self._calls[Call(scope, *found, line_of(node))] = None
+            self._calls.setdefault((scope, *found), line_of(node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from nacre.code.facts import MODULE, Call
+from nacre.code.facts import CLASS_KINDS, MODULE, Call
 from nacre.code.resolution.index import Index, Node
 from nacre.code.resolution.names import Names
 
@@ -17,6 +17,7 @@ class Calls:
 
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
+        self._known: dict[tuple[int, int, str], Node | object | None] = {}
         self._types: dict[tuple[int, int, str], set[str]] = defaultdict(set)
         self._fields: dict[tuple[str, str, str], set[tuple[int, int, str]]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
@@ -25,6 +26,8 @@ class Calls:
                     self._add_field(number, one.scope, one.name[5:], one.type)
                 elif "." not in one.name:
                     self._types[number, one.scope, one.name].add(one.type)
+                    if one.scope != MODULE and facts.definitions[one.scope].kind in CLASS_KINDS:
+                        self._add_field(number, one.scope, one.name, one.type)
 
     def resolve(self, file: int, call: Call) -> Node | None:
         """The definition that a call means; ``None`` where that is not sure, or not of this repository."""
@@ -33,7 +36,7 @@ class Calls:
             return found if isinstance(found, tuple) and self._is_callable(found) else None
         if call.receiver == "?":
             return self._names.unique_method(file, call.name)
-        known = self._type_of(file, call.scope, call.receiver, _DEPTH)
+        known = self._type_of(file, call.scope, call.receiver)
         if isinstance(known, tuple):
             return self._names.member(known, call.name)
         if known is not _UNKNOWN:
@@ -59,19 +62,24 @@ class Calls:
         fit = [node for node in held if f".{self._index.definition(node).qualified}".endswith(ending)]
         return fit[0] if len(fit) == 1 else None
 
-    def _type_of(self, file: int, scope: int, receiver: str, depth: int) -> Node | object | None:
+    def _type_of(self, file: int, scope: int, receiver: str) -> Node | object | None:
         """The class of a receiver. ``None``: of no class here; ``_UNKNOWN``: the receiver is no variable."""
-        if receiver.endswith("()"):
-            return self._made(file, scope, receiver[:-2], depth)
-        head, *rest = receiver.split(".")
-        found = self._head_type(file, scope, head, depth)
-        for part in rest:
-            if not isinstance(found, tuple):
-                return found
-            found = self._field_type(found, part, depth)
-        return found
+        key = (file, scope, receiver)
+        if key not in self._known:
+            self._known[key] = None  # a variable that is made of itself has no type
+            self._known[key] = self._find_type(file, scope, receiver)
+        return self._known[key]
 
-    def _head_type(self, file: int, scope: int, head: str, depth: int) -> Node | object | None:
+    def _find_type(self, file: int, scope: int, receiver: str) -> Node | object | None:
+        if receiver.endswith("()"):
+            return self._made(file, scope, receiver[:-2])
+        before, dot, last = receiver.rpartition(".")
+        if not dot:
+            return self._head_type(file, scope, receiver)
+        owner = self._type_of(file, scope, before)
+        return self._field_type(owner, last, _DEPTH) if isinstance(owner, tuple) else owner
+
+    def _head_type(self, file: int, scope: int, head: str) -> Node | object | None:
         if head in ("self", "cls", "Self"):
             return self._names.owner_of(file, scope) or self._own_function(file, scope)
         if head == "super" and self._index.families[file] != "rust":
@@ -82,12 +90,12 @@ class Calls:
         while True:
             kinds = self._types.get((file, around, head))
             if kinds:
-                return self._only_type(file, around, kinds, depth)
+                return self._only_type(file, around, kinds)
             if around == MODULE:
                 break
             around = definitions[around].parent
         owner = self._names.owner_of(file, scope) if self._names.modules(file).sees_members else None
-        return self._field_type(owner, head, depth, _UNKNOWN) if owner else _UNKNOWN
+        return self._field_type(owner, head, _DEPTH, _UNKNOWN) if owner else _UNKNOWN
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
         """``this`` in a function of JavaScript that makes objects."""
@@ -106,35 +114,31 @@ class Calls:
                     return found
             return otherwise
         file, scope, _ = min(kinds)
-        return self._only_type(file, scope, {kind for _, _, kind in kinds}, depth)
+        return self._only_type(file, scope, {kind for _, _, kind in kinds})
 
-    def _only_type(self, file: int, scope: int, kinds: set[str], depth: int) -> Node | None:
-        found = {node for kind in kinds if (node := self._type_named(file, scope, kind, depth))}
+    def _only_type(self, file: int, scope: int, kinds: set[str]) -> Node | None:
+        found = {node for kind in sorted(kinds) if (node := self._type_named(file, scope, kind))}
         return found.pop() if len(found) == 1 else None
 
-    def _type_named(self, file: int, scope: int, kind: str, depth: int) -> Node | None:
-        if not depth:
-            return None
-        if kind.startswith("="):
-            found = self._head_type(file, scope, kind[1:], depth - 1)
-        elif kind.endswith("()"):
-            found = self._made(file, scope, kind[:-2], depth)
+    def _type_named(self, file: int, scope: int, kind: str) -> Node | None:
+        if kind.startswith("=") or kind.endswith("()"):
+            found = self._type_of(file, scope, kind.removeprefix("="))
         else:
             found = self._names.type_named(file, scope, kind)
         return found if isinstance(found, tuple) else None
 
-    def _made(self, file: int, scope: int, callee: str, depth: int) -> Node | object | None:
+    def _made(self, file: int, scope: int, callee: str) -> Node | object | None:
         """What a call makes or returns."""
         receiver, _, name = callee.rpartition(".")
-        made = self.resolve(file, Call(scope, receiver, name, 0)) if depth else None
+        made = self.resolve(file, Call(scope, receiver, name, 0))
         if made is None:
-            return _UNKNOWN if depth and not callee[:1].isupper() else None
+            return None if callee[:1].isupper() else _UNKNOWN
         if self._index.is_class(made):
             return made
         returns = self._index.definition(made).returns
         if returns in ("Self", "self", "this"):
             return self._names.owner_of(*made)
-        return self._type_named(made[0], made[1], returns, depth - 1) if returns else _UNKNOWN
+        return self._type_named(*made, returns) if returns else _UNKNOWN
 
     def _is_callable(self, node: Node) -> bool:
         return self._index.definition(node).kind in ("function", "method", "class", "interface", "type")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nacre.code.facts import INNER_KINDS, MODULE, Facts
+from nacre.code.facts import INNER_KINDS, MODULE, Call, Facts
 from nacre.code.resolution.calls import Calls
 from nacre.code.resolution.index import Index, Module, Node
 from nacre.code.resolution.names import Names
@@ -38,10 +38,10 @@ class Resolution:
         self._names = Names(self.index)
         self._calls = Calls(self.index, self._names)
 
-    def of(self, file: int) -> Iterator[Edge | Foreign]:
-        """The edges that begin in a file, each once."""
+    def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
+        """The edges that begin in a file, each once; its calls are given, as nothing else needs them."""
         seen: set[tuple[str, Node, Node]] = set()
-        for one in (*self._imports(file), *self._bases(file), *self._called(file)):
+        for one in (*self._imports(file), *self._bases(file), *self._called(file, calls)):
             if isinstance(one, Foreign):
                 yield one
             elif (key := (one.rel, one.source, one.target)) not in seen and one.source != one.target:
@@ -75,9 +75,8 @@ class Resolution:
             if source and target:
                 yield Edge("inherits", source, target, owner.line)
 
-    def _called(self, file: int) -> Iterator[Edge]:
-        facts = self.index.facts[file]
-        for call in facts.calls:
+    def _called(self, file: int, calls: Iterable[Call]) -> Iterator[Edge]:
+        for call in calls:
             found = self._calls.resolve(file, call)
             if found:
                 yield Edge("calls", self._source(file, call.scope), found, call.line)

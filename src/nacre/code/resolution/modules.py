@@ -29,6 +29,14 @@ class Modules:
 
     def __init__(self, index: Index) -> None:
         self.index = index
+        self._found: dict[tuple[int, str], Module] = {}
+
+    def reach(self, file: int, module: str) -> Module:
+        """The module that an import of a file names, looked for once."""
+        key = (file, module)
+        if key not in self._found:
+            self._found[key] = self.find(file, module)
+        return self._found[key]
 
     def find(self, file: int, module: str) -> Module:
         """The module that an import of a file names."""

@@ -130,7 +130,7 @@ class Names:
 
     def import_target(self, file: int, one: Import) -> tuple[Module, Target | None]:
         """The module that an import names, and what it takes out of it."""
-        module = self.modules(file).find(file, one.module)
+        module = self.modules(file).reach(file, one.module)
         taken = self.step(file, module, one.name) if one.name not in ("", "*") and not module.is_outside else None
         return module, taken
 
@@ -142,7 +142,7 @@ class Names:
         found = None if head in ("crate", "super") else self.lookup(file, scope, head)
         if found is not None:
             return found
-        module = self.modules(file).find(file, head)
+        module = self.modules(file).reach(file, head)
         return None if module.is_outside else module
 
     def _in_scopes(self, file: int, scope: int, name: str) -> Node | None:
@@ -177,7 +177,7 @@ class Names:
         if around:
             return around
         for one in starred:
-            found = self._in_module(file, modules.find(file, one.module), name, depth - 1) if depth else None
+            found = self._in_module(file, modules.reach(file, one.module), name, depth - 1) if depth else None
             if isinstance(found, tuple):
                 return found
         return self._anywhere(file, name) if modules.is_global else self._builtin(file, name)
@@ -195,7 +195,7 @@ class Names:
             for one in self.index.facts[file].imports:
                 if one.name == "*":
                     starred.append(one)
-                for name in modules.names(one, modules.find(file, one.module)):
+                for name in modules.names(one, modules.reach(file, one.module)):
                     named[name.split(".")[0]].append(one)
             self._bindings[file] = (named, starred)
         return self._bindings[file]
@@ -203,7 +203,7 @@ class Names:
     def _imported(self, file: int, one: Import, depth: int) -> Target | None:
         modules = self.modules(file)
         whole = one.module.split(".")[0] if "." in one.alias else one.module
-        module = modules.find(file, whole)
+        module = modules.reach(file, whole)
         if module.is_outside:
             return OUTSIDE
         if not one.name:
@@ -231,7 +231,7 @@ class Names:
                     return found
         for one in starred if depth > 1 else ():
             if is_open or one.exported:
-                inner = self._in_module(file, self.modules(file).find(file, one.module), name, depth - 2)
+                inner = self._in_module(file, self.modules(file).reach(file, one.module), name, depth - 2)
                 if isinstance(inner, tuple):
                     return inner
         return None
