@@ -35,7 +35,10 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
         {"action": "search", "query": "database"},
     ],
-    "memory_graph": [{"id": "{memory}"}],
+    "memory_graph": [
+        {"id": "{memory}"},
+        *({"action": action, "name": "ledger.py"} for action in ("callers", "importers", "about", "impact")),
+    ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
         {"about": "reflect"}, {"about": "digest"},

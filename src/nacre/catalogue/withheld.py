@@ -33,6 +33,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
+        "the person says which folders are read": "graph-ingest-code graph-forget-code",
         "the person says which folder is a project's": "project-tie",
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"

@@ -73,6 +73,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
+        "graph": Entry(
+            "memories.graph:graph", "Draw links between memories, follow them, and see what they hold together."
+        ),
         "dream": Entry(
             "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
         ),

@@ -185,6 +185,11 @@ def _cleaned(home: Home, value: Any) -> Any:
     return [_cleaned(home, one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def _without_calls(packed: bytes) -> Facts:
+    """What is needed of all files at once; calls are the most of it, and needed file by file."""
+    return msgspec.structs.replace(_facts(packed), calls=())
+
+
 def _facts(packed: bytes) -> Facts:
     return _unpack(zlib.decompress(packed))
 
@@ -193,7 +198,7 @@ def _link(home: Home, opened: CodeProject, root: Path, listing: Listing, on_prog
     """Find all edges of a project anew: a definition that came or went changes what names mean elsewhere."""
     held = home.code.facts(opened.row)
     manifests = {path: (read_file(root, path) or b"").decode("utf-8", "replace") for path in listing.manifests}
-    resolution = Resolution([(path, msgspec.structs.replace(_facts(packed), calls=())) for _, path, packed in held], manifests)
+    resolution = Resolution([(path, _without_calls(packed)) for _, path, packed in held], manifests)
     rows = [row for row, _, _ in held]
     symbols = home.code.symbol_rows(opened.row)
 

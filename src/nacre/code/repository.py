@@ -21,7 +21,9 @@ MOST_BYTES = 1_000_000
 MANIFESTS = ("go.mod", "Cargo.toml")
 """What says how packages are called."""
 
-_BARREN = frozenset({"node_modules", "__pycache__", "venv", "env", "dist", "build", "target", "vendor", "site-packages"})
+_BARREN = frozenset(
+    {"node_modules", "__pycache__", "venv", "env", "dist", "build", "target", "vendor", "site-packages"}
+)
 _LINE_BYTES = 400
 _SMALL = 50_000
 _HEAD = 8_192
@@ -42,7 +44,9 @@ def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
     here = Path(os.path.abspath(path))
     found = next((one for one in (here, *here.parents) if os.path.lexists(one / ".git")), here)
     try:
-        is_ignored = found != here and not GitProgram(found, environ).attempt("check-ignore", "-q", str(here)).returncode
+        is_ignored = (
+            found != here and not GitProgram(found, environ).attempt("check-ignore", "-q", str(here)).returncode
+        )
     except NacreError:
         return found
     return here if is_ignored else found
@@ -78,7 +82,9 @@ def read_file(root: Path, path: str) -> bytes | None:
 
 def _tracked(root: Path, environ: Mapping[str, str]) -> list[str]:
     """What git follows, and what it does not ignore."""
-    told = GitProgram(root, environ).run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    told = GitProgram(root, environ).run(
+        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
+    )
     return [one for one in os.fsdecode(told).split("\0") if one]
 
 

@@ -52,7 +52,7 @@ class CallersRequest(CodeRequest, frozen=True, kw_only=True):
 class ImpactRequest(CodeRequest, frozen=True, kw_only=True):
     """What a change to a file, or to a symbol of it, touches."""
 
-    symbol: Annotated[str | None, Meta(description="A symbol of the file.", max_length=500)] = None
+    symbol: Annotated[str, Meta(description="A symbol of the file.", max_length=500)] | None = None
     depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
-from nacre.code.worker import Read, receive_read, read_one, send
+from nacre.code.worker import Read, read_one, receive_read, send
 
 _PORTION = 40
 _FEW = 300
@@ -78,7 +79,9 @@ def _feed(
         _hand_over(done, over, None)
 
 
-def _read_portion(process: Popen[bytes], paths: list[str], done: queue.Queue[Read | None], over: threading.Event) -> int:
+def _read_portion(
+    process: Popen[bytes], paths: list[str], done: queue.Queue[Read | None], over: threading.Event
+) -> int:
     """How many of some files a process read before it died, or all."""
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     assert process.stdout is not None  # noqa: S101
@@ -121,8 +124,6 @@ def _end(process: Popen[bytes]) -> None:
     process.kill()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            try:
+            with contextlib.suppress(OSError):
                 stream.close()
-            except OSError:
-                pass
     process.wait()

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from nacre.storage.archive import ArchiveIndex
     from nacre.storage.candidates import Candidates
     from nacre.storage.claims import Claims
+    from nacre.storage.co_recall import CoRecall
     from nacre.storage.code.graph import CodeGraph
     from nacre.storage.code.mentions import CodeMentions
-    from nacre.storage.co_recall import CoRecall
     from nacre.storage.comparisons import Comparisons
     from nacre.storage.erasure import Erasing
     from nacre.storage.file_history import DeedIndex

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nacre.code.requests import CodeRequest
 from nacre.extraction.requests import ExtractRequest
 from nacre.memories.requests import ConnectionsRequest, ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
@@ -184,7 +185,17 @@ class Sessions(_Arguments):
 class Graph(_Arguments):
     """What ``memory_graph`` takes."""
 
-    id: Id
+    action: Annotated[
+        Literal["links", "callers", "importers", "about", "impact"],
+        Meta(
+            description="links: follow those of a memory, its id. Of code, by name: callers: who calls a symbol. "
+            "importers: who imports a file or module. about: memories that speak of a symbol or file. impact: what a "
+            "change to a file touches."
+        ),
+    ] = "links"
+    id: Id | None = None
+    name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
+    symbol: Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None = None
     depth: Annotated[int, Meta(description="How many links away.", ge=1, le=3)] = 1
     direction: Annotated[
         Literal["both", "outbound", "inbound"], Meta(description="outbound: links that the memory has to others.")

@@ -84,8 +84,10 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_graph", "Links of a memory",
-        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. There is no graph of code.",
-        arguments.Graph, "looking:graph", ("look",),
+        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. In code that the person "
+        "had read: who calls or imports something, which memories speak of it, what a change touches.",
+        arguments.Graph, "looking:graph",
+        ("graph-about", "graph-callers", "graph-impact", "graph-importers", "look", "place"),
     ),
     Offer(
         "memory_analyze", "Analyze memory",

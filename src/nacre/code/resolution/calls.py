@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from nacre.code.facts import CLASS_KINDS, MODULE, Call
 from nacre.code.resolution.index import Index, Node
-from nacre.code.resolution.names import Names
+from nacre.code.resolution.names import MOST_FOUND, Names
 
 _DEPTH = 4
 _UNKNOWN = object()
@@ -28,6 +28,11 @@ class Calls:
                     self._types[number, one.scope, one.name].add(one.type)
                     if one.scope != MODULE and facts.definitions[one.scope].kind in CLASS_KINDS:
                         self._add_field(number, one.scope, one.name, one.type)
+
+    def trim(self) -> None:
+        """Let go of what was found, where that became much."""
+        if len(self._known) > MOST_FOUND:
+            self._known.clear()
 
     def resolve(self, file: int, call: Call) -> Node | None:
         """The definition that a call means; ``None`` where that is not sure, or not of this repository."""
@@ -154,4 +159,3 @@ class Calls:
                 self._fields[self._index.families[file], one.qualified, name].add((file, scope, kind))
                 return
             scope = one.parent
-

@@ -40,6 +40,8 @@ class Resolution:
 
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
         """The edges that begin in a file, each once; its calls are given, as nothing else needs them."""
+        self._names.trim()
+        self._calls.trim()
         seen: set[tuple[str, Node, Node]] = set()
         for one in (*self._imports(file), *self._bases(file), *self._called(file, calls)):
             if isinstance(one, Foreign):

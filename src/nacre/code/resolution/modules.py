@@ -89,10 +89,6 @@ class PythonModules(Modules):
         found = self._at(posixpath.join(module.place, name))
         return None if found.is_outside else found
 
-    def names(self, one: Import, module: Module) -> Iterator[str]:
-        """``import a.b`` is called by ``a``."""
-        yield from (one.alias,) if one.alias else ()
-
     def _at(self, place: str) -> Module:
         paths = (f"{place}.py", f"{place}/__init__.py" if place else "__init__.py", f"{place}.pyi")
         found = next((self.index.by_path[path] for path in paths if path in self.index.by_path), None)
@@ -142,7 +138,7 @@ class GoModules(Modules):
                  if path.endswith("go.mod"))  # fmt: skip
         self._roots = sorted(((found[1], place) for place, found in named if found), key=lambda one: -len(one[0]))
 
-    def find(self, file: int, module: str) -> Module:
+    def find(self, file: int, module: str) -> Module:  # noqa: ARG002
         """The folder of a package of this repository."""
         for name, root in self._roots:
             if module == name or module.startswith(f"{name}/"):
@@ -248,7 +244,7 @@ class JavaModules(Modules):
             if index.families[number] == "java":
                 self._packages[facts.package].append(number)
 
-    def find(self, file: int, module: str) -> Module:
+    def find(self, file: int, module: str) -> Module:  # noqa: ARG002
         """All files of a package; for what is static, the file of its class."""
         if module in self._packages:
             return Module(tuple(self._packages[module]))

@@ -13,6 +13,9 @@ from nacre.code.resolution.modules import BY_FAMILY, Modules
 _DEPTH = 8
 """Imports that are followed one after another, and classes above a class."""
 
+MOST_FOUND = 50_000
+"""Names whose meaning is kept; a file hardly ever asks for what another one asked."""
+
 COMMON = frozenset(
     {
         name for kind in (str, bytes, list, dict, set, int, float, BaseException, property, memoryview)
@@ -51,6 +54,11 @@ class Names:
         for number, facts in enumerate(index.facts):
             for base in facts.bases:
                 self._bases[number, facts.definitions[base.owner].qualified].append((base.owner, base.name))
+
+    def trim(self) -> None:
+        """Let go of what was found, where that became much."""
+        if len(self._found) > MOST_FOUND:
+            self._found.clear()
 
     def modules(self, file: int) -> Modules:
         """How the language of a file finds modules."""

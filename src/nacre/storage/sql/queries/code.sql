@@ -121,7 +121,7 @@ FROM code_outside o JOIN code_files f ON f.row = o.file JOIN code_projects p ON 
     JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
 WHERE (
         o.module = :module
-        OR substr(o.module, 1, length(:module) + 1) IN (:module || '.', :module || '/')
+        OR (o.module >= :module || '.' AND o.module < :module || '0')
     )
     AND (:project IS NULL OR p.project = :project)
 ORDER BY p.project, f.path LIMIT :limit;

@@ -90,7 +90,7 @@ def refund(order):
     gift.wrap()
     order.unwrap_all()
 ''',
-        "src/shop/money.py": '''\
+        "src/shop/money.py": """\
 class Money:
     def convert(self, to):
         return rounded(to)
@@ -101,8 +101,8 @@ class Money:
 
 def rounded(value):
     return round(value)
-''',
-        "src/shop/stock.py": '''\
+""",
+        "src/shop/stock.py": """\
 def reserve(order):
     print(order)
     open("x")
@@ -118,8 +118,8 @@ def open_stock():
 
 def helper(order):
     return len(order)
-''',
-        "src/shop/cli.py": '''\
+""",
+        "src/shop/cli.py": """\
 import shop
 import shop.stock as warehouse
 from shop import Order, place_order
@@ -134,8 +134,8 @@ def main():
 
 if __name__ == "__main__":
     main()
-''',
-        "tests/test_orders.py": '''\
+""",
+        "tests/test_orders.py": """\
 from shop.orders import GiftOrder, helper
 
 
@@ -145,7 +145,7 @@ def helper_of_test():
 
 def test_gift():
     helper_of_test().wrap()
-''',
+""",
         "tools/helper.py": "def helper(order):\n    return order\n",
     },
     calls="""
@@ -191,7 +191,7 @@ def test_gift():
 
 TYPESCRIPT = Sample(
     {
-        "src/cart.ts": '''\
+        "src/cart.ts": """\
 import { Item, priceOf } from "./item";
 import * as tax from "./tax.js";
 import format, { pad as padded } from "./format";
@@ -226,33 +226,40 @@ export const checkout = async (cart: Cart) => {
   const local = () => cart.print();
   return local();
 };
-''',
-        "src/item.ts": '''\
+""",
+        "src/item.ts": """\
 export type Item = { price: number };
 export function priceOf(item: Item): number { return item.price; }
 export class Logger { write(text: string): void { console.log(text); } }
-''',
-        "src/tax.ts": "export function add(value: number) { return round(value); }\nfunction round(v: number) { return v; }\n",
-        "src/format/index.ts": '''\
+""",
+        "src/tax.ts": """\
+export function add(value: number) { return round(value); }
+function round(v: number) { return v; }
+""",
+        "src/format/index.ts": """\
 export default function format(text: string) { return pad(text); }
 export function pad(text: string) { return text; }
-''',
-        "src/view.tsx": '''\
+""",
+        "src/view.tsx": """\
 import { Cart, checkout } from "./shop";
 export function View({ cart }: { cart: Cart }) {
   return <Button onClick={() => checkout(cart)}>pay</Button>;
 }
 function Button(props: object) { return <b />; }
-''',
+""",
         "src/shop.ts": 'export * from "./cart";\nexport { add as addTax } from "./tax";\n',
-        "lib/legacy.js": '''\
+        "lib/legacy.js": """\
 const { add } = require("./sum");
 const sum = require("./sum");
 exports.run = function () { return add(1) + sum.twice(2); };
 function Old() { this.start(); }
 Old.prototype.start = function () { round(1); };
-''',
-        "lib/sum.js": "function add(n) { return n; }\nfunction twice(n) { return add(n); }\nmodule.exports = { add, twice };\n",
+""",
+        "lib/sum.js": """\
+function add(n) { return n; }
+function twice(n) { return add(n); }
+module.exports = { add, twice };
+""",
     },
     calls="""
         src/cart.ts#Cart.total -> src/item.ts#priceOf
@@ -292,7 +299,7 @@ Old.prototype.start = function () { round(1); };
 GO_AND_RUST = Sample(
     {
         "go.mod": "module example.org/ship\n\ngo 1.22\n",
-        "main.go": '''\
+        "main.go": """\
 package main
 
 import (
@@ -308,9 +315,9 @@ func main() {
 	fmt.Println("engine.New()")
 	boot()
 }
-''',
+""",
         "boot.go": "package main\n\nfunc boot() { helper() }\n\nfunc helper() {}\n",
-        "engine/engine.go": '''\
+        "engine/engine.go": """\
 package engine
 
 type Base struct{ id int }
@@ -333,8 +340,8 @@ func (e *Engine) Start() {
 }
 
 func (e *Engine) check() {}
-''',
-        "engine/pump.go": '''\
+""",
+        "engine/pump.go": """\
 package engine
 
 type Pump struct{}
@@ -344,10 +351,10 @@ func newPump() *Pump { return &Pump{} }
 func (p *Pump) Prime() { helper() }
 
 func helper() {}
-''',
+""",
         "internal/navigation/plot.go": "package navigation\n\nfunc Plot(x any) { steer(x) }\n\nfunc steer(x any) {}\n",
         "crates/hull/Cargo.toml": '[package]\nname = "hull-core"\nversion = "0.1.0"\n',
-        "crates/hull/src/lib.rs": '''\
+        "crates/hull/src/lib.rs": """\
 mod plate;
 pub mod weld;
 
@@ -365,8 +372,8 @@ pub fn build() -> Plate {
 }
 
 fn inner() {}
-''',
-        "crates/hull/src/plate.rs": '''\
+""",
+        "crates/hull/src/plate.rs": """\
 use super::weld::join;
 
 pub trait Shape { fn area(&self) -> u32; }
@@ -384,8 +391,14 @@ impl Plate {
 impl Shape for Plate {
     fn area(&self) -> u32 { self.size.pow(2) }
 }
-''',
-        "crates/hull/src/weld.rs": "use crate::plate::Plate;\n\npub fn join(plate: &Plate) { heat(); plate.bend() }\n\nfn heat() {}\n",
+""",
+        "crates/hull/src/weld.rs": """\
+use crate::plate::Plate;
+
+pub fn join(plate: &Plate) { heat(); plate.bend() }
+
+fn heat() {}
+""",
         "crates/dock/Cargo.toml": '[package]\nname = "dock"\n',
         "crates/dock/src/main.rs": "use hull_core::build;\n\nfn main() { build(); hull_core::weld::join(&build()); }\n",
     },
@@ -431,7 +444,7 @@ impl Shape for Plate {
 
 JAVA_AND_C = Sample(
     {
-        "src/main/java/org/example/app/App.java": '''\
+        "src/main/java/org/example/app/App.java": """\
 package org.example.app;
 
 import org.example.model.Account;
@@ -461,16 +474,16 @@ public class App extends Base implements Runnable {
         void go() { System.out.println(); }
     }
 }
-''',
-        "src/main/java/org/example/app/Base.java": '''\
+""",
+        "src/main/java/org/example/app/Base.java": """\
 package org.example.app;
 
 abstract class Base {
     protected void prepare() { this.load(); }
     private void load() {}
 }
-''',
-        "src/main/java/org/example/model/Account.java": '''\
+""",
+        "src/main/java/org/example/model/Account.java": """\
 package org.example.model;
 
 public class Account implements Closing {
@@ -479,24 +492,29 @@ public class Account implements Closing {
 }
 
 interface Closing extends AutoCloseable { void close(); }
-''',
-        "src/main/java/org/example/model/Ledger.java": '''\
+""",
+        "src/main/java/org/example/model/Ledger.java": """\
 package org.example.model;
 
 public class Ledger {
     public Account open(String name) { return new Account(); }
 }
-''',
-        "src/main/java/org/example/util/Text.java": '''\
+""",
+        "src/main/java/org/example/util/Text.java": """\
 package org.example.util;
 
 public final class Text {
     public static String trim(String s) { return s.trim(); }
     public static String upper(String s) { return trim(s); }
 }
-''',
-        "native/ring.h": "#pragma once\nstruct ring { int at; };\nvoid ring_push(struct ring *r, int v);\nint ring_size(struct ring *r);\n",
-        "native/ring.c": '''\
+""",
+        "native/ring.h": """\
+#pragma once
+struct ring { int at; };
+void ring_push(struct ring *r, int v);
+int ring_size(struct ring *r);
+""",
+        "native/ring.c": """\
 #include "ring.h"
 #include <stdio.h>
 
@@ -505,8 +523,8 @@ static int wrap(int v) { return v; }
 void ring_push(struct ring *r, int v) { r->at = wrap(v); printf("ring_size(r)"); }
 
 int ring_size(struct ring *r) { return r->at; }
-''',
-        "native/main.c": '''\
+""",
+        "native/main.c": """\
 #include "ring.h"
 
 static int wrap(int v) { return v + 1; }
@@ -516,8 +534,8 @@ int main(void) {
     ring_push(&r, wrap(1));
     return ring_size(&r);
 }
-''',
-        "native/shape.hpp": '''\
+""",
+        "native/shape.hpp": """\
 #pragma once
 namespace geo {
 class Shape {
@@ -532,8 +550,8 @@ public:
     double side = 1;
 };
 }
-''',
-        "native/shape.cpp": '''\
+""",
+        "native/shape.cpp": """\
 #include "shape.hpp"
 namespace geo {
 void Shape::paint() { area(); }
@@ -541,7 +559,7 @@ double Square::area() const { return scaled(side); }
 static double scaled(double s) { return s; }
 double total(Square *square) { square->draw(); Square other; return other.area(); }
 }
-''',
+""",
     },
     calls="""
         src/main/java/org/example/app/App.java#App -> src/main/java/org/example/model/Ledger.java#Ledger
