@@ -37,7 +37,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     ],
     "memory_graph": [
         {"id": "{memory}"},
-        *({"action": action, "name": "ledger.py"} for action in ("callers", "importers", "about", "impact")),
+        *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
     ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
