@@ -13,10 +13,12 @@ import msgspec
 from msgspec import Meta
 
 from nacre.code.requests import CodeRequest
+from nacre.context.requests import WakeupRequest
 from nacre.extraction.requests import ExtractRequest
 from nacre.memories.requests import ConnectionsRequest, ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
 from nacre.sessions.requests import DidQuery, SessionRequest
+from nacre.values.context import Part
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter, RecallQuery
@@ -208,15 +210,32 @@ class Analyze(_Arguments):
     """What ``memory_analyze`` takes."""
 
     about: Annotated[
-        Literal["brief", "central", "unlinked", "conflicts", "review", "file", "error", "reflect", "digest"],
+        Literal[
+            "brief",
+            "central",
+            "unlinked",
+            "conflicts",
+            "review",
+            "file",
+            "error",
+            "reflect",
+            "digest",
+            "wakeup",
+            "alike",
+        ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
             "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
-            "memories that nothing connects. digest: what is open, and the last seven days, of the working folder."
+            "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
+            "wakeup: what a session starts with, in sections. alike: groups near in meaning."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None
+    sections: Annotated[tuple[Part, ...], bounds_of(WakeupRequest, "parts", "For wakeup: these, in this order.")] = ()
+    section_budgets: Annotated[
+        dict[Part, int], bounds_of(WakeupRequest, "part_budgets", "For wakeup: tokens of single sections.")
+    ] = msgspec.field(default_factory=dict)
     limit: Annotated[int, bounds_of(ConnectionsRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 
