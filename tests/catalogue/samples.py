@@ -46,6 +46,7 @@ SAMPLES: dict[str, Sample] = {
     "graph-callers": Sample({"name": "total", "depth": 2}),
     "graph-importers": Sample({"name": "billing.py"}),
     "graph-about": Sample({"name": "total"}),
+    "graph-stale": Sample({"days": 60}),
     "graph-impact": Sample({"name": "billing.py", "symbol": "total"}),
     "search-sessions": Sample({"text": QUESTION, "role": "owner"}),
     "match-sessions": Sample({"expression": "postgres(ql)?"}),

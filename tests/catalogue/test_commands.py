@@ -42,6 +42,7 @@ COMMANDS = {
     "graph-callers": "graph callers total --depth 2",
     "graph-importers": "graph importers billing.py",
     "graph-about": "graph about total",
+    "graph-stale": "graph stale --days 60",
     "graph-impact": "graph impact billing.py total",
     "search-sessions": f"sessions search '{QUESTION}' --role owner",
     "match-sessions": "sessions search --regex 'postgres(ql)?'",

@@ -41,7 +41,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"},
+        {"about": "reflect"}, {"about": "digest"}, {"about": "stale"},
         {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}],

@@ -153,5 +153,6 @@ CODE = (
     Operation("graph-callers", "code.ask:callers", "code.requests:CallersRequest", "code.values:CodeAnswer"),
     Operation("graph-importers", "code.ask:importers", "code.requests:CodeRequest", "code.values:CodeAnswer"),
     Operation("graph-about", "code.ask:about", "code.requests:CodeRequest", "code.values:CodeAnswer"),
+    Operation("graph-stale", "code.staleness:stale", "code.requests:StaleRequest", "code.values:Staleness"),
     Operation("graph-impact", "code.ask:impact", "code.requests:ImpactRequest", "code.values:CodeAnswer"),
 )  # fmt: skip

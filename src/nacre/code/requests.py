@@ -63,4 +63,7 @@ class StaleRequest(Request, frozen=True, kw_only=True):
     limit: Limit = 20
     days: Annotated[int, Meta(description="Changes of the last days count.", ge=1, le=3650)] = 30
     least_sessions: Annotated[int, Meta(description="Sessions that changed the files, at least.", ge=1)] = 1
-    folder: Annotated[str | None, Meta(description="The working tree to compare with.")] = None
+    folder: Annotated[
+        str | None, Meta(description="The working tree to compare with, of memories whose project's code was not read.")
+    ] = None
+    memory: Annotated[str | None, Meta(description="One memory, by its id or subject.")] = None

@@ -222,13 +222,15 @@ class Analyze(_Arguments):
             "digest",
             "wakeup",
             "alike",
+            "stale",
         ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
             "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
             "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
-            "wakeup: what a session starts with, in sections. alike: groups near in meaning."
+            "wakeup: what a session starts with, in sections. alike: groups near in meaning. stale: memories that name "
+            "files which sessions changed since."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None

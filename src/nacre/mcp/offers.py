@@ -92,9 +92,9 @@ _OFFERS: tuple[Offer, ...] = (
     Offer(
         "memory_analyze", "Analyze memory",
         "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
-        "seem of no use; who changed a file and what for; what mended an error before.",
+        "seem of no use or out of date; who changed a file and what for; what mended an error before.",
         arguments.Analyze, "analysing:analyze",
-        ("alike", "connections", "did", "digest", "fix", "place", "reflect", "waiting", "wakeup"),
+        ("alike", "connections", "did", "digest", "fix", "graph-stale", "place", "reflect", "waiting", "wakeup"),
     ),
     Offer(
         "memory_admin", "Look after memory",

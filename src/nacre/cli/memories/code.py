@@ -22,7 +22,16 @@ from nacre.text import passages
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
-    from nacre.code.values import CodeAnswer, CodeLink, CodeMemory, CodeNode, CodeReport, ForgottenCode
+    from nacre.code.values import (
+        CodeAnswer,
+        CodeLink,
+        CodeMemory,
+        CodeNode,
+        CodeReport,
+        ForgottenCode,
+        StaleMemory,
+        Staleness,
+    )
 
 _WORDS = 160
 _NODES = 12
@@ -120,6 +129,63 @@ def impact(run: Run, /, name: str, **asked: Any) -> None:
     and the memories that speak of any of it. With SYMBOL, only what leads to that.
     """
     _tell(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
+
+
+@command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
+@option("graph-stale", "project", help=_PROJECT)
+@option("graph-stale", "days")
+@option("graph-stale", "limit", "--limit", "-n")
+@click.pass_obj
+def stale(run: Run, /, project: str | None, **asked: Any) -> None:
+    """Tell which memories may be out of date, as files they name were changed since.
+
+    Counted are sessions that began after a memory was last said. Where the files still hold the names of code that a
+    memory names, it is less likely; that is looked up in the folder whose code was read, else in this one.
+    """
+    found: Staleness = ask(
+        run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
+    )  # fmt: skip
+    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found))
+
+
+def _stale_record(found: Staleness) -> Record:
+    return {
+        "memories": [
+            {"id": one.memory.id, "subject": one.memory.subject, "content": one.memory.content,
+             "project": one.memory.project, "confidence": one.confidence, "files": plain(one.files),
+             "sessions": one.sessions, "lag_days": one.lag_days, "symbols": list(one.symbols),
+             "missing": list(one.missing), "checked": one.is_checked}
+            for one in found.memories
+        ],
+        "looked_at": found.looked_at,
+        "total": found.total,
+    }  # fmt: skip
+
+
+def _render_stale(paper: Paper, found: Staleness) -> None:
+    if not found.memories:
+        looked = count(found.looked_at, "memory names a file", "memories name files")
+        paper.line(f"Nothing seems out of date: {looked}, and no session changed one of them since.")
+        return
+    for one in found.memories:
+        paper.line(f"{one.confidence:.2f}  ", passages.shorten(one.memory.content, _WORDS), hang=6)
+        paper.line(dim(joined((short_id(one.memory), told_stale(one)))), indent=6)
+    if found.total > len(found.memories):
+        paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
+
+
+def told_stale(one: StaleMemory) -> str:
+    """Why a memory may be out of date, in words."""
+    files = "; ".join(
+        f"{file.path} {'is gone' if file.is_gone else f'changed {times(file.edits)} since'}" for file in one.files[:3]
+    )
+    missing = f"; not there any more: {', '.join(one.missing[:5])}" if one.missing else ""
+    return files + missing
+
+
+def times(number: int) -> str:
+    """How often, in words."""
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _tell(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:

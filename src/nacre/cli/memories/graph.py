@@ -14,7 +14,7 @@ _CODE = "memories.code"
     cls=Group,
     places={
         name: f"{_CODE}:{name.replace('-', '_')}"
-        for name in ("about", "callers", "forget-code", "impact", "importers", "ingest-code")
+        for name in ("about", "callers", "forget-code", "impact", "importers", "ingest-code", "stale")
     },
     examples=["nacre graph ingest-code", "nacre graph callers Order.pay", "nacre graph impact src/shop/orders.py"],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nacre.code.requests import CallersRequest, CodeRequest, ImpactRequest
+from nacre.code.requests import CallersRequest, CodeRequest, ImpactRequest, StaleRequest
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, fitting, framed, indented, short_id, title_of
@@ -13,7 +13,7 @@ from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
-    from nacre.code.values import CodeAnswer, CodeLink, CodeMemory
+    from nacre.code.values import CodeAnswer, CodeLink, CodeMemory, StaleMemory, Staleness
 
 _LIMIT = 40
 _WORDS = 300
@@ -60,3 +60,26 @@ def _memory(one: CodeMemory) -> str:
     mark = " (UNTRUSTED)" if one.memory.trust.value == "untrusted" else ""
     text = indented(shorten(one_line(one.memory.content), _WORDS))
     return f"- memory [{short_id(one.memory.id)}] {title_of(one.memory)}{mark}\n{text}"
+
+
+def stale(desk: Desk, asked: arguments.Analyze) -> Answer:
+    """Memories whose files were changed since, the surest first."""
+    found: Staleness = desk.call("graph-stale", StaleRequest(limit=asked.limit, folder=desk.folder))
+    blocks = [_out_of_date(one) for one in found.memories]
+    shown = fitting(blocks, asked.budget)
+    records = [
+        {"id": one.memory.id, "confidence": one.confidence, "files": [file.path for file in one.files],
+         "missing": list(one.missing)}
+        for one in found.memories[:shown]
+    ]  # fmt: skip
+    more = f"{found.total - shown} more: a higher limit or budget shows them." if shown < found.total else ""
+    told = "\n".join(blocks[:shown]) or "No file that a memory names was changed in a session since."
+    return Answer(framed(told, more), {"stale": records, "total": found.total})
+
+
+def _out_of_date(one: StaleMemory) -> str:
+    files = ", ".join(
+        f"{harmless(file.path)} ({'gone' if file.is_gone else f'{file.edits} edits since'})" for file in one.files[:3]
+    )
+    gone = f"; not in there any more: {harmless(', '.join(one.missing[:5]))}" if one.missing else ""
+    return f"- {one.confidence:.2f} [{short_id(one.memory.id)}] {title_of(one.memory)}\n  {files}{gone}"

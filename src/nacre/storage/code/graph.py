@@ -188,10 +188,13 @@ class CodeGraph:
         found = self._db.all("list_code_importers", module=module, project=project, limit=limit)
         return [(Symbol(*row[:7]), str(row[7])) for row in found]
 
-    def edits(self, files: Sequence[int], since: datetime) -> list[tuple[int, int, datetime | None, datetime, int]]:
-        """Which sessions changed files from a time on: file, session, its beginning, the last change, changes."""
-        found = self._db.all("list_file_edits", files=json.dumps(list(files)), since=to_ms(since))
-        return [(file, session, from_ms(began), _time(at), count) for file, session, began, at, count in found]
+    def edits(
+        self, files: Sequence[int], since: datetime, project: str | None
+    ) -> list[tuple[int, int, datetime | None, datetime, int]]:  # fmt: skip
+        """Which sessions, of a project or of any, changed files from a time on: file, session, its beginning, the last
+        change, changes."""
+        found = self._db.all("list_file_edits", files=json.dumps(list(files)), since=to_ms(since), project=project)
+        return [(file, session, from_ms(began), _time(at), count) for file, session, began, at, count in found if at]
 
 
 def _symbols(rows: Sequence[tuple[Any, ...]]) -> list[Symbol]:

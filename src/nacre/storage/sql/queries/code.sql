@@ -162,4 +162,5 @@ SELECT u.file, s.row, s.started, max(coalesce(t.time, s.ended, s.started)), coun
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
 WHERE u.file IN (SELECT value FROM json_each(:files)) AND u.action = 'edit'
     AND coalesce(t.time, s.ended, s.started) >= :since
+    AND (:project IS NULL OR s.project = :project)
 GROUP BY u.file, s.row;
