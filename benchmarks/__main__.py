@@ -15,6 +15,7 @@ from benchmarks.retrieval.commands import gaps, retrieval, silence
 from nacre.cli.program import Program
 
 if sys.platform != "win32":
+    from benchmarks.load.code_commands import code
     from benchmarks.load.hook_commands import hooks
 
 
@@ -32,6 +33,7 @@ benchmarks = Program(
 )  # fmt: skip
 if sys.platform != "win32":
     benchmarks.add_command(hooks)
+    benchmarks.add_command(code)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,10 @@ def known(home: Path, tmp_path: Path) -> Callable[[Any], Any]:
     """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
     with open_memory() as memory:
         known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
+        code = tmp_path / "code" / "billing.py"
+        code.parent.mkdir()
+        code.write_text("def charge():\n    return total()\n\n\ndef total():\n    return 1\n", encoding="utf-8")
+        memory.call("graph-ingest-code", folder=str(code.parent), project="acme-billing")
         exported, backup = tmp_path / "export.jsonl", tmp_path / "backup.zip"
         memory.call("export", target=exported)
         memory.call("backup-create", target=backup)

@@ -35,10 +35,13 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
         {"action": "search", "query": "database"}, {"action": "search", "query": "data.ase", "match": "regex"},
     ],
-    "memory_graph": [{"id": "{memory}"}],
+    "memory_graph": [
+        {"id": "{memory}"},
+        *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
+    ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"},
+        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"}, {"about": "stale"},
         {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}, {"action": "vacuum"}],

@@ -150,3 +150,15 @@ FORGETTING = (
         "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **LONG,
     ),
 )  # fmt: skip
+
+CODE = (
+    Operation("graph-ingest-code", "code.ingest:ingest_code", "code.requests:IngestCodeRequest",
+              "code.values:CodeReport", **LONG, owners=True),
+    Operation("graph-forget-code", "code.ingest:forget_code", "code.requests:ForgetCodeRequest",
+              "code.values:ForgottenCode", writes=True, owners=True),
+    Operation("graph-callers", "code.ask:callers", "code.requests:CallersRequest", "code.values:CodeAnswer"),
+    Operation("graph-importers", "code.ask:importers", "code.requests:CodeRequest", "code.values:CodeAnswer"),
+    Operation("graph-about", "code.ask:about", "code.requests:CodeRequest", "code.values:CodeAnswer"),
+    Operation("graph-stale", "code.staleness:stale", "code.requests:StaleRequest", "code.values:Staleness"),
+    Operation("graph-impact", "code.ask:impact", "code.requests:ImpactRequest", "code.values:CodeAnswer"),
+)  # fmt: skip

@@ -32,6 +32,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
+        "the person says which folders are read": "graph-ingest-code graph-forget-code",
         "the person says which folder is a project's": "project-tie",
         "memory_admin names the projects, and nacre://project is the page of one": "project-list project-show",
         "the person says what projects are called, which are one, and what they depend on": (

@@ -39,6 +39,8 @@ _STAGES = {
     "importing": "Importing",
     "backup": "Backing up",
     "restoring": "Restoring",
+    "code": "Reading code",
+    "linking": "Finding who calls what",
     "claims": "Telling claims, Ctrl-C is fine",
     "judging": "Judging",
     "proving": "Reading transcripts again",

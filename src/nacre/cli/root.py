@@ -80,6 +80,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
+        "graph": Entry(
+            "memories.graph:graph", "Draw links between memories, follow them, and see what they hold together."
+        ),
         "dream": _OF_DREAM,
     },
     "History": {

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from nacre.storage.candidates import Candidates
     from nacre.storage.claims import Claims
     from nacre.storage.co_recall import CoRecall
+    from nacre.storage.code.graph import CodeGraph
+    from nacre.storage.code.mentions import CodeMentions
     from nacre.storage.comparisons import Comparisons
     from nacre.storage.erasure import Erasing
     from nacre.storage.file_history import DeedIndex
@@ -109,6 +111,10 @@ class Stores:
     """Which memories were used in which session."""
     co_recall: Lazy[CoRecall] = Lazy("nacre.storage.co_recall:CoRecall")
     """Memories that are used together."""
+    code: Lazy[CodeGraph] = Lazy("nacre.storage.code.graph:CodeGraph")
+    """Symbols of repositories, and who calls, imports and inherits what."""
+    code_mentions: Lazy[CodeMentions] = Lazy("nacre.storage.code.mentions:CodeMentions")
+    """Files and symbols that memories name."""
     reviews: Lazy[Reviews] = Lazy("nacre.storage.reviews:Reviews")
     """Memories that a person should look at."""
     tombstones: Lazy[Tombstones] = Lazy("nacre.storage.tombstones:Tombstones")

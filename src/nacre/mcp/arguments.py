@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nacre.code.requests import CodeRequest
 from nacre.context.requests import WakeupRequest
 from nacre.extraction.requests import ExtractRequest
 from nacre.memories.requests import ConnectionsRequest, ListRequest, RetireRequest, StoreRequest
@@ -206,7 +207,17 @@ class Sessions(_Arguments):
 class Graph(_Arguments):
     """What ``memory_graph`` takes."""
 
-    id: Id
+    action: Annotated[
+        Literal["links", "callers", "importers", "about", "impact"],
+        Meta(
+            description="links: follow those of a memory, its id. Of code, by name: callers: who calls a symbol. "
+            "importers: who imports a file or module. about: memories that speak of a symbol or file. impact: what a "
+            "change to a file touches."
+        ),
+    ] = "links"
+    id: Id | None = None
+    name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
+    symbol: Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None = None
     depth: Annotated[int, Meta(description="How many links away.", ge=1, le=3)] = 1
     direction: Annotated[
         Literal["both", "outbound", "inbound"], Meta(description="outbound: links that the memory has to others.")
@@ -232,6 +243,7 @@ class Analyze(_Arguments):
             "wakeup",
             "alike",
             "unanswered",
+            "stale",
         ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
@@ -239,7 +251,7 @@ class Analyze(_Arguments):
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
             "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
             "wakeup: what a session starts with, in sections. alike: groups near in meaning. unanswered: what was "
-            "asked of memory and is not known."
+            "asked of memory and is not known. stale: memories that name files which sessions changed since."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None

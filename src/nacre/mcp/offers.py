@@ -85,15 +85,20 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_graph", "Links of a memory",
-        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. There is no graph of code.",
-        arguments.Graph, "looking:graph", ("look",),
+        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. In code that the person "
+        "had read: who calls or imports something, which memories speak of it, what a change touches.",
+        arguments.Graph, "looking:graph",
+        ("graph-about", "graph-callers", "graph-impact", "graph-importers", "look", "place"),
     ),
     Offer(
         "memory_analyze", "Analyze memory",
         "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
-        "seem of no use; who changed a file and what for; what mended an error before.",
+        "seem of no use or out of date; who changed a file and what for; what mended an error before.",
         arguments.Analyze, "analysing:analyze",
-        ("alike", "connections", "did", "digest", "fix", "place", "reflect", "unanswered", "waiting", "wakeup"),
+        (
+            "alike", "connections", "did", "digest", "fix", "graph-stale", "place", "reflect", "unanswered", "waiting",
+            "wakeup",
+        ),
     ),
     Offer(
         "memory_admin", "Look after memory",

@@ -18,6 +18,11 @@ _CARRIED = {
     "carry_model_answers": "what models answered",
     "carry_traces": "traces",
     "carry_candidates": "candidates",
+    "carry_code_projects": "which code was read",
+    "carry_code_files": "files of code",
+    "carry_code_symbols": "symbols of code",
+    "carry_code_edges": "what code calls",
+    "carry_code_outside": "what code imports",
 }
 
 
@@ -26,7 +31,7 @@ _OF_WRITING = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.Perm
 
 
 def carry_over(earlier: Path, database: Database) -> list[str]:
-    """Carry what models cost, traces and candidates; returns what the earlier database could not tell any more.
+    """Carry what models cost, traces, candidates and code; returns what the earlier database could not tell any more.
 
     Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left
     behind. Raises StoreUnusable, StoreBusy, Unavailable where ``database`` cannot be written to.

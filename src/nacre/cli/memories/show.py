@@ -21,6 +21,7 @@ from nacre.cli.formats import (
     stamp,
     when,
 )
+from nacre.cli.memories.code import told_stale
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, memory_record, origin_of
 from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -33,6 +34,7 @@ from nacre.values import session as values_session
 from nacre.values.codec import plain_fields
 
 if TYPE_CHECKING:
+    from nacre.code.values import Staleness
     from nacre.values.memory import Confirmation, Memory
     from nacre.values.recall import Evidence
     from nacre.views import CompanionView, LinkView, MemoryView, Step
@@ -60,7 +62,9 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
 
     view = ask(run, "look", reference=reference, update=update, session=session)
     vault = run.settings.vault
-    run.answer(_view_record(view, str(vault)), lambda paper: _render_memory(paper, view, vault))
+    stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
+    record = {**_view_record(view, str(vault)), "stale": stale.memories[0].confidence if stale.memories else 0.0}
+    run.answer(record, lambda paper: _render_memory(paper, view, vault, stale))
 
 
 def _show_history(run: Run, reference: str) -> None:
@@ -135,7 +139,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
 
 
-def _render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
+def _render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness) -> None:
     """One memory in full."""
     memory = view.memory
     if memory.retired:
@@ -144,6 +148,9 @@ def _render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
+    for one in stale.memories:
+        told = f"May be out of date ({one.confidence:.2f}): {told_stale(one)}"
+        paper.line(Span(told, "yellow"), hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
     else:

@@ -10,6 +10,7 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
+from nacre.mcp.tools.code import stale
 from nacre.memories.requests import ConnectionsRequest
 from nacre.platform.request import Nothing
 from nacre.review.requests import ReflectRequest, UnansweredRequest
@@ -37,7 +38,7 @@ def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
     answers = {
         "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
         "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup, "alike": _alike,
-        "unanswered": _unanswered,
+        "unanswered": _unanswered, "stale": stale,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 

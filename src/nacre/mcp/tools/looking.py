@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nacre.errors import NacreError
+from nacre.errors import InvalidInput, NacreError
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
     Answer,
@@ -23,6 +23,7 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk
+from nacre.mcp.tools.code import ask_code
 from nacre.memories.requests import GetRequest
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
@@ -110,7 +111,11 @@ def _is_wanted(link: LinkView, asked: arguments.Graph) -> bool:
 
 
 def graph(desk: Desk, asked: arguments.Graph) -> Answer:
-    """What a memory is linked with, link by link."""
+    """What a memory is linked with, link by link; what code is connected with."""
+    if asked.action != "links":
+        return ask_code(desk, asked)
+    if asked.id is None:
+        raise InvalidInput("links needs an id", hint="memory_search shows the ids of memories")
     first = _look(desk, asked.id, update=False)
     seen, lines, edges = {first.memory.id}, [], []
     told: set[tuple[str, ...]] = set()

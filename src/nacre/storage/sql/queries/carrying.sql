@@ -29,3 +29,23 @@ INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces WHERE json_valid(
 -- carry_candidates --
 -- What waits for review, and what was dropped.
 INSERT OR IGNORE INTO main.candidates SELECT * FROM earlier.candidates WHERE true;
+
+-- carry_code_projects --
+-- Projects whose code was read.
+INSERT OR IGNORE INTO main.code_projects SELECT * FROM earlier.code_projects WHERE true;
+
+-- carry_code_files --
+-- Their files.
+INSERT OR IGNORE INTO main.code_files SELECT * FROM earlier.code_files WHERE true;
+
+-- carry_code_symbols --
+-- What these define.
+INSERT OR IGNORE INTO main.code_symbols SELECT * FROM earlier.code_symbols WHERE true;
+
+-- carry_code_edges --
+-- Who calls, imports and inherits what.
+INSERT OR IGNORE INTO main.code_edges SELECT * FROM earlier.code_edges WHERE true;
+
+-- carry_code_outside --
+-- What they import from elsewhere.
+INSERT OR IGNORE INTO main.code_outside SELECT * FROM earlier.code_outside WHERE true;

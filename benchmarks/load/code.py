@@ -1,0 +1,122 @@
+"""How fast a repository is read, and how fast questions about its code are answered."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.figures import Spread, spread
+from benchmarks.load.code_material import write_repository
+from nacre.code.ask import about, callers, impact, importers
+from nacre.code.ingest import ingest_code
+from nacre.code.requests import CallersRequest, CodeRequest, ImpactRequest, IngestCodeRequest
+from nacre.code.values import CodeAnswer, CodeReport
+from nacre.home.home import Home, open_home
+from nacre.memories.scan import catch_up
+from nacre.settings import load_settings
+from nacre.values.reports import OnProgress
+
+PROJECT = "made"
+_ASKED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CodeResult:
+    """Seconds for all, and after one file changed; processor time with that of the processes; milliseconds of
+    questions; the process's memory at most, and the database, in MB."""
+
+    files: int
+    symbols: int
+    edges: int
+    cores: int
+    seconds: float
+    cpu_seconds: float
+    unchanged_seconds: float
+    one_changed_seconds: float
+    questions: dict[str, Spread]
+    memory_mb: float
+    database_mb: float
+
+
+def measure_code(
+    place: Path, *, root: Path | None, files: int, symbols: int, memories: int, notify: OnProgress
+) -> CodeResult:  # fmt: skip
+    """Read a repository, that of ``root`` or one that is made, and ask about it in a home of its own."""
+    made = root is None
+    root = root or place / "repository"
+    if made:
+        root.mkdir(parents=True)
+        write_repository(root, files, symbols)
+    environ = {"HOME": str(place), "PATH": os.defpath, "NACRE_EMBEDDING_MODEL": "none"}
+    home = open_home(load_settings(place / "home", environ))
+    before = _cpu()
+    report = _read(home, root, notify)
+    cpu = _cpu() - before
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    unchanged = _read(home, root, notify).seconds
+    changed = unchanged
+    if made:
+        (root / "py" / "part000" / "file00000.py").write_text("def work0x0(value):\n    pass\n", encoding="utf-8")
+        changed = _read(home, root, notify).seconds
+    _write_memories(home, memories)
+    result = CodeResult(
+        report.files, report.symbols, report.edges, len(os.sched_getaffinity(0)), report.seconds, cpu, unchanged,
+        changed, _questions(home), memory, home.settings.database.stat().st_size / 1e6,
+    )  # fmt: skip
+    home.close()
+    return result
+
+
+def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
+    return ingest_code(home, IngestCodeRequest(folder=str(root), project=PROJECT, seconds=3600), notify)
+
+
+def _write_memories(home: Home, count: int) -> None:
+    """As a person does, by hand: files in the vault."""
+    names = _names(home, count)
+    folder = home.settings.vault / "projects" / PROJECT / "fact"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        text = f"Number {number}: `{names[number % len(names)]}` keeps the order of row {number}.\n"
+        (folder / f"number-{number:05}.md").write_text(text, encoding="utf-8")
+    catch_up(home)
+
+
+def _names(home: Home, count: int) -> list[str]:
+    """Whole names of symbols, spread over the files."""
+    rows = list(home.code.symbol_rows(1).items())
+    step = max(1, len(rows) // max(1, count))
+    found = home.code.of_rows(row for (_, name), row in rows[::step] if name)
+    return [f"{one.path}#{one.qualified}" for one in found.values()]
+
+
+def _questions(home: Home) -> dict[str, Spread]:
+    names = _names(home, _ASKED)
+    paths = [name.partition("#")[0] for name in names]
+    about(home, CodeRequest(name=names[0]))  # the names in memories are looked for once
+    return {
+        "callers": _timed(names, lambda one: callers(home, CallersRequest(name=one))),
+        "callers, 3 steps": _timed(names, lambda one: callers(home, CallersRequest(name=one, depth=3))),
+        "importers": _timed(paths, lambda one: importers(home, CodeRequest(name=one))),
+        "about": _timed(names, lambda one: about(home, CodeRequest(name=one))),
+        "impact of a symbol": _timed(names, lambda one: impact(home, ImpactRequest(name=one))),
+        "impact of a file": _timed(paths, lambda one: impact(home, ImpactRequest(name=one))),
+    }
+
+
+def _timed(names: list[str], ask: Callable[[str], CodeAnswer]) -> Spread:
+    took = []
+    for name in names[:_ASKED]:
+        begun = time.perf_counter()
+        ask(name)
+        took.append(time.perf_counter() - begun)
+    return spread(took)
+
+
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

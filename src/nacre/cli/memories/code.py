@@ -1,0 +1,268 @@
+"""``nacre graph``: the code of repositories, and the memories that speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import command
+from nacre.cli.formats import Record, count, kind_span, short_id
+from nacre.cli.operations import ask, perform, place_of
+from nacre.cli.options import find_project
+from nacre.cli.paper import Paper, bold, dim, joined
+from nacre.cli.request_options import argument, option
+from nacre.cli.run import Run
+from nacre.errors import NotFound
+from nacre.text import passages
+from nacre.values.codec import plain
+
+if TYPE_CHECKING:
+    from nacre.code.values import (
+        CodeAnswer,
+        CodeLink,
+        CodeMemory,
+        CodeNode,
+        CodeReport,
+        ForgottenCode,
+        StaleMemory,
+        Staleness,
+    )
+
+_WORDS = 160
+_NODES = 12
+_PROJECT = "Of this project only; . is the one of this folder."
+
+
+@command(
+    "ingest-code",
+    examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
+)
+@click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
+@option("graph-ingest-code", "project")
+@option("graph-ingest-code", "force")
+@option("graph-ingest-code", "max_files")
+@option("graph-ingest-code", "seconds")
+@click.pass_obj
+def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
+    """Read a repository's symbols, and who calls, imports and inherits what.
+
+    The whole repository that PATH lies in is read, without what git ignores; later only what changed. Names, paths and
+    lines are kept, no contents, and nothing of it is run. Python, JavaScript, TypeScript, Go, Rust, Java, C, C++.
+    """
+    with progress.shown(run) as notify:
+        report: CodeReport = perform(run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked)
+    if report.failed:
+        run.warnings.append(f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}")
+    if report.left_out:
+        run.warnings.append(f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more")
+    run.answer(plain(report), lambda paper: _render_report(paper, report))
+
+
+@command("forget-code", examples=["nacre graph forget-code shop", "nacre graph forget-code . --json"])
+@argument("graph-forget-code", "project")
+@click.pass_obj
+def forget_code(run: Run, project: str) -> None:
+    """Forget the code of a project; its files stay as they are."""
+    name = find_project(run, project) or project
+    done: ForgottenCode = perform(run, "graph-forget-code", project=name)
+    told = "Forgot the code of" if done.was_there else "No code was known of"
+    run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
+
+
+@command(
+    "callers",
+    examples=["nacre graph callers Order.pay", "nacre graph callers src/shop/orders.py#place --depth 3"],
+)
+@argument("graph-callers", "name")
+@option("graph-callers", "depth")
+@option("graph-callers", "project", help=_PROJECT)
+@option("graph-callers", "limit", "--limit", "-n")
+@click.pass_obj
+def callers(run: Run, /, name: str, **asked: Any) -> None:
+    """Tell who calls a symbol.
+
+    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where it may mean several
+    symbols, they are listed. Of a class, calls of its methods and classes that inherit from it are told, too.
+    """
+    _tell(run, "graph-callers", "Nothing that was read calls it.", name=name, **asked)
+
+
+@command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
+@argument("graph-importers", "name", metavar="FILE|MODULE")
+@option("graph-importers", "project", help=_PROJECT)
+@option("graph-importers", "limit", "--limit", "-n")
+@click.pass_obj
+def importers(run: Run, /, name: str, **asked: Any) -> None:
+    """Tell which files import a file, a module or a library."""
+    _tell(run, "graph-importers", "Nothing that was read imports it.", name=name, **asked)
+
+
+@command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
+@argument("graph-about", "name", metavar="NAME|FILE")
+@option("graph-about", "project", help=_PROJECT)
+@option("graph-about", "limit", "--limit", "-n")
+@click.pass_obj
+def about(run: Run, /, name: str, **asked: Any) -> None:
+    """Tell which memories speak of a symbol or a file."""
+    _tell(run, "graph-about", "No memory names it.", name=name, **asked)
+
+
+@command(
+    "impact",
+    examples=["nacre graph impact src/shop/orders.py", "nacre graph impact src/shop/orders.py Order.pay --depth 5"],
+)
+@argument("graph-impact", "name", metavar="FILE")
+@argument("graph-impact", "symbol", required=False)
+@option("graph-impact", "depth")
+@option("graph-impact", "project", help=_PROJECT)
+@option("graph-impact", "limit", "--limit", "-n")
+@click.pass_obj
+def impact(run: Run, /, name: str, **asked: Any) -> None:
+    """Tell what a change to a file touches, in code and in memory.
+
+    Shows the symbols that call or inherit what is in FILE, the files that import it, what leads to those in turn,
+    and the memories that speak of any of it. With SYMBOL, only what leads to that.
+    """
+    _tell(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
+
+
+@command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
+@option("graph-stale", "project", help=_PROJECT)
+@option("graph-stale", "days")
+@option("graph-stale", "limit", "--limit", "-n")
+@click.pass_obj
+def stale(run: Run, /, project: str | None, **asked: Any) -> None:
+    """Tell which memories may be out of date, as files they name were changed since.
+
+    Counted are sessions that began after a memory was last said. Where the files still hold the names of code that a
+    memory names, it is less likely; that is looked up in the folder whose code was read, else in this one.
+    """
+    found: Staleness = ask(
+        run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
+    )  # fmt: skip
+    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found))
+
+
+def _stale_record(found: Staleness) -> Record:
+    return {
+        "memories": [
+            {"id": one.memory.id, "subject": one.memory.subject, "content": one.memory.content,
+             "project": one.memory.project, "confidence": one.confidence, "files": plain(one.files),
+             "sessions": one.sessions, "lag_days": one.lag_days, "symbols": list(one.symbols),
+             "missing": list(one.missing), "checked": one.is_checked}
+            for one in found.memories
+        ],
+        "looked_at": found.looked_at,
+        "total": found.total,
+    }  # fmt: skip
+
+
+def _render_stale(paper: Paper, found: Staleness) -> None:
+    if not found.memories:
+        looked = count(found.looked_at, "memory names a file", "memories name files")
+        paper.line(f"Nothing seems out of date: {looked}, and no session changed one of them since.")
+        return
+    for one in found.memories:
+        paper.line(f"{one.confidence:.2f}  ", passages.shorten(one.memory.content, _WORDS), hang=6)
+        paper.line(dim(joined((short_id(one.memory), told_stale(one)))), indent=6)
+    if found.total > len(found.memories):
+        paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
+
+
+def told_stale(one: StaleMemory) -> str:
+    """Why a memory may be out of date, in words."""
+    files = "; ".join(
+        f"{file.path} {'is gone' if file.is_gone else f'changed {times(file.edits)} since'}" for file in one.files[:3]
+    )
+    missing = f"; not there any more: {', '.join(one.missing[:5])}" if one.missing else ""
+    return files + missing
+
+
+def times(number: int) -> str:
+    """How often, in words."""
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _tell(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+    near = None
+    with suppress(NotFound):
+        near = place_of(run, ".").project
+    found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
+    run.answer(_record(found), lambda paper: _render(paper, found, nothing))
+
+
+def _record(found: CodeAnswer) -> Record:
+    return {
+        "asked": found.asked,
+        "nodes": plain(found.nodes),
+        "choices": plain(found.choices),
+        "links": plain(found.links),
+        "memories": [
+            {"id": one.memory.id, "subject": one.memory.subject, "content": one.memory.content,
+             "kind": one.memory.kind.value, "project": one.memory.project, "trust": one.memory.trust.value,
+             "names": list(one.names), "nodes": list(one.nodes)}
+            for one in found.memories
+        ],
+        "more": found.more,
+    }  # fmt: skip
+
+
+def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
+    if found.choices:
+        paper.line(bold(f"{found.asked} may mean:"))
+        for node in found.choices:
+            paper.line(_place(node), "  ", dim(node.kind), indent=2, hang=2)
+        paper.line(dim("name one of them as it stands here" + (", or say more; there are more" if found.more else "")))
+        return
+    for node in found.nodes:
+        paper.line(bold(_place(node)), "  ", dim(joined((node.kind, f"line {node.line}" if node.name else ""))))
+    if not found.links and not found.memories:
+        paper.line(nothing)
+    for link in found.links:
+        _render_link(paper, link, found.nodes)
+    if found.memories:
+        paper.heading("Memories that speak of it")
+        for one in found.memories:
+            _render_memory(paper, one)
+    if found.more:
+        paper.line(dim("more: --limit shows them"))
+
+
+def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> None:
+    is_asked = not link.via or link.via in {node.id for node in asked}
+    via = "" if is_asked or not link.via else link.via.partition("#")[2] or link.via.rpartition("/")[2]
+    where = f"{link.node.path}:{link.line}"
+    name = f"  {link.node.name}" if link.node.name else ""
+    told = joined((f"{link.rel} {via}".strip(), link.note))
+    paper.line(where, name, "  ", dim(told), indent=2 * link.depth, hang=2)
+
+
+def _render_memory(paper: Paper, one: CodeMemory) -> None:
+    facts = joined((kind_span(one.memory.kind).text, short_id(one.memory), f"names {', '.join(one.names[:3])}"))
+    if one.memory.trust.value == "untrusted":
+        paper.framed(passages.shorten(one.memory.content, _WORDS), "from outside", indent=2)
+    else:
+        paper.line(passages.shorten(one.memory.content, _WORDS), indent=2, hang=2)
+    paper.line(dim(facts), indent=4)
+
+
+def _place(node: CodeNode) -> str:
+    return f"{node.path}#{node.name}" if node.name else node.path
+
+
+def _render_report(paper: Paper, report: CodeReport) -> None:
+    paper.line(bold(report.project), "  ", dim(report.root))
+    languages = ", ".join(f"{name} {number:,}" for name, number in report.languages.items())
+    known = f"{count(report.symbols, 'symbol')} and {count(report.edges, 'edge')}"
+    paper.line(f"{known} in {count(sum(report.languages.values()), 'file')}{f' ({languages})' * bool(languages)}")
+    told = (
+        f"{report.read:,} read", f"{report.unchanged:,} unchanged" if report.unchanged else "",
+        f"{report.removed:,} gone" if report.removed else "",
+        f"{report.skipped:,} too long or no text" if report.skipped else "", f"{report.seconds:.1f} s",
+    )  # fmt: skip
+    paper.line(dim(joined(told)))

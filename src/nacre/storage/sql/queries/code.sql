@@ -1,0 +1,166 @@
+-- find_code_project --
+-- The code of a project.
+SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project = :project;
+
+-- list_code_projects --
+-- All projects whose code was read, with how much of it there is.
+SELECT p.project, p.root, p.read_at, count(f.row) FROM code_projects p LEFT JOIN code_files f ON f.project = p.row
+GROUP BY p.row ORDER BY p.project;
+
+-- save_code_project --
+-- Code is being read: the edges are not whole until it ends.
+INSERT INTO code_projects (project, root, read_at) VALUES (:project, :root, :at)
+ON CONFLICT (project) DO UPDATE SET root = :root, read_at = :at;
+
+-- mark_code_linked --
+-- Whether the edges of a project are whole.
+UPDATE code_projects SET is_linked = :linked WHERE row = :project;
+
+-- delete_code_project --
+-- The code of a project is forgotten.
+DELETE FROM code_projects WHERE project = :project;
+
+-- list_code_hashes --
+-- The files of a project as they were read.
+SELECT path, row, hash FROM code_files WHERE project = :project;
+
+-- list_code_facts --
+-- What the files of a project say, in the order of their paths.
+SELECT row, path, facts FROM code_files WHERE project = :project ORDER BY path;
+
+-- delete_code_files --
+-- Files that are gone, with their symbols and edges.
+DELETE FROM code_files WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- insert_code_file --
+-- A file that was read.
+INSERT INTO code_files (project, path, name, language, hash, facts)
+VALUES (:project, :path, :last, :language, :hash, :facts);
+
+-- find_code_file_row --
+-- Where a file stands.
+SELECT row FROM code_files WHERE project = :project AND path = :path;
+
+-- insert_code_symbol --
+-- What a file defines, and itself.
+INSERT OR IGNORE INTO code_symbols (file, name, qualified, kind, line, end_line)
+VALUES (:file, :last, :qualified, :kind, :line, :end_line);
+
+-- list_code_symbol_rows --
+-- The symbols of a project's files.
+SELECT s.file, s.qualified, s.row FROM code_symbols s JOIN code_files f ON f.row = s.file WHERE f.project = :project;
+
+-- delete_code_edges --
+-- The edges that begin in some files, before they are found anew.
+DELETE FROM code_edges WHERE source IN (
+    SELECT row FROM code_symbols WHERE file IN (SELECT value FROM json_each(:files))
+);
+
+-- delete_code_outside --
+-- What some files import from elsewhere.
+DELETE FROM code_outside WHERE file IN (SELECT value FROM json_each(:files));
+
+-- insert_code_edge --
+-- One edge.
+INSERT OR IGNORE INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line);
+
+-- insert_code_outside --
+-- One import of what is not of the repository.
+INSERT OR IGNORE INTO code_outside (module, file, line) VALUES (:module, :file, :line);
+
+-- count_code --
+-- Symbols and edges of a project.
+SELECT
+    (SELECT count(*) FROM code_symbols s JOIN code_files f ON f.row = s.file WHERE f.project = :project AND s.kind <> 'file'),
+    (SELECT count(*) FROM code_edges e JOIN code_symbols s ON s.row = e.source JOIN code_files f ON f.row = s.file
+     WHERE f.project = :project);
+
+-- find_code_symbols --
+-- Symbols by their names.
+SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
+FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
+WHERE s.name = :last AND s.kind <> 'file' AND (:project IS NULL OR p.project = :project)
+ORDER BY p.project, f.path, s.line LIMIT :limit;
+
+-- find_code_files --
+-- Files by the last part of their paths.
+SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
+FROM code_files f JOIN code_projects p ON p.row = f.project JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
+WHERE f.name = :last AND (:project IS NULL OR p.project = :project)
+ORDER BY p.project, f.path LIMIT :limit;
+
+-- list_code_nodes --
+-- Symbols by their rows.
+SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
+FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
+WHERE s.row IN (SELECT value FROM json_each(:rows));
+
+-- list_code_nodes_of --
+-- The symbols of the files that some symbols stand in; with a name, those below it.
+SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
+FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
+WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
+    AND (:below = '' OR substr(s.qualified, 1, length(:below) + 1) = :below || '.');
+
+-- list_code_edges_to --
+-- The edges that end at some symbols, from their side.
+SELECT target, rel, source, line FROM code_edges
+WHERE target IN (SELECT value FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
+ORDER BY target, rel, source LIMIT :limit;
+
+-- list_code_edges_from --
+-- The edges that begin at some symbols.
+SELECT target, rel, source, line FROM code_edges
+WHERE source IN (SELECT value FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
+ORDER BY source, rel, target LIMIT :limit;
+
+-- list_code_importers --
+-- The files that import a module from elsewhere, or a part of it.
+SELECT s.row, p.project, f.path, s.qualified, s.kind, o.line, s.end_line, o.module
+FROM code_outside o JOIN code_files f ON f.row = o.file JOIN code_projects p ON p.row = f.project
+    JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
+WHERE (
+        o.module = :module
+        OR (o.module >= :module || '.' AND o.module < :module || '0')
+    )
+    AND (:project IS NULL OR p.project = :project)
+ORDER BY p.project, f.path LIMIT :limit;
+
+-- list_unread_mentions --
+-- Memories whose names of code nobody looked for yet.
+SELECT m.id, m.subject, m.content FROM active_memories m
+WHERE m.id NOT IN (SELECT memory FROM code_mentions_read) ORDER BY m.row LIMIT :limit;
+
+-- insert_code_mention --
+-- A name of code in a memory.
+INSERT OR IGNORE INTO code_mentions (key, memory, written, manner) VALUES (:key, :memory, :written, :manner);
+
+-- mark_mentions_read --
+-- The names of code in a memory are known.
+INSERT OR IGNORE INTO code_mentions_read (memory) VALUES (:memory);
+
+-- list_mentions_of_keys --
+-- Memories that hold names ending so, of a project or of none.
+SELECT c.key, c.written, c.manner, m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
+WHERE c.key IN (SELECT value FROM json_each(:keys)) AND (m.project IS NULL OR m.project = :project)
+ORDER BY m.updated DESC, m.id LIMIT :limit;
+
+-- list_mentions_in --
+-- The names of code in some memories.
+SELECT memory, written, manner FROM code_mentions WHERE memory IN (SELECT value FROM json_each(:memories))
+ORDER BY memory, written;
+
+-- list_memories_with_paths --
+-- Active memories that name a file, the latest first; none that never goes out of date.
+SELECT DISTINCT m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
+WHERE c.manner = 'path' AND NOT m.evergreen AND (:project IS NULL OR m.project = :project)
+ORDER BY m.updated DESC, m.id LIMIT :limit;
+
+-- list_file_edits --
+-- Who changed some files from a time on: the session, when it began, and when it changed them last.
+SELECT u.file, s.row, s.started, max(coalesce(t.time, s.ended, s.started)), count(*)
+FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
+WHERE u.file IN (SELECT value FROM json_each(:files)) AND u.action = 'edit'
+    AND coalesce(t.time, s.ended, s.started) >= :since
+    AND (:project IS NULL OR s.project = :project)
+GROUP BY u.file, s.row;

@@ -1,0 +1,212 @@
+"""``nacre graph`` on the code of real repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+from tests.symbols.repositories import PYTHON
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def shop(nacre: Nacre, tmp_path: Path) -> Path:
+    """A repository whose code was read."""
+    root = PYTHON.write(tmp_path / "shop")
+    git(root, "init", "--quiet")
+    ingest(nacre, root)
+    return root
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
+
+
+def ingest(nacre: Nacre, root: Path, *arguments: str) -> Any:
+    return nacre("graph", "ingest-code", str(root), "--project", "shop", *arguments, "--json").json
+
+
+def callers(nacre: Nacre, name: str, *arguments: str) -> set[str]:
+    return {one["node"]["name"] or one["node"]["path"] for one in ask(nacre, "callers", name, *arguments)["links"]}
+
+
+def ask(nacre: Nacre, *arguments: str) -> Any:
+    return nacre("graph", *arguments, "--json").json
+
+
+def test_callers_are_told_step_by_step_with_the_line_of_the_call(nacre: Nacre, shop: Path) -> None:
+    shown = nacre("graph", "callers", "rounded", "--depth", "2").out
+    assert "src/shop/money.py:3  Money.convert  calls\n" in shown
+    assert "    src/shop/orders.py:18  Order.pay  calls Money.convert\n" in shown
+    assert callers(nacre, "rounded") == {"Money.convert", "Order.check"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Order.pay", "Order::pay", "orders.Order.pay", "src/shop/orders.py#Order.pay",
+        "code:shop/src/shop/orders.py#Order.pay",
+    ],
+)  # fmt: skip
+def test_a_symbol_may_be_named_in_several_ways(nacre: Nacre, shop: Path, name: str) -> None:
+    assert callers(nacre, name) == {"GiftOrder.wrap", "place.confirm"}
+
+
+def test_a_name_that_means_several_symbols_lists_them(nacre: Nacre, shop: Path) -> None:
+    answer = ask(nacre, "callers", "check")
+    assert [one["name"] for one in answer["choices"]] == ["Order.check", "GiftOrder.check"]
+    assert not answer["links"]
+    shown = nacre("graph", "callers", "check").out
+    assert "src/shop/orders.py#GiftOrder.check" in shown
+
+
+def test_a_name_that_nothing_has_is_not_found(nacre: Nacre, shop: Path) -> None:
+    assert nacre("graph", "callers", "nowhere", "--json", code=3).error["code"] == "not_found"
+
+
+def test_importers_of_files_modules_and_libraries(nacre: Nacre, shop: Path) -> None:
+    def of(name: str) -> set[str]:
+        return {one["node"]["path"] for one in ask(nacre, "importers", name)["links"]}
+
+    assert of("src/shop/stock.py") == of("shop.stock") == {"src/shop/orders.py", "src/shop/cli.py"}
+    assert of("os") == of("json") == {"src/shop/orders.py"}
+
+
+def test_memories_that_name_a_symbol_or_a_file_are_told(nacre: Nacre, shop: Path) -> None:
+    for text in (
+        "Totals are converted by `Money.convert`, never by hand.",
+        "src/shop/money.py holds no state.",
+        "The word convert alone names nothing.",
+    ):
+        nacre("store", text, "--project", "shop")
+    nacre("store", "`Money.convert` of another project", "--project", "bank")
+    about = ask(nacre, "about", "Money.convert")
+    assert [one["content"] for one in about["memories"]] == ["Totals are converted by `Money.convert`, never by hand."]
+    told = [one["content"] for one in ask(nacre, "impact", "src/shop/money.py")["memories"]]
+    assert set(told) == {"Totals are converted by `Money.convert`, never by hand.", "src/shop/money.py holds no state."}
+
+
+def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
+    memory = nacre(
+        "store", "`Money.convert` rounds down.", "--subject", "Rounding", "--project", "shop", "--json"
+    ).json["id"]
+    assert ask(nacre, "about", "Money.convert")["memories"]
+    nacre("edit", memory, "--content", "`reserve` rounds down.")
+    assert not ask(nacre, "about", "Money.convert")["memories"]
+    assert ask(nacre, "about", "reserve")["memories"]
+
+
+def test_a_change_touches_callers_of_callers_and_what_is_said_of_them(nacre: Nacre, shop: Path) -> None:
+    nacre("store", "`GiftOrder.wrap` is called by the shop's own counter.", "--project", "shop")
+    answer = ask(nacre, "impact", "src/shop/money.py", "Money.convert", "--depth", "3")
+    assert {(one["node"]["name"], one["depth"]) for one in answer["links"]} == {
+        ("Order.pay", 1), ("GiftOrder.wrap", 2), ("place.confirm", 2), ("refund", 3), ("test_gift", 3), ("place", 3),
+    }  # fmt: skip
+    assert [one["names"] for one in answer["memories"]] == [["GiftOrder.wrap"]]
+
+
+def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(nacre: Nacre, shop: Path) -> None:
+    again = ingest(nacre, shop)
+    assert (again["read"], again["unchanged"]) == (0, len(PYTHON.files))
+    (shop / "src" / "shop" / "stock.py").write_text("def reserve(order):\n    release(order)\n", encoding="utf-8")
+    (shop / "tools" / "helper.py").unlink()
+    changed = ingest(nacre, shop)
+    assert (changed["read"], changed["removed"]) == (1, 1)
+    assert nacre("graph", "callers", "release", code=3).err
+    (shop / "src" / "shop" / "stock.py").write_text("def release(order):\n    pass\n", encoding="utf-8")
+    ingest(nacre, shop)
+    assert callers(nacre, "release") == {"place"}
+
+
+def test_what_git_ignores_is_not_read(nacre: Nacre, shop: Path) -> None:
+    (shop / ".gitignore").write_text("made/\n", encoding="utf-8")
+    (shop / "made").mkdir()
+    (shop / "made" / "rows.py").write_text("def made_up():\n    pass\n", encoding="utf-8")
+    (shop / "new.py").write_text("def brand_new():\n    pass\n", encoding="utf-8")
+    assert ingest(nacre, shop)["by_git"]
+    assert nacre("graph", "callers", "made_up", code=3).err
+    assert ask(nacre, "callers", "brand_new")["nodes"]
+
+
+def test_a_folder_without_git_is_read_without_what_was_installed_in_it(nacre: Nacre, tmp_path: Path) -> None:
+    root = PYTHON.write(tmp_path / "plain")
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "big.js").write_text("function fromElsewhere() {}", encoding="utf-8")
+    assert ingest(nacre, root)["files"] == len(PYTHON.files)
+
+
+def test_links_out_of_the_repository_are_not_followed(nacre: Nacre, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "private.py").write_text("def private_matter():\n    pass\n", encoding="utf-8")
+    root = PYTHON.write(tmp_path / "shop")
+    git(root, "init", "--quiet")
+    (root / "link.py").symlink_to(outside / "private.py")
+    (root / "folder").symlink_to(outside, target_is_directory=True)
+    assert ingest(nacre, root)["skipped"] == 1
+    assert nacre("graph", "callers", "private_matter", code=3).err
+
+
+def test_nothing_but_names_is_kept(nacre: Nacre, tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    text = f'TOKEN = "{SECRET}"\n\n\ndef {SECRET}():\n    return open("sesame-street")\n\n\n# wonderful-comment\n'
+    (root / "a.py").write_text(text, encoding="utf-8")
+    ingest(nacre, root)
+    nacre("graph", "callers", "nowhere", code=3)
+    kept = b"".join(one.read_bytes() for one in Path(os.environ["NACRE_HOME"]).glob("nacre.db*"))
+    for secret in (SECRET, "sesame-street", "wonderful-comment"):
+        assert secret.encode() not in kept
+
+
+def test_long_binary_and_minified_files_are_passed_over(nacre: Nacre, tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "long.py").write_text("x = 1\n" * 200_000, encoding="utf-8")
+    (root / "binary.c").write_bytes(b"int x;\0\0")
+    (root / "min.js").write_text("function a(){}" * 10_000, encoding="utf-8")
+    (root / "fine.py").write_text("def fine():\n    pass\n", encoding="utf-8")
+    report = ingest(nacre, root)
+    assert (report["read"], report["skipped"]) == (1, 3)
+
+
+def test_broken_code_is_read_as_far_as_it_goes(nacre: Nacre, tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "a.py").write_text("def whole():\n    half()\n\n\ndef half(:\n\nclass \xff {{{", encoding="latin-1")
+    ingest(nacre, root)
+    assert ask(nacre, "callers", "whole")["nodes"]
+
+
+def test_more_files_than_allowed_are_left_out_and_told(nacre: Nacre, shop: Path) -> None:
+    done = nacre("graph", "ingest-code", str(shop), "--project", "shop", "--max-files", "3")
+    assert "4 files left out" in done.err
+
+
+def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> None:
+    assert "Forgot the code of shop." in nacre("graph", "forget-code", "shop").out
+    assert nacre("graph", "callers", "Order.pay", code=3).err
+    assert "No code was known of shop." in nacre("graph", "forget-code", "shop").out
+
+
+def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
+    nacre("db", "rebuild", "--yes", "--no-vectors")
+    assert callers(nacre, "Order.pay") == {"GiftOrder.wrap", "place.confirm"}
+
+
+def test_without_the_parsers_the_command_says_what_to_install(nacre: Nacre, process: Nacre, shop: Path) -> None:
+    without = "import sys; sys.modules['tree_sitter_go'] = None; from nacre.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", without, "graph", "ingest-code", str(shop), "--project", "shop"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5
+    assert "pip install 'nacre-memory[code]'" in done.stderr
+    assert callers(nacre, "Order.pay"), "what was read is still told"

@@ -1,0 +1,74 @@
+"""Which edges are found in repositories of every language, compared with those that were written down by hand."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nacre.code.reading import read_code
+from tests.cli.conftest import Nacre
+from tests.symbols.repositories import SAMPLES
+
+RELATIONS = ("calls", "imports", "inherits")
+EDGES = """
+SELECT e.rel, sf.path || iif(s.qualified = '', '', '#' || s.qualified) || ' -> '
+    || tf.path || iif(t.qualified = '', '', '#' || t.qualified)
+FROM code_edges e JOIN code_symbols s ON s.row = e.source JOIN code_files sf ON sf.row = s.file
+    JOIN code_symbols t ON t.row = e.target JOIN code_files tf ON tf.row = t.file
+"""
+SOURCE = Path(__file__).parents[2] / "src" / "nacre"
+
+
+def stored_edges() -> dict[str, set[str]]:
+    """All edges that the home holds."""
+    found: dict[str, set[str]] = {rel: set() for rel in RELATIONS}
+    with closing(sqlite3.connect(Path(os.environ["NACRE_HOME"]) / "nacre.db")) as database:
+        for rel, edge in database.execute(EDGES):
+            found[rel].add(edge)
+    return found
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_edges_of_a_repository_are_those_that_a_reader_finds(nacre: Nacre, tmp_path: Path, name: str) -> None:
+    sample = SAMPLES[name]
+    nacre("graph", "ingest-code", str(sample.write(tmp_path / "code")), "--project", "sample")
+    found = stored_edges()
+    for rel in RELATIONS:
+        assert found[rel] == sample.edges(rel)
+
+
+def calls_by_ast(source: str) -> set[tuple[str, str]]:
+    """The innermost definition around every call in Python, and the last name called, by Python's own parser."""
+
+    def walk(node: ast.AST, around: str) -> Iterator[tuple[str, str]]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for decorator in node.decorator_list:
+                yield from walk(decorator, around)
+            around, node.decorator_list = f"{around}.{node.name}".lstrip("."), []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield around, node.func.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield around, node.func.attr
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, around)
+
+    return set(walk(ast.parse(source), ""))
+
+
+def test_calls_of_python_are_those_that_its_own_parser_finds() -> None:
+    expected: set[tuple[str, str, str]] = set()
+    found: set[tuple[str, str, str]] = set()
+    for path in sorted(SOURCE.glob("retrieval/**/*.py")):
+        source = path.read_text(encoding="utf-8")
+        facts = read_code("python", source.encode())
+        names = [one.qualified for one in facts.definitions]
+        found |= {(path.name, names[one.scope] if one.scope >= 0 else "", one.name) for one in facts.calls}
+        expected |= {(path.name, around, name) for around, name in calls_by_ast(source)}
+    assert len(expected) > 1000
+    assert found == expected
