@@ -35,10 +35,16 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
         {"action": "search", "query": "database"},
     ],
-    "memory_graph": [{"id": "{memory}"}],
+    "memory_graph": [
+        {"id": "{memory}"}, {"action": "list"},
+        {"action": "link", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "invalidate", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "unlink", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+    ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"},
+        {"about": "reflect"}, {"about": "digest"}, {"about": "central"}, {"about": "bridges"}, {"about": "gaps"},
+        {"about": "components"},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}],
 }  # fmt: skip

@@ -40,5 +40,17 @@ class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic si
             self.fail(f"{value!r} is no day; write 2026-12-31", param, ctx)
 
 
+class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A day as people say it: 2026-11-20, 3d, yesterday."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        return MOMENT.convert(value, param, ctx).date()
+
+
 MOMENT = Moment()
+SAID_DAY = SaidDay()
 DAY = Day()

@@ -54,6 +54,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
+        "graph": Entry(
+            "memories.graph:graph", "Draw links between memories, follow them, and see what they hold together."
+        ),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
     },

@@ -84,14 +84,20 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_graph", "Links of a memory",
-        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. There is no graph of code.",
-        arguments.Graph, "looking:graph", ("look",),
+        "Follow the links of a memory to others: what it replaced, depends on, belongs to. Draw and end links between "
+        "memories; those of the person's memories are proposed to them.",
+        arguments.Graph, "linking:graph",
+        ("graph-invalidate", "graph-link", "graph-list", "graph-show", "graph-unlink"), reads=False,
     ),
     Offer(
         "memory_analyze", "Analyze memory",
-        "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
-        "seem of no use; who changed a file and what for; what mended an error before.",
-        arguments.Analyze, "analysing:analyze", ("connections", "did", "digest", "fix", "place", "reflect", "waiting"),
+        "All that is remembered in brief; memories with the most links, that hold groups together, or hardly any; that "
+        "contradict each other or seem of no use; who changed a file and what for; what mended an error before.",
+        arguments.Analyze, "analysing:analyze",
+        (
+            "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components", "graph-gaps",
+            "place", "reflect", "waiting",
+        ),
     ),
     Offer(
         "memory_admin", "Look after memory",

@@ -145,9 +145,3 @@ class ListRequest(Request, frozen=True, kw_only=True):
     filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
     limit: Limit = 50
     offset: Offset = 0
-
-
-class ConnectionsRequest(Request, frozen=True, kw_only=True):
-    """How memories hang together."""
-
-    limit: Annotated[int, Meta(description="Memories in each list at most.", ge=1, le=1000)] = 10
