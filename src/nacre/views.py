@@ -307,11 +307,12 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is remembered: active memories by kind, projects, and the state of everything in words."""
+    """What is remembered: active memories by kind, projects, the state of everything in words, links between them."""
 
     memories: dict[str, int]
     projects: tuple[str, ...]
     checks: tuple[Check, ...]
+    links: int = 0
 
 
 @dataclass(frozen=True, slots=True)
