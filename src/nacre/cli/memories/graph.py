@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from nacre.cli.command import Group
 from nacre.cli.formats import Record, count
+from nacre.cli.memories.memory import link_facts
 from nacre.cli.moment import SAID_DAY
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, joined
@@ -20,11 +20,9 @@ from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.graph.requests import NewLink
 from nacre.values.codec import plain
-from nacre.values.memory import USUAL_STRENGTH
 
 if TYPE_CHECKING:
     from nacre.graph.values import Hop, LinkChange, LinkLine, LinkPage, Node, Traversal
-    from nacre.values.memory import Validity
 
 _LEAST_TITLE = 24
 _ANALYSES = "memories.graph_analysis"
@@ -260,7 +258,7 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
         paper.line(more if offset else "No such link; nacre graph link draws one.")
         return
     rows = [
-        (_name(one.source), bold(one.rel), _name(one.target), dim(_facts_of(one)), _titles(one)) for one in found.links
+        (_name(one.source), bold(one.rel), _name(one.target), dim(link_facts(one)), _titles(one)) for one in found.links
     ]
     paper.table(rows)
     shown = offset + len(found.links)
@@ -271,7 +269,7 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
 
 
 def _line(paper: Paper, one: LinkLine) -> None:
-    facts = _facts_of(one)
+    facts = link_facts(one)
     paper.line(
         _title(one.source), dim(f" {_name(one.source)}  "), bold(one.rel), "  ", _title(one.target),
         dim(f" {_name(one.target)}"), dim(f"  ({facts})" if facts else ""), indent=2, hang=2,
@@ -289,33 +287,6 @@ def _title(node: Node) -> str:
 
 def _name(node: Node) -> str:
     return node.id if node.state == "code" else node.id[-8:]
-
-
-def _facts_of(one: LinkLine | Hop) -> str:
-    """What is not usual about a link."""
-    return joined(
-        (
-            f"{one.strength:g}" if one.strength != USUAL_STRENGTH else "",
-            one.origin if one.origin != "manual" else "",
-            _span_of(one.valid),
-            one.reason or "",
-        ),
-        ", ",
-    )
-
-
-def _span_of(valid: Validity) -> str:
-    if valid.since and valid.until:
-        return f"{valid.since} to {valid.until}"
-    return f"from {valid.since}" if valid.since else f"ended {valid.until}" if _is_past(valid) else _until(valid)
-
-
-def _until(valid: Validity) -> str:
-    return f"until {valid.until}" if valid.until else ""
-
-
-def _is_past(valid: Validity) -> bool:
-    return valid.until is not None and valid.until <= date.today()  # noqa: DTZ011 - only for a word
 
 
 def _render_tree(paper: Paper, found: Traversal) -> None:
@@ -344,7 +315,7 @@ def _branches(paper: Paper, found: Traversal, children: Mapping[int, Sequence[Ho
 
 def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
     relation = f"{hop.rel} → " if hop.is_outgoing else f"← {hop.rel} "
-    facts = _facts_of(hop)
+    facts = link_facts(hop)
     told = f"  {_name(node)}{_state(node)}{' ↑' if hop.is_again else ''}{f'  ({facts})' if facts else ''}"
     left = paper.width - cells(margin) - cells(relation) - cells(told)
     title = cut(_title(node), max(_LEAST_TITLE, left))
