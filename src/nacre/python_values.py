@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
 from nacre.errors import InvalidInput, MemoryInvalid
-from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.memory import Expiry, Kind, Scope, Validity
 from nacre.values.recall import Filter
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -28,6 +28,9 @@ class Changes(TypedDict, total=False):
     project: str | None
     tags: Sequence[str]
     add_tags: Sequence[str]
+    valid: Validity
+    evergreen: bool
+    suppressed_contexts: Sequence[str]
 
 
 def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
@@ -56,7 +59,7 @@ def changes_given(changes: Changes) -> dict[str, Any]:
         converted["importance"] = checked_importance(converted["importance"])
     if "project" in converted:
         converted["project"] = converted["project"] or None
-    for name in ("tags", "add_tags"):
+    for name in ("tags", "add_tags", "suppressed_contexts"):
         if name in converted:
             converted[name] = tags_of(converted[name])
     return converted

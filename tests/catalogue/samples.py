@@ -70,6 +70,8 @@ SAMPLES: dict[str, Sample] = {
     "quickstart": Sample(),
     "context": Sample({"moment": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"}),
     "context-given": Sample({"session": "claude-code:one", "state": {"given": ["{memory}"]}}),
+    "alike": Sample({"limit": 5}),
+    "wakeup": Sample({"folder": "/code/acme-billing", "parts": ["preferences"], "part_budgets": {"preferences": 300}}),
     "digest": Sample({"days": 30}),
     "hook": Sample({"host": "claude-code", "event": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"}),
     "handoff": Sample({"folder": "/code/acme-billing"}),

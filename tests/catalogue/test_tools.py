@@ -45,6 +45,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
         {"about": "reflect"}, {"about": "digest"}, {"about": "central"}, {"about": "bridges"}, {"about": "gaps"},
         {"about": "components"},
+        {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}],
 }  # fmt: skip

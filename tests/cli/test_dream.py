@@ -140,6 +140,23 @@ def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
     assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [WITH_REASON]
 
 
+def test_what_looks_alike_is_listed_without_a_writer_and_nothing_changes(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
+    assert nacre("dream", "--alike").out == "No memories look alike.\n"
+    nacre("store", JARS)
+    nacre("store", WITH_REASON)
+    nacre("store", "The extractor takes nine frames.")
+    nacre("ingest")
+    assert "nacre dream --alike" in nacre("dream", "--tier", "2", "--estimate").out
+    found = nacre("dream", "--alike", "--json").json
+    assert [sorted(one["content"] for one in group) for group in found["groups"]] == [sorted([JARS, WITH_REASON])]
+    assert found["total"] == 1
+    assert JARS in nacre("dream", "--alike").out
+    assert len(nacre("list", "--json").json["memories"]) == 3
+
+
 @pytest.fixture
 def waits(nacre: Nacre, user_home: Path) -> Path:
     """The file of a memory in the inbox that names the one project there is."""

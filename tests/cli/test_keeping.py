@@ -88,6 +88,34 @@ def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
     assert "/global/decision/" in now["path"]
 
 
+def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fades(nacre: Nacre) -> None:
+    memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
+    nacre("edit", memory, "--valid", "2026-01-01..", "--evergreen", "--suppress", "session-start")
+    now = nacre("show", memory, "--json").json
+    assert (now["valid"], now["evergreen"]) == ({"from": "2026-01-01", "to": None}, True)
+    assert "old mill" not in nacre("context").out
+    nacre("edit", memory, "--valid", "..2099-06-30", "--no-evergreen", "--suppress", "")
+    now = nacre("show", memory, "--json").json
+    assert (now["valid"], now["evergreen"]) == ({"from": None, "to": "2099-06-30"}, False)
+    assert "old mill" in nacre("context").out
+    nacre("edit", memory, "--valid", "")
+    assert nacre("show", memory, "--json").json["valid"] == {"from": None, "to": None}
+
+
+@pytest.mark.parametrize("period", ["2026-01-01", "2026-05-01..2026-04-01", "soon.."])
+def test_a_period_that_is_none_is_refused_with_how_to_write_one(nacre: Nacre, period: str) -> None:
+    memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
+    assert nacre("edit", memory, "--valid", period, "--json", code=2).error["code"] == "usage"
+
+
+def test_two_memories_with_one_key_follow_each_other_whatever_they_say(nacre: Nacre) -> None:
+    key = ("--kind", "preference", "--key", "deploy-day-rule")
+    nacre("store", "Deploy on Fridays only after 15:00", *key)
+    told = nacre("store", "Deploy on Mondays", *key, "--json").json
+    assert [one["content"] for one in told["supersedes"]] == ["Deploy on Fridays only after 15:00"]
+    assert [one["content"] for one in nacre("list", "--json").json["memories"]] == ["Deploy on Mondays"]
+
+
 def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
     nacre("store", "Deploy on Fridays")
     assert nacre("edit", "Deploy on Fridays", "--json", code=2).error["code"] == "usage"

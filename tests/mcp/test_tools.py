@@ -465,7 +465,9 @@ async def test_the_core_is_four_tools_and_all_are_ten(server: Server) -> None:
     for tool in everything:
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations
-        assert tool.annotations.read_only_hint == (tool.name not in ("memory_store", "memory_retire", "memory_graph", "memory_admin"))
+        assert tool.annotations.read_only_hint == (
+            tool.name not in ("memory_store", "memory_retire", "memory_graph", "memory_admin")
+        )
         assert tool.annotations.destructive_hint == (tool.name == "memory_retire")
         assert "$ref" not in json.dumps(tool.input_schema)
     tokens = count_tokens(json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in core]))

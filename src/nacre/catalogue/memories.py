@@ -115,6 +115,7 @@ REVIEW = (
               takes_long=True, reports_progress=True),
     Operation("dream-estimate", "dream.dream:dream_estimate", "dream.requests:DreamPlanRequest",
               "dream.values:DreamEstimate", takes_long=True),
+    Operation("alike", "dream.alike:alike", "dream.requests:AlikeRequest", "dream.alike:Alike"),
     Operation("dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", **LONG,
               owners=True),
     Operation("settled", "review.conflicts:history", NOTHING, "list[views:Settled]"),

@@ -52,6 +52,7 @@ AGENTS = (
     Operation("context", "context.build:build", "values.context:ContextRequest", "values.context:ContextBlock"),
     Operation("context-given", "context.answers:note_given", "context.requests:GivenRequest", "None"),
     Operation("digest", "context.digest:digest", "context.requests:DigestRequest", "views:Digest"),
+    Operation("wakeup", "context.wakeup:wakeup", "context.requests:WakeupRequest", "context.wakeup:Wakeup"),
     Operation("hook", "context.hook_answers:answer", "values.hooks:HookCall", "values.hooks:HookAnswer"),
     Operation(
         "handoff", "context.handoff.requests:handoff", "context.requests:HandoffRequest", "values.handoff:HandoffView",

@@ -10,6 +10,7 @@ import click
 from nacre.errors import QueryInvalid
 from nacre.platform import ids
 from nacre.text import time_expressions
+from nacre.values.memory import Validity
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
@@ -51,6 +52,27 @@ class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generi
         return MOMENT.convert(value, param, ctx).date()
 
 
+class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A time from one day to another, as 2026-01-01..2026-06-30; either may be missing, ``""`` is always."""
+
+    name = "from..to"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Validity:
+        if isinstance(value, Validity):
+            return value
+        since, dots, until = str(value).partition("..")
+        try:
+            found = Validity(*(date.fromisoformat(day.strip()) if day.strip() else None for day in (since, until)))
+        except ValueError:
+            self.fail(f"{value!r} is no period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30", param, ctx)
+        if since and not dots:
+            self.fail(f"{value!r} is one day; write {value}.. or ..{value}", param, ctx)
+        if found.since and found.until and found.since > found.until:
+            self.fail(f"{value!r} ends before it begins", param, ctx)
+        return found
+
+
 MOMENT = Moment()
 SAID_DAY = SaidDay()
 DAY = Day()
+PERIOD = Period()

@@ -21,15 +21,16 @@ import msgspec
 from nacre.catalogue import CATALOGUE
 from nacre.cli.command import TEXT
 from nacre.cli.completions import completer_of
-from nacre.cli.moment import MOMENT
+from nacre.cli.moment import MOMENT, PERIOD
 from nacre.platform.bounds import annotations_of, bounds_of
+from nacre.values.memory import Validity
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 _SIMPLE: dict[Any, Any] = {
     str: TEXT, Any: TEXT, int: click.INT, float: click.FLOAT, datetime: MOMENT, date: MOMENT,
-    Path: click.Path(path_type=Path),
+    Path: click.Path(path_type=Path), Validity: PERIOD,
 }  # fmt: skip
 _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 

@@ -48,6 +48,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "context": Entry(
             "memories.context:context", "Tell an agent what it should know, at its start or with a prompt."
         ),
+        "wakeup": Entry(
+            "memories.context:wakeup", "Print what a session should know as it starts, in sections with budgets."
+        ),
         "digest": Entry("memories.digest:digest", "Tell what is open, and what was decided and learned lately."),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),

@@ -67,7 +67,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     draft = Draft(home, request, state, project, budget - frame_tokens())
     if draft.budget_tokens > 0:
-        (_start if request.moment is Moment.START else _prompt)(draft)
+        (tell_start if request.moment is Moment.START else _prompt)(draft)
     text = draft.text()
     said = (one.ref for one in draft.left_out if one.why is SAID and one.ref)
     after = draft.state.with_given((*(item.ref for item in draft.items if item.ref), *said))
@@ -94,7 +94,7 @@ def _budget(home: Home, moment: Moment) -> int:
     return int(home.settings[name])
 
 
-def _start(draft: Draft) -> None:
+def tell_start(draft: Draft) -> None:
     """Who it is about, where the last session ended, what fits the prompt, and what was learned.
 
     A session that is gone on with has the pages and the end of the one before still in sight.

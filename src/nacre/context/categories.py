@@ -14,7 +14,7 @@ from nacre.values.memory import Expiry, Kind, Memory
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
 _KNOWN_SHARE = 0.15
-"""Of the budget, what older memories may take of what is left in the end."""
+"""Of the budget, what older memories may take of what is left in the end, where there are others."""
 
 _ALIKE = 0.05
 """Recent memories whose scores differ by no more stand by date."""
@@ -122,7 +122,8 @@ def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
         waiting += beyond
     fits, beyond = _fill(_by_score(waiting), budget_tokens - _tokens(kept))
     kept += fits
-    older = min(int(_KNOWN_SHARE * budget_tokens), budget_tokens - _tokens(kept))
+    share = _KNOWN_SHARE if len(of[Part.KNOWN]) < len(candidates) else 1.0
+    older = min(int(share * budget_tokens), budget_tokens - _tokens(kept))
     fits, left = _fill(_by_score(of[Part.KNOWN]), older)
     order = list(Part)
     together = sorted((*kept, *fits), key=lambda item: order.index(item.part))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from nacre.platform.request import Request
-from nacre.values.context import SessionState
+from nacre.values.context import Part, SessionState
 
 PageName = Annotated[Literal["identity", "profile"], Meta(description="Which page.")]
 
@@ -38,6 +38,19 @@ class DigestRequest(Request, frozen=True, kw_only=True):
 
     project: Annotated[str | None, Meta(description="Of one project, and of what holds everywhere.")] = None
     days: Annotated[int, Meta(description="How many days back.", ge=1, le=365)] = DAYS
+
+
+class WakeupRequest(Request, frozen=True, kw_only=True):
+    """A session's start in sections."""
+
+    prompt: Annotated[str, Meta(description="What the session is about; adds what fits it.")] = ""
+    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = None
+    budget_tokens: Annotated[int, Meta(description="Tokens of the whole, at most.", ge=100, le=8_000)] = 800
+    parts: Annotated[tuple[Part, ...], Meta(description="These sections, in this order.")] = ()
+    part_budgets: Annotated[
+        dict[Part, Annotated[int, Meta(ge=0, le=8_000)]],
+        Meta(description="Tokens of single sections; the others share the rest."),
+    ] = field(default_factory=dict)
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):

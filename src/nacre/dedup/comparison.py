@@ -122,7 +122,7 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
         verdict = Verdict(Relation.SUPERSEDES, "done")
     else:
         verdict = judge(earlier, later, cosine, limits)
-    if _share_a_key(earlier, later) and verdict.relation in (Relation.RELATED, Relation.UNRELATED):
+    if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
     if _only_the_agent(later) and not _only_the_agent(earlier):
         verdict = _of_the_agent(verdict)
@@ -153,6 +153,9 @@ def _of_the_agent(verdict: Verdict) -> Verdict:
         return replace(verdict, relation=Relation.DOUBTS)
     changes = verdict.relation in (Relation.FULLER, Relation.GENERALIZES)
     return replace(verdict, relation=Relation.RELATED) if changes else verdict
+
+
+_SAYING_THE_SAME = frozenset({Relation.SAME, Relation.FULLER, Relation.SUPERSEDES})
 
 
 def _share_a_key(one: Memory, other: Memory) -> bool:

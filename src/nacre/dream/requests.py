@@ -25,6 +25,13 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
+class AlikeRequest(Request, frozen=True, kw_only=True):
+    """Memories that look alike."""
+
+    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
+    limit: Annotated[int, Meta(description="Groups at most.", ge=1, le=500)] = 20
+
+
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
     """Have a dream: plan, check, do it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -168,8 +169,10 @@ class _Learner:
                     return
             elif not at or stored.project == project:
                 project = stored.project
-                turns = [item.turn for item in self.home.sessions.turns_of(one.row)]
-                sessions.append(Shown(stored.session, _to_be_shown(turns[: one.end], one.first), one.first))
+                turns = self.home.sessions.turns_of(one.row)
+                place = _placed(one, turns)
+                said = [item.turn for item in turns[: place.end]]
+                sessions.append(Shown(stored.session, _to_be_shown(said, place.first), place.first))
         self.extractor.read_ahead(project, sessions, tell)
 
     def stored_session(self, one: Unlearned) -> StoredSession | None:
@@ -195,18 +198,18 @@ class _Learner:
         if one.begin >= one.end and is_for_writer and not is_asked:
             return False
         turns = self.home.sessions.turns_of(one.row)
-        said = [item.turn for item in turns]
-        until = one.end if self.is_over(stored) else max(one.begin, _last_of_owner(said) + 1)
-        found = self.write(stored, said[:until], one.first, tell) if is_asked else None
+        said, at = [item.turn for item in turns], _placed(one, turns)
+        until = at.end if self.is_over(stored) else max(at.begin, _last_of_owner(said) + 1)
+        found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
             plain = passed_over(extract(stored.session, said), found.memories)
-            self.note_new([*plain, *found.candidates], stored, turns, one.first, until)
+            self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
             self.withdrawn |= {ended.memory.id: f"over, as a session shows: {ended.quote}" for ended in found.over}
-        elif one.begin < until:
-            self.note_new(extract(stored.session, said), stored, turns, one.begin, until)
-        self.seen.append((one.row, until))
+        elif at.begin < until:
+            self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
+        self.seen.append((one.row, turns[until].seq if until < len(turns) else one.end))
         waits = is_left and (stored.ended is None or self.home.now() - stored.ended < WAITS)
         again = self.home.now() + (ASKED_A_DAY_LATER if found and found.is_useless else timedelta())
         self.unwritten[one.row] = (one.first if waits else None, again if is_asked else None)
@@ -416,6 +419,15 @@ def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
     said = [item.turn for item in turns[: last + 1]]
     by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
     return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
+
+
+def _placed(one: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
+    """The same, counted by places among a session's turns: where a file took some back, numbers are missing."""
+    numbers = [item.seq for item in turns]
+    begin, end = bisect_left(numbers, one.begin), bisect_left(numbers, one.end)
+    return one._replace(
+        begin=begin, end=end, unwritten=None if one.unwritten is None else bisect_left(numbers, one.unwritten)
+    )
 
 
 def _to_be_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:

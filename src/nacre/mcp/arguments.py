@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nacre.context.requests import WakeupRequest
 from nacre.extraction.requests import ExtractRequest
 from nacre.graph.requests import (
     AnalysisRequest,
@@ -25,6 +26,7 @@ from nacre.graph.requests import (
 from nacre.memories.requests import ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
 from nacre.sessions.requests import DidQuery, SessionRequest
+from nacre.values.context import Part
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter, RecallQuery
@@ -246,19 +248,26 @@ class Analyze(_Arguments):
             "error",
             "reflect",
             "digest",
+            "wakeup",
+            "alike",
         ],
         Meta(
             description="brief: what there is, in short. central: memories with the most links. bridges: that hold "
             "groups together. gaps: with one link at most, the proven first. components: groups that hang together. "
             "conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
-            "memories that nothing connects. digest: what is open, and the last seven days, of the working folder."
+            "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
+            "wakeup: what a session starts with, in sections. alike: groups near in meaning."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None
     project: Annotated[
         str | None, Meta(description="For brief, central, bridges, gaps and components: only this one. Default: all.")
     ] = None
+    sections: Annotated[tuple[Part, ...], bounds_of(WakeupRequest, "parts", "For wakeup: these, in this order.")] = ()
+    section_budgets: Annotated[
+        dict[Part, int], bounds_of(WakeupRequest, "part_budgets", "For wakeup: tokens of single sections.")
+    ] = msgspec.field(default_factory=dict)
     limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 

@@ -95,8 +95,8 @@ _OFFERS: tuple[Offer, ...] = (
         "contradict each other or seem of no use; who changed a file and what for; what mended an error before.",
         arguments.Analyze, "analysing:analyze",
         (
-            "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components", "graph-gaps",
-            "place", "reflect", "waiting",
+            "alike", "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components",
+            "graph-gaps", "place", "reflect", "waiting", "wakeup",
         ),
     ),
     Offer(

@@ -28,11 +28,11 @@ _DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """A memory as an agent may store it: importance 7 at most, never ``core``, never for every project."""
+    """A memory as an agent may store it: importance 7 at most, never ``core`` or evergreen, never for every project."""
     return replace(
         memory, speaker=Speaker.AGENT, proposed=True, importance=min(MOST_IMPORTANT, memory.importance),
         expiry=Expiry.PERMANENT if memory.expiry is Expiry.CORE else memory.expiry,
-        inbox=memory.inbox or memory.project is None, canonical_key=None,
+        inbox=memory.inbox or memory.project is None, canonical_key=None, evergreen=False,
     )  # fmt: skip
 
 

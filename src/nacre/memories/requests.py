@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from nacre.platform.request import Request
-from nacre.values.memory import Expiry, Kind, Scope, Source
+from nacre.values.memory import Expiry, Kind, Scope, Source, Validity
 from nacre.values.recall import Filter
 from nacre.values.session import Speaker, Trust
 
@@ -108,6 +108,14 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     project: Annotated[str | UnsetType | None, Meta(description="The project it belongs to; none: everywhere.")] = UNSET
     tags: Annotated[tuple[str, ...] | UnsetType, Meta(description="Tags that replace its tags.")] = UNSET
     add_tags: Annotated[tuple[str, ...] | UnsetType, Meta(description="Tags beside those it has.")] = UNSET
+    valid: Annotated[Validity | UnsetType, Meta(description="When it is true in the world.")] = UNSET
+    evergreen: Annotated[bool | UnsetType, Meta(description="It does not fade with age, and is never forgotten.")] = (
+        UNSET
+    )
+    suppressed_contexts: Annotated[
+        tuple[Literal["session-start", "prompt"], ...] | UnsetType,
+        Meta(description="Where it is not told unasked; in place of those it has."),
+    ] = UNSET
 
 
 class GetRequest(Request, frozen=True, kw_only=True):

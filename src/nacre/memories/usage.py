@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.home.change import Change
@@ -25,6 +26,7 @@ from nacre.home.home import Home
 from nacre.memories.quality import is_protected
 from nacre.platform import json_text, private_files
 from nacre.platform.ids import to_ms
+from nacre.platform.lazy import Module
 from nacre.platform.locks import FileLock
 from nacre.spending.spool import fold_notes
 from nacre.storage.sqlite.rows import noted_pair
@@ -32,6 +34,11 @@ from nacre.values.memory import Memory
 from nacre.values.review import Action, Reason, StepsDue
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
+
+if TYPE_CHECKING:
+    from nacre.memories import documents
+else:
+    documents = Module("nacre.memories.documents")
 
 SPOOL = "usage.jsonl"
 RAISED = "importance"
@@ -150,6 +157,8 @@ def queue_reviews(home: Home) -> None:
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
     for proposed in home.reviews.proposed():
         home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", Action.REVIEW, at, once=True)
+    for stale in documents.unsaid(home):
+        home.reviews.add(stale, Reason.STALE, "its document does not say it any more", Action.RETIRE, at, once=True)
     for memory, times in home.reviews.contradicted():
         detail = f"contradicted {times} times"
         home.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)

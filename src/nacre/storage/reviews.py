@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
@@ -72,6 +72,10 @@ class Reviews:
     def proposed(self) -> list[str]:
         """Active memories that agents proposed, the oldest first."""
         return [row[0] for row in self._db.all("list_proposed")]
+
+    def unfounded(self, tools: Iterable[str]) -> list[str]:
+        """Active memories read in documents, as these tools read, that do not say them any more."""
+        return [row[0] for row in self._db.all("list_unfounded", tools=json.dumps(sorted(tools)))]
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Active memories that were contradicted more than once: (memory, how often)."""

@@ -183,6 +183,7 @@ class Sessions:
                 continue
             if gone:
                 self._db.run("limit_extracted", row=row)
+                self._db.run("delete_unfounded_candidates", row=row)
                 touched.add(int(row))
         return touched
 

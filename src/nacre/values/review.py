@@ -24,7 +24,8 @@ class Reason(StrEnum):
     """Why a memory is to be reviewed.
 
     ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else. ``merge``: a writer
-    takes it for the same as another, and code does not.
+    takes it for the same as another, and code does not. ``stale``: the document it was read in does not say it any
+    more.
     """
 
     LOW_QUALITY = "low_quality"
@@ -33,6 +34,7 @@ class Reason(StrEnum):
     PROPOSED = "proposed"
     WISH = "wish"
     MERGE = "merge"
+    STALE = "stale"
 
 
 class Action(StrEnum):

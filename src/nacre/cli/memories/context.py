@@ -20,10 +20,11 @@ from nacre.cli.run import Run
 from nacre.home.territory import territory
 from nacre.platform.lazy import Module
 from nacre.text import passages
-from nacre.values.context import HELD_OUT, LOOKED_FOR
+from nacre.values.context import HELD_OUT, LOOKED_FOR, Part
 
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
+    from nacre.context.wakeup import Wakeup
     from nacre.values.context import ContextBlock
 else:
     session_state = Module("nacre.context.session_state")
@@ -32,7 +33,7 @@ else:
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _TEXT_CHARACTERS = 100
-_ID_CHARACTERS = 8
+_MOST_TOKENS = 8_000
 
 
 @command(
@@ -85,6 +86,62 @@ def context(  # noqa: PLR0913 - one parameter an option
             run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
             run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
     session_state.write_state(run.settings.home, session, block.state)
+
+
+@command(
+    "wakeup",
+    examples=[
+        "nacre wakeup",
+        'nacre wakeup "the release of 3.2" --budget 1200',
+        "nacre wakeup -p active=300 -p lessons",
+    ],
+)
+@argument("wakeup", "prompt", nargs=-1)
+@option("wakeup", "folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@option("wakeup", "budget_tokens", "--budget")
+@click.option(
+    "--part",
+    "-p",
+    "named",
+    multiple=True,
+    metavar="NAME[=TOKENS]",
+    help="This section, with a budget of its own where one is named; may be given again. In this order.",
+)
+@click.pass_obj
+def wakeup(
+    run: Run, prompt: tuple[str, ...], folder: Path | None, budget_tokens: int, named: tuple[str, ...]
+) -> None:  # fmt: skip
+    """Print what a session should know as it starts, in sections with budgets.
+
+    What a section leaves of its budget flows on to the next. The sections are the parts of nacre context: identity,
+    profile, project, handoff, previous, relevant, core, active, preferences, lessons, recent, known, digest.
+    """
+    sizes = dict(_sized(one) for one in named)
+    found: Wakeup = ask(
+        run, "wakeup", prompt=" ".join(prompt), folder=str((folder or Path.cwd()).absolute()),
+        budget_tokens=budget_tokens, parts=tuple(sizes),
+        part_budgets={part: size for part, size in sizes.items() if size},
+    )  # fmt: skip
+    sections = [
+        {
+            "part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated,
+            "items": [{"ref": item.ref, "text": item.text} for item in one.items],
+        }
+        for one in found.sections
+    ]  # fmt: skip
+    record = {"context": found.text, "project": found.project, "tokens": found.tokens, "sections": sections}
+    run.answer(record, lambda paper: paper.verbatim(found.text) if found.text else paper.line("Nothing is known yet."))
+
+
+def _sized(named: str) -> tuple[Part, int | None]:
+    """A section and its budget, as ``--part`` names them."""
+    name, has_budget, tokens = named.partition("=")
+    parts = [part.value for part in Part]
+    if name not in parts:
+        raise click.BadParameter(f"no section is called {name!r}; there are {', '.join(parts)}", param_hint="--part")
+    if has_budget and not (tokens.isdecimal() and 0 < int(tokens) <= _MOST_TOKENS):
+        raise click.BadParameter(f"{tokens!r} is not 1 to {_MOST_TOKENS:,} tokens", param_hint="--part")
+    return Part(name), int(tokens) if has_budget else None
 
 
 def _context_record(block: ContextBlock) -> Record:

@@ -10,15 +10,18 @@ import click
 
 from nacre.cli import progress
 from nacre.cli.command import command
-from nacre.cli.formats import SHORT_ID, Record, count
+from nacre.cli.formats import SHORT_ID, Record, count, day, short_id
+from nacre.cli.memories.memory import LINE_CHARACTERS, memory_record
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.dream import values as dreams
+from nacre.text.passages import one_line, shorten
 from nacre.values import spending
 
 if TYPE_CHECKING:
+    from nacre.dream.alike import Alike
     from nacre.dream.values import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
 
 _SHOWN = 12
@@ -49,10 +52,11 @@ _HEADINGS = {
 @option("dream", "writer")
 @option("dream", "backfill")
 @click.option("--estimate", is_flag=True, help="What asking the writer would take (tier 2); nobody is asked.")
+@click.option("--alike", is_flag=True, help="Only list memories that look alike; nobody is asked.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) -> None:
+def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **wanted: Any) -> None:
     """Tidy what is remembered: end what is over, make one of what says the same.
 
     It shows its plan first. What ends is retired, not deleted, in one operation that nacre undo takes back; a page in
@@ -68,6 +72,10 @@ def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) 
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"])
         run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
+        return
+    if alike:
+        groups: Alike = ask(run, "alike", project=wanted["project"])
+        run.answer(_alike_record(groups), lambda paper: _render_alike(paper, groups))
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
@@ -92,6 +100,25 @@ def dream(run: Run, /, estimate: bool, dry_run: bool, yes: bool, **wanted: Any) 
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
 
 
+def _alike_record(found: Alike) -> Record:
+    return {"groups": [[memory_record(one) for one in group] for group in found.groups], "total": found.total}
+
+
+def _render_alike(paper: Paper, found: Alike) -> None:
+    if not found.groups:
+        paper.line("No memories look alike.")
+    for group in found.groups:
+        paper.heading(f"{group[0].kind.value}{f' · {group[0].project}' if group[0].project else ''}")
+        for one in group:
+            text = shorten(one_line(one.content), LINE_CHARACTERS)
+            paper.line(text, dim(f"  {day(one.created)} · {short_id(one)}"), indent=2, hang=2)
+    if found.total > len(found.groups):
+        paper.line(dim(f"and {count(found.total - len(found.groups), 'group')} more"))
+    if found.groups:
+        paper.blank()
+        paper.line(dim("Alike is not the same: nacre retire ID ends one that says nothing more than another."))
+
+
 def _plan(run: Run, **asked: Any) -> DreamPlan:
     if asked["tier"] == 1:  # which takes no time
         return cast("DreamPlan", ask(run, "dream-plan", **asked))
@@ -109,6 +136,8 @@ def _lets_writer_be_asked(run: Run, project: str | None) -> bool:
 def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
     if not found.clusters:
         paper.line(f"Nothing to ask a writer: {found.note or 'no memories are alike that it has not looked at'}.")
+        if found.note:
+            paper.line(dim("nacre dream --alike lists what looks alike"))
         return
     price = "" if found.cost is None else f", {spending.dollars(found.cost)}"
     paper.line(

@@ -34,6 +34,7 @@ else:
     views = Module("nacre.memories.views")
 
 
+_PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
     "accepted": ("Accepted", "Would be accepted"),
@@ -113,6 +114,12 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
+@option("edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.')
+@option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
+@option(
+    "edit", "suppressed_contexts", "--suppress", type=_PLACE,
+    help='Where it is not told unasked; may be given twice, and "" is nowhere.',
+)  # fmt: skip
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
@@ -128,7 +135,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
-    changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
+    changes = {name: value for name, value in options.items() if value is not None and value != ()}
     if "expires_on" in changes:
         changes["expires_on"] = changes["expires_on"] or None
     if "content" in changes:
@@ -136,10 +143,9 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "project" in changes:
         named = changes["project"].strip()
         changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
-    if options["tags"]:
-        changes["tags"] = tuple(tag for tag in options["tags"] if tag)
-    if options["add_tags"]:
-        changes["add_tags"] = tuple(tag for tag in options["add_tags"] if tag)
+    for name in ("tags", "add_tags", "suppressed_contexts"):
+        if name in changes:
+            changes[name] = tuple(one for one in changes[name] if one)
     return changes
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nacre.context.requests import DigestRequest
+from nacre.context.requests import DigestRequest, WakeupRequest
+from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
 from nacre.graph.requests import AnalysisRequest, BriefRequest
 from nacre.mcp import arguments
@@ -18,6 +19,8 @@ from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
+    from nacre.context.wakeup import Wakeup
+    from nacre.dream.alike import Alike
     from nacre.graph.values import Bridges, Brief, Central, Components, Gaps
     from nacre.values.memory import Memory
     from nacre.values.review import Reflection
@@ -27,14 +30,14 @@ _WORDS = 300
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of eleven questions that need no model."""
+    """One of the questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief, "central": _central, "bridges": _bridges, "gaps": _gaps, "components": _components,
         "conflicts": _conflicts, "review": _reviews, "file": _file, "error": _error, "reflect": _questions,
-        "digest": _digest,
+        "digest": _digest, "wakeup": _wakeup, "alike": _alike,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -154,6 +157,14 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
     return Answer(_told(blocks, asked, "Nothing waits for review.", "The person decides."), {"reviews": records})
 
 
+def _alike(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Alike = desk.call("alike", AlikeRequest(limit=asked.limit))
+    blocks = ["\n".join(map(_short, group)) for group in found.groups]
+    hint = "Alike is not the same. The person decides; memory_retire takes out what says nothing more than another."
+    records = [[one.id for one in group] for group in found.groups]
+    return Answer(_told(blocks, asked, "No memories look alike.", hint), {"alike": records, "total": found.total})
+
+
 def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
     found: Reflection = desk.call("reflect", ReflectRequest(limit=asked.limit))
     blocks = [f"{_short(one.first)}\n{_short(one.second)}\n  {one_line(harmless(one.why))}" for one in found.questions]
@@ -171,6 +182,21 @@ def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:
     shown = fitting(lines, asked.budget)
     records = {name: [one.id for one in getattr(found, name)] for name in ("todos", "decisions", "learned")}
     return Answer(framed("\n".join(lines[:shown]) or "Nothing is open, and nothing was learned."), records)
+
+
+def _wakeup(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Wakeup = desk.call(
+        "wakeup",
+        WakeupRequest(
+            folder=desk.folder, budget_tokens=min(asked.budget, 8_000), parts=asked.sections,
+            part_budgets=asked.section_budgets, prompt=asked.subject or "",
+        ),
+    )  # fmt: skip
+    records = [
+        {"part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated}
+        for one in found.sections
+    ]
+    return Answer(found.text or framed("Nothing is known yet."), {"sections": records, "tokens": found.tokens})
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:

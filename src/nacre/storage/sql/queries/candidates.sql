@@ -32,6 +32,15 @@ DELETE FROM candidates WHERE id = :id;
 -- A writer read the session, and says what of it is worth keeping.
 DELETE FROM candidates WHERE session = :session AND why = :why AND dropped IS NULL;
 
+-- delete_unfounded_candidates --
+-- A file took back the turns of a session that said it.
+DELETE FROM candidates WHERE dropped IS NULL AND memory IS NOT NULL AND EXISTS (
+    SELECT 1 FROM sessions s WHERE s.row = :row AND candidates.session = s.tool || ':' || s.native_id
+) AND NOT EXISTS (
+    SELECT 1 FROM json_each(memory, '$.source.turns') said
+    JOIN turns t ON t.session = :row AND t.native_id = said.value
+);
+
 -- delete_old_candidates --
 -- Their time is over.
 DELETE FROM candidates WHERE found < :before AND dropped IS NULL;

@@ -50,6 +50,14 @@ SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = 
 -- What agents stored, and the owner neither said nor kept.
 SELECT id FROM active_memories WHERE proposed ORDER BY row;
 
+-- list_unfounded --
+-- What was read in a document, as these tools read, that holds none of the turns any more that say it.
+SELECT m.id FROM sessions s JOIN active_memories m ON m.session = s.tool || ':' || s.native_id
+WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NOT EXISTS (
+    SELECT 1 FROM json_each(m.turns) said JOIN turns t ON t.session = s.row AND t.native_id = said.value
+)
+ORDER BY m.row;
+
 -- count_waiting --
 -- Candidates, and memories to review: those in the queue, and those that agents proposed, which are queued when it is
 -- looked at.

@@ -1,0 +1,54 @@
+"""Documents that are read, and change: what they say now is learned, and what they said before waits for a look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+
+@pytest.fixture
+def runbook(tmp_path: Path) -> Path:
+    return tmp_path / "runbook.md"
+
+
+def written(path: Path, *statements: str) -> Path:
+    path.write_text("\n\n".join(["# Runbook", *statements]) + "\n", encoding="utf-8")
+    return path
+
+
+def contents(nacre: Nacre) -> list[str]:
+    return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
+
+
+def test_what_a_document_says_now_is_learned_however_often_it_changes(nacre: Nacre, runbook: Path) -> None:
+    for host in ("walnut", "hazel", "maple"):
+        nacre("ingest", str(written(runbook, f"Remember: the staging host is called {host}.")))
+        assert f"The staging host is called {host}." in contents(nacre)
+
+
+def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_then(
+    nacre: Nacre, runbook: Path
+) -> None:
+    deploys, host = "Remember: we deploy on Mondays.", "Remember: the staging host is called walnut."
+    nacre("ingest", str(written(runbook, f"{deploys} {host}")))
+    assert len(contents(nacre)) == 2
+    assert "stale" not in nacre("review", "list", "--json").out
+    nacre("ingest", str(written(runbook, deploys)))
+    (waiting,) = nacre("review", "list", "--json").json["reviews"]
+    assert (waiting["content"], waiting["reason"]) == ("The staging host is called walnut.", "stale")
+    assert waiting["content"] in contents(nacre)
+    nacre("review", "retire", waiting["id"], "--yes")
+    assert contents(nacre) == ["We deploy on Mondays."]
+    assert nacre("review", "list", "--json").json["reviews"] == []
+
+
+def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, runbook: Path) -> None:
+    said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
+    nacre("ingest", str(written(runbook, said, "Use tabs, never spaces, in the Makefile of the mill.")))
+    before = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("ingest", str(written(runbook, "Nothing is settled.")))
+    after = nacre("review", "candidates", "--json").json["candidates"]
+    assert (len(before), len(after)) == (1, 0)
