@@ -28,7 +28,7 @@ from nacre.graph.requests import (
     TraverseRequest,
 )
 from nacre.home.home import Home, open_home
-from nacre.memories.scan import scan
+from nacre.memories.scan import catch_up, scan
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress, Progress
 
@@ -147,6 +147,7 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
         return lambda round_: work(home, AnalysisRequest(limit=10 + round_))  # each one anew
 
     return {
+        "look for edits by hand: part of each": lambda _: catch_up(home),
         "traverse, depth 2": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=2)),
         "traverse, depth 10": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)),
         "list": lambda _: list_links(home, LinksRequest()),

@@ -8,7 +8,8 @@ from datetime import date
 from nacre.graph.values import LinkLine, Node
 from nacre.home.home import Home
 from nacre.storage.links import Edge
-from nacre.values.memory import Memory, Validity
+from nacre.storage.sqlite.database import Row
+from nacre.values.memory import Kind, Validity
 from nacre.values.session import Trust
 
 CODE = "code:"
@@ -17,16 +18,14 @@ CODE = "code:"
 
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
     """The nodes of some ids."""
-    known = {one.id: node_of(one) for one in home.memories.in_any_state(sorted(ids))}
+    known = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {one: known.get(one) or _unknown(one) for one in ids}
 
 
-def node_of(memory: Memory) -> Node:
-    """A memory as a node."""
-    state = "retired" if memory.retired else "superseded" if memory.superseded_by else "active"
-    return Node(
-        memory.id, memory.subject, memory.kind, memory.project, state, memory.trust is Trust.TRUSTED
-    )  # fmt: skip
+def _node(row: Row) -> Node:
+    name, subject, kind, project, is_superseded, is_retired, trust = row
+    state = "retired" if is_retired else "superseded" if is_superseded else "active"
+    return Node(name, subject, Kind(kind), project, state, trust == Trust.TRUSTED)
 
 
 def _unknown(name: str) -> Node:

@@ -93,6 +93,10 @@ class Links:
         """The ids of memories that hold, of a project or of all, in a stable order."""
         return [memory for (memory,) in self._db.all("list_nodes", project=project)]
 
+    def ends(self, memory_ids: Collection[str]) -> list[Row]:
+        """What is at ends of links: (id, subject, kind, project, whether superseded, whether retired, trust)."""
+        return self._db.all("list_ends", ids=json.dumps(list(memory_ids)))
+
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """The memories whose front matter has links of an origin."""
         return [memory for (memory,) in self._db.all("list_sources_of_origin", origin=origin, project=project)]

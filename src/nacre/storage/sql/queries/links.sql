@@ -55,6 +55,11 @@ ORDER BY l.source, l.rel, l.target;
 -- What may have links.
 SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
 
+-- list_ends --
+-- What is at the ends of links, in whatever state.
+SELECT id, subject, kind, project, superseded_by IS NOT NULL, retired_at IS NOT NULL, trust FROM memories
+WHERE id IN (SELECT value FROM json_each(:ids));
+
 -- list_sources_of_origin --
 -- Whose front matter has such links; successions and contradictions are no mere links.
 SELECT DISTINCT l.source FROM links l JOIN memories m ON m.id = l.source
