@@ -309,6 +309,15 @@ def test_what_became_of_a_memory_is_told_where_it_is_reached(world: World, ids: 
     assert states == {ids[0]: "active", ids[1]: "superseded", ids[2]: "retired"}
 
 
+def test_what_was_used_together_stands_beside_the_links(world: World, ids: list[str]) -> None:
+    with world.open() as memory:
+        for one in ids[:2]:
+            memory.get(one, session="afternoon")
+    asked(world, "feedback-judge", references=[ids[3]], good=True)
+    (companion,) = asked(world, "graph-show", reference=ids[0]).together
+    assert (companion.node.id, companion.sessions) == (ids[1], 1)
+
+
 # Elsewhere
 
 

@@ -8,11 +8,14 @@ from datetime import date
 from nacre.errors import NotFound
 from nacre.graph.nodes import CODE, lines_of, nodes_of
 from nacre.graph.requests import LinksRequest, TraverseRequest
-from nacre.graph.values import Hop, LinkPage, Traversal
+from nacre.graph.values import Companion, Hop, LinkPage, Traversal
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
+from nacre.memories.usage import today
 from nacre.storage.links import Edge, EdgeFilter
+
+_COMPANIONS = 10
 
 
 def list_links(home: Home, asked: LinksRequest) -> LinkPage:
@@ -43,7 +46,14 @@ def traverse(home: Home, asked: TraverseRequest) -> Traversal:
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
         raise NotFound(f"nothing is known of {walk.names[0]!r}", hint="nacre graph ingest-code reads a repository")
     nodes = nodes_of(home, walk.names)
-    return Traversal(tuple(nodes[name] for name in walk.names), tuple(walk.hops), walk.more)
+    together = _together(home, walk.names[0])
+    return Traversal(tuple(nodes[name] for name in walk.names), tuple(walk.hops), walk.more, together)
+
+
+def _together(home: Home, name: str) -> tuple[Companion, ...]:
+    edges = home.co_recall.of([name], today(home))[:_COMPANIONS]
+    nodes = nodes_of(home, {edge.other for edge in edges})
+    return tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in edges)
 
 
 def _named(home: Home, reference: str) -> str:

@@ -77,12 +77,25 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """A memory that was used together with another: how strongly (0 to 1), in how many sessions. It is no link."""
+
+    node: Node
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Traversal:
-    """What a memory, the first of the ``nodes``, is linked with. ``more``: nodes beyond the limit were left out."""
+    """What a memory, the first of the ``nodes``, is linked with. ``more``: nodes beyond the limit were left out.
+
+    ``together`` are the memories that it was used together with, the closest first.
+    """
 
     nodes: tuple[Node, ...]
     hops: tuple[Hop, ...]
     more: bool = False
+    together: tuple[Companion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from nacre.graph.requests import NewLink
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
-    from nacre.graph.values import Hop, LinkChange, LinkLine, LinkPage, Node, Traversal
+    from nacre.graph.values import Companion, Hop, LinkChange, LinkLine, LinkPage, Node, Traversal
 
 _LEAST_TITLE = 24
 _ANALYSES = "memories.graph_analysis"
@@ -179,7 +179,7 @@ def show(run: Run, /, **asked: Any) -> None:
     found: Traversal = ask(run, "graph-show", **asked)
     record = {
         "nodes": [_node_record(one) for one in found.nodes], "links": [_hop_record(one, found) for one in found.hops],
-        "more": found.more,
+        "more": found.more, "together": [_companion_record(one) for one in found.together],
     }  # fmt: skip
     run.answer(record, lambda paper: _render_tree(paper, found))
 
@@ -217,6 +217,10 @@ def _line_record(one: LinkLine) -> Record:
 def _node_record(node: Node) -> Record:
     record: Record = plain(node)
     return record
+
+
+def _companion_record(one: Companion) -> Record:
+    return {"node": _node_record(one.node), "weight": round(one.weight, 4), "sessions": one.sessions}
 
 
 def _hop_record(hop: Hop, found: Traversal) -> Record:
@@ -296,12 +300,14 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
         children.setdefault(hop.parent, []).append(hop)
     root = found.nodes[0]
     paper.line(bold(_title(root)), dim(f"  {_name(root)}{_state(root)}"))
-    if not found.hops:
-        paper.line(dim("No link leads here or away; nacre graph link draws one."))
-        return
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
-    paper.line(dim(f"{told}; more lie beyond --limit" if found.more else told))
+    more = f"{told}; more lie beyond --limit" if found.more else told
+    paper.line(dim(more if found.hops else "No link leads here or away; nacre graph link draws one."))
+    if found.together:
+        paper.heading("Used together with")
+        rows = [(f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together]
+        paper.table(rows, indent=2)
 
 
 def _branches(paper: Paper, found: Traversal, children: Mapping[int, Sequence[Hop]], at: int, margin: str) -> None:

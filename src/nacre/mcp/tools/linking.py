@@ -50,10 +50,21 @@ def _traverse(desk: Desk, asked: arguments.Graph) -> Answer:
     text = framed(
         f"{_node(found.nodes[0])}: {count(len(lines), 'link', 'links')}.",
         "\n".join(lines[:shown]),
+        "\n".join(["Used together with:", *(f"  {_node(one.node)}" for one in found.together)])
+        if found.together
+        else "",
         f"{len(lines) - shown} {more}" if shown < len(lines) else f"There are {more}" if found.more else "",
     )
     edges = [_hop_record(found, hop) for hop in found.hops]
-    return Answer(text, {"memory": found.nodes[0].id, "edges": edges, "more": found.more})
+    return Answer(
+        text,
+        {
+            "memory": found.nodes[0].id,
+            "edges": edges,
+            "together": [one.node.id for one in found.together],
+            "more": found.more,
+        },
+    )
 
 
 def _depths(found: Traversal) -> list[int]:
