@@ -36,12 +36,16 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "search", "query": "database"}, {"action": "search", "query": "data.ase", "match": "regex"},
     ],
     "memory_graph": [
-        {"id": "{memory}"},
+        {"id": "{memory}"}, {"action": "list"},
+        {"action": "link", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "invalidate", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "unlink", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
         *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
     ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"}, {"about": "stale"},
+        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"}, {"about": "stale"}, {"about": "central"},
+        {"about": "bridges"}, {"about": "gaps"}, {"about": "components"},
         {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}, {"action": "vacuum"}],

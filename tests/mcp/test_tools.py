@@ -383,12 +383,13 @@ async def test_how_memories_hang_together_is_told_by_their_links(server: Server)
     central = await server.ask("memory_analyze", about="central")
     assert f"- [{light[-8:]}]" in central.text
     assert "Fresnel lens: 2 links" in central.text
-    unlinked = await server.ask("memory_analyze", about="unlinked")
-    assert "boat shed" in unlinked.text
-    assert light[-8:] not in unlinked.text
+    gaps = await server.ask("memory_analyze", about="gaps")
+    assert "boat shed" in gaps.text
+    assert light[-8:] not in gaps.text
     brief = await server.ask("memory_analyze", about="brief")
-    assert "2 links among them" in brief.text
-    assert "Fresnel lens: 2 links" in brief.text
+    assert "2 links between them" in brief.text
+    assert f"Fresnel lens [{light[-8:]}] (2)" in brief.text
+    assert " 2 links." in (await server.ask("memory_admin", action="overview")).text
     assert "boat shed green" in brief.text.partition("Decided lately:")[2]
     inbound = await server.ask("memory_graph", id=light, direction="inbound")
     assert "2 links" in inbound.text
@@ -474,7 +475,9 @@ async def test_the_core_is_four_tools_and_all_are_ten(server: Server) -> None:
     for tool in everything:
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations
-        assert tool.annotations.read_only_hint == (tool.name not in ("memory_store", "memory_retire", "memory_admin"))
+        assert tool.annotations.read_only_hint == (
+            tool.name not in ("memory_store", "memory_retire", "memory_graph", "memory_admin")
+        )
         assert tool.annotations.destructive_hint == (tool.name == "memory_retire")
         assert "$ref" not in json.dumps(tool.input_schema)
     tokens = count_tokens(json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in core]))

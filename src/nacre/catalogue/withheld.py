@@ -9,7 +9,6 @@ from nacre.values.actor import Face
 NOT_BY: Mapping[Face, Mapping[str, str]] = {
     Face.COMMAND_LINE: {
         "nacre show looks at a memory with all that is known of it": "get",
-        "a list of memories by their links is for agents": "connections",
         "agents read it as nacre://project": "page",
         "nacre extract shows what it proposes instead": "extract",
         "hooks are a program of their own": "hook context-given",
@@ -41,7 +40,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),
-        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub",
+        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub graph-unlink-origin",
         "the archive is the person's": (
             "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
         ),

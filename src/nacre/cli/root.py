@@ -59,6 +59,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
+        "graph": Entry(
+            "graph.links:graph", "Draw links between memories, follow them, and see what they hold together."
+        ),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
         "edges": Entry("memories.edges:edges", "Tell which memories were used together."),
@@ -80,9 +83,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
-        "graph": Entry(
-            "memories.graph:graph", "Draw links between memories, follow them, and see what they hold together."
-        ),
         "dream": _OF_DREAM,
     },
     "History": {

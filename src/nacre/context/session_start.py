@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.context.categories import Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
+from nacre.context.categories import KNOWN_SHARE, Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
 from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
@@ -94,7 +94,8 @@ def tell_learned(draft: Draft) -> None:
         score = weight_of(item.memory, now) if part is Part.KNOWN else item.score
         candidates.append(Candidate(item.memory, part, count_tokens(line_of(item.memory) + "\n"), score))
     titles = sum(map(title_tokens, {item.part for item in candidates}))
-    chosen = choose(candidates, max(0, draft.left_tokens - titles))
+    older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
+    chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
     most = draft.home.settings.whole("context.most_memories")
     before = sum(item.part is Part.RELEVANT for item in draft.items)
     told = worthiest(chosen.kept, max(0, most - before) if most else None)

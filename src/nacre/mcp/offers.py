@@ -85,19 +85,23 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_graph", "Links of a memory",
-        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. In code that the person "
-        "had read: who calls or imports something, which memories speak of it, what a change touches.",
-        arguments.Graph, "looking:graph",
-        ("graph-about", "graph-callers", "graph-impact", "graph-importers", "look", "place"),
+        "Follow the links of a memory to others: what it replaced, depends on, belongs to. Draw and end links between "
+        "memories; those of the person's memories are proposed to them. In code that the person had read: who calls or "
+        "imports something, which memories speak of it, what a change touches.",
+        arguments.Graph, "linking:graph",
+        (
+            "graph-about", "graph-callers", "graph-impact", "graph-importers", "graph-invalidate", "graph-link",
+            "graph-list", "graph-show", "graph-unlink", "place",
+        ), reads=False,
     ),
     Offer(
         "memory_analyze", "Analyze memory",
-        "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
-        "seem of no use or out of date; who changed a file and what for; what mended an error before.",
+        "All that is remembered in brief; memories with the most links, that hold groups together, or hardly any; that "
+        "contradict each other, seem of no use or out of date; who changed a file and what for; what mended an error.",
         arguments.Analyze, "analysing:analyze",
         (
-            "alike", "connections", "did", "digest", "fix", "graph-stale", "place", "reflect", "unanswered", "waiting",
-            "wakeup",
+            "alike", "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components",
+            "graph-gaps", "graph-stale", "place", "reflect", "unanswered", "waiting", "wakeup",
         ),
     ),
     Offer(

@@ -171,9 +171,3 @@ class EdgesRequest(Request, frozen=True, kw_only=True):
 
     reference: Reference | None = None
     limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20
-
-
-class ConnectionsRequest(Request, frozen=True, kw_only=True):
-    """How memories hang together."""
-
-    limit: Annotated[int, Meta(description="Memories in each list at most.", ge=1, le=1000)] = 10

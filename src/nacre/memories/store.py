@@ -218,7 +218,7 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
         fold_usage(home, _FOLDING_SECONDS)
         place_first(home, reference.strip())
         memory = get(home, reference)
-        _refuse_broken(home, memory)
+        refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
             raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
         if changes.get("project"):
@@ -256,7 +256,7 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
         if gone:
             raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
         for memory in memories:
-            _refuse_broken(home, memory)
+            refuse_broken(home, memory)
         going = {one.id for one in memories}
         clean = home.redactor.clean(reason) if reason else None
         change.describe(subject=subject_of(memories), why=clean)
@@ -303,7 +303,7 @@ def _changed_fields(before: Memory, after: Memory) -> str:
     return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
 
 
-def _refuse_broken(home: Home, memory: Memory) -> None:
+def refuse_broken(home: Home, memory: Memory) -> None:
     """A file that a person left half-edited is theirs to mend; nothing is written over it."""
     file = home.files.file_of(memory.id)
     broken = next((text for text in home.problems if file and text.startswith(f"{file.path}: ")), None)

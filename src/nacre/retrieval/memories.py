@@ -33,7 +33,9 @@ FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
 """What a score is divided by, so that the best there can be is 1."""
 NAME_BONUS = 0.1
-LINK_SHARE = 0.5
+MOST_INHERITED = 0.8
+"""However strong a link is, what it leads to is not what was found."""
+
 PREFERRED_KIND = 1.25
 """What a kind that is preferred counts (seed facts 2.3), within the clamp on all factors."""
 
@@ -169,7 +171,7 @@ class MemoryRecall:
         for row in named:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
-        linked = self._follow_links(parts, found, admitted)
+        linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
         lanes = _Found(
@@ -251,15 +253,18 @@ class MemoryRecall:
         return found
 
     def _follow_links(
-        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int]
+        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int], day: date
     ) -> dict[int, tuple[str, ...]]:
-        """The memories one hop from the best five inherit a share of their relevance; row → where from."""
+        """The memories one hop from the best five inherit a share of their relevance: the strength of the link.
+
+        Row → where from.
+        """
         best = sorted(found, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {found[row].id: sum(parts[row].values()) for row in best}
         reached: dict[str, float] = {}
         sources: dict[str, list[str]] = {}
-        for source, target, strength in self._memories.neighbours(list(relevance)):
-            reached[target] = max(reached.get(target, 0.0), LINK_SHARE * strength * relevance[source])
+        for source, target, strength in self._memories.neighbours(list(relevance), day):
+            reached[target] = max(reached.get(target, 0.0), min(MOST_INHERITED, strength) * relevance[source])
             sources.setdefault(target, []).append(source)
         linked = {}
         for row, memory in self._memories.rows_of(list(reached)).items():

@@ -80,8 +80,8 @@ def _unconnected(home: Home) -> list[Question]:
     """Pairs of one place that somebody answers for, near in meaning or with a name in common, and without a link."""
     held = [one for one in home.memories.everything() if not one.retired and not one.superseded_by and one.is_vouched]
     memories = {one.id: one for one in held}
-    connected = home.memories.connected()
-    near = {(source, to): cosine for source, _, to, _, cosine, _ in home.memories.derived_links()}
+    connected = home.links.connected()
+    near = {(one.source, one.target): one.strength for one in home.links.alike()}
     shared = _sharing(held)
     usage = home.usage.of(list(memories))
     uses = {one.id: len(one.confirmed) + (usage[one.id].access_count if one.id in usage else 0) for one in held}

@@ -194,6 +194,7 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
     paper.facts(
         (
             ("projects", f"{stats.projects:,}"),
+            ("links", f"{stats.links:,}"),
             ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
             ("vault", f"{settings.vault} ({count(stats.vault_files, 'file')})"),
             ("database", f"{settings.database} ({size(stats.database_bytes)})"),

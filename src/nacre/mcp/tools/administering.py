@@ -56,11 +56,11 @@ def _overview(desk: Desk) -> Answer:
     projects = ", ".join(found.projects[:_PROJECTS]) + (", …" if len(found.projects) > _PROJECTS else "")
     number = count(sum(found.memories.values()), "active memory", "active memories")
     text = framed(
-        f"{number}: {kinds}." if kinds else f"{number}.",
+        f"{number}: {kinds}. {count(found.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(harmless(one_line(f"{name.capitalize()}: {detail}.")) for name, detail in told.items()),
     )
-    return Answer(text, {"memories": found.memories, "projects": list(found.projects)})
+    return Answer(text, {"memories": found.memories, "links": found.links, "projects": list(found.projects)})
 
 
 def _flush(desk: Desk) -> Answer:
