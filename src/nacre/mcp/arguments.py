@@ -244,8 +244,8 @@ class Graph(_Arguments):
         Meta(
             description="traverse: follow links from id. list: links, all or those of id. link: draw one from id to "
             "another memory. invalidate: it holds no more, and is kept. bulk_link: draw all of links, or none. "
-            "Of code, by name: callers: who calls a symbol. importers: who imports a file or module. about: memories that speak "
-            "of a symbol or file. impact: what a change to a file touches."
+            "Of code, by name: callers: who calls a symbol. importers: who imports a file or module. about: memories "
+            "that speak of a symbol or file. impact: what a change to a file touches."
         ),
     ] = "traverse"
     id: Annotated[Id, Meta(description="Where to begin; the memory that a link starts from.")] | None = None
