@@ -486,7 +486,7 @@ def test_forgetting_a_memory_tells_of_the_page_that_sums_it_up_and_a_dream_takes
     world.model = Writer(GOOD)
     dreamt(world)
     with world.open() as memory:
-        found = memory.forget(memory.plan_forgetting(memory=memories[LABELS].id)).unreached
+        found = memory.forget(memory.plan_forgetting(memories=[memories[LABELS].id])).unreached
     (place,) = [one for one in found if one.what == "sums it up"]
     assert place.where.endswith(PAGE)
     assert "Print the labels" in told(world)

@@ -72,7 +72,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
 
 
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """What asking the writer would take in a dream of tier 2. Nobody is asked."""
+    """What asking the writer would take in a dream of tier 2 or 3. Nobody is asked."""
     return estimated(home, request)
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
 import msgspec
 
@@ -133,7 +132,7 @@ def asked_for_relations(
     chosen = wanted[:MOST_PAIRS]
     parts = [chosen[start : start + _TOGETHER] for start in range(0, len(chosen), _TOGETHER)]
     seconds = home.settings.number("models.timeout_seconds")
-    questions = [partial(PairsQuestion(part, model, home.redactor, seconds).answer) for part in parts]
+    questions = [PairsQuestion(part, model, home.redactor, seconds).answer for part in parts]
     found, failed = answers(home, questions, on_progress)
     misled = sum(one is not None and one.is_misled for one in found)
     good = [(part, one) for part, one in zip(parts, found, strict=True) if one and not one.is_misled]
