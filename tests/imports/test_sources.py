@@ -327,6 +327,24 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(nacre: Nacre, p
     assert nacre("list", "--project", "planisphere", "--strict", "--json").json["total"] == 1
 
 
+def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
+    nacre: Nacre, put: Put, tmp_path: Path, user_home: Path
+) -> None:
+    nacre("import", str(put("clawx", CLAWX)), "--trust")
+    before = listed(nacre)
+    told = nacre("export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--include-retired", "--json").json
+    assert (told["format"], told["counts"]["memory"]) == ("clawxmemory", 5)
+    (user_home / ".nacre").rename(user_home / ".before")
+    assert nacre("import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"] == "clawxmemory"
+    after = listed(nacre)
+    facts = ("content", "kind", "project", "created", "updated")
+    of_projects = {name for name, one in before.items() if one["project"]}
+    assert of_projects == {"Short labels"}
+    assert all(after[name][fact] == before[name][fact] for name in of_projects for fact in facts if fact != "project")
+    assert {one["content"] for one in after.values()} == {one["content"] for one in before.values()}
+    assert nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"] == "deprecated in ClawXMemory"
+
+
 def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_told_all_three(
     nacre: Nacre, put: Put
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nacre.chores.hear import hear_reply, is_to_be_heard
 from nacre.chores.learn import learn_now
 from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist, folder_of, waiting
 from nacre.context.handoff import delivery
@@ -27,7 +28,7 @@ from nacre.portability.host_memories import capture
 from nacre.values.handoff import ChoresReport
 from nacre.values.session import SessionKind
 
-LEARN, IMPROVE, CAPTURE = "learn", "improve", "capture"
+LEARN, IMPROVE, CAPTURE, HEAR = "learn", "improve", "capture", "hear"
 
 _GOES_ON = frozenset({"gemini-cli"})
 """Tools that say before each turn that they may compact, and begin no session anew when they do."""
@@ -80,6 +81,8 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     if any(one.row == session.row for one in home.sessions.to_extract()):
         occasion = "end" if learns_all else ""
         following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
+    if is_to_be_heard(home, session):
+        following.append(Chore(HEAR, session.session.id, at=chore.at))
     return following
 
 
@@ -107,6 +110,13 @@ def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
     return []
 
 
+def _hear(home: Home, chore: Chore) -> Sequence[Chore]:
+    session = find_session(home, chore.session or "")
+    if session:
+        hear_reply(home, session)
+    return []
+
+
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
@@ -123,6 +133,7 @@ KINDS: Mapping[str, Kind] = {
     CAPTURE: Kind(_capture),
     IMPROVE: Kind(_improve, is_slow=True),
     LEARN: Kind(_learn, is_slow=True),
+    HEAR: Kind(_hear, is_slow=True),
 }
 """By the name of the chore."""
 

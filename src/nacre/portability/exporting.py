@@ -21,6 +21,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform.ids import to_ms
 from nacre.platform.named_files import named_file
+from nacre.portability.clawxmemory_export import write_snapshot
 from nacre.portability.readable_export import write_page, write_zip
 from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
@@ -282,6 +283,13 @@ def _counted(parcel: Parcel, *, ledger_entries: bool) -> Counter[str]:
     })  # fmt: skip
 
 
-_FORMS = {"jsonl": _write_lines, "markdown": _write_markdown, "zip": _write_archive}
+def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> tuple[dict[str, int], int]:
+    size = write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
+    return {**_told(Counter()), portable.MEMORY: len(parcel.memories)}, size
+
+
+_FORMS = {
+    "jsonl": _write_lines, "markdown": _write_markdown, "zip": _write_archive, "clawxmemory": _write_clawxmemory,
+}  # fmt: skip
 FORMS = tuple(_FORMS)
-"""The forms of an export: ``zip`` is Markdown as the vault's own files."""
+"""The forms of an export: ``zip`` is Markdown as the vault's own files, ``clawxmemory`` a snapshot that it imports."""

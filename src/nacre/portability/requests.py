@@ -16,7 +16,11 @@ class ExportOptions(Request, frozen=True, kw_only=True):
     """What goes out: the form, whether sessions and retired memories do, and one project or all."""
 
     form: Annotated[
-        str, Meta(description="The form of the file: jsonl, markdown or zip.", pattern="^(jsonl|markdown|zip)$")
+        str,
+        Meta(
+            description="The form of the file: jsonl, markdown, zip or clawxmemory.",
+            pattern="^(jsonl|markdown|zip|clawxmemory)$",
+        ),
     ] = "jsonl"
     sessions: Annotated[bool, Meta(description="With every session and what was said in it.")] = False
     project: Annotated[str | None, Meta(description="Only this project, by its slug.")] = None

@@ -118,6 +118,11 @@ class SessionUses:
         """The memories of a session on which no reply was heard since their last use."""
         return [memory for (memory,) in self._db.all("list_unjudged", session=session)]
 
+    def first_unjudged(self, session: str) -> int | None:
+        """When the first of these was used last (epoch milliseconds); ``None`` where there are none."""
+        row = self._db.one("first_unjudged", session=session)
+        return row[0] if row else None
+
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
         """A reply was heard on some memories."""
         self._db.run_many("judge_use", [{"session": session, "memory": memory} for memory in memory_ids])

@@ -25,7 +25,7 @@ else:
     requests = Module("nacre.portability.requests")
 
 _STDOUT = "-"
-_FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files"}
+_FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}
 _NAMES = {
     "memory": ("memory", "memories"), "page": ("project page", "project pages"), "link": ("link", "links"),
     "ledger": ("ledger entry", "ledger entries"), "session": ("session", "sessions"), "turn": ("turn", "turns"),
@@ -42,8 +42,10 @@ _NAMES = {
 )
 @argument("export", "target", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
 @option(
-    "export", "form", "--format", type=click.Choice(["jsonl", "markdown"]), default=None, show_default=False,
-    help="Without it, FILE's ending decides: .md is one page, .zip the Markdown files, all else JSON lines.",
+    "export", "form", "--format", type=click.Choice(["jsonl", "markdown", "clawxmemory"]), default=None,
+    show_default=False,
+    help="Without it, FILE's ending decides: .md is one page, .zip the Markdown files, all else JSON lines. "
+    "clawxmemory is a snapshot that ClawXMemory imports.",
 )  # fmt: skip
 @option("export", "sessions")
 @option("export", "project", help="Only this project; . is the one of this folder.")
@@ -77,7 +79,7 @@ def export(
 
 def _form(file: Path, form: str | None) -> str:
     ending = file.suffix.lower()
-    if ending == ".zip" and form != "jsonl":
+    if ending == ".zip" and form in (None, "markdown"):
         return "zip"
     if form:
         return form

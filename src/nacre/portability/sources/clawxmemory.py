@@ -33,6 +33,9 @@ _SNAPSHOT = "clawxmemory-memory-snapshot"
 _META, _PROFILE, _MANIFEST = "project.meta.md", "user-profile.md", "MEMORY.md"
 _KINDS = {"feedback": Kind.PREFERENCE, "project": Kind.FACT, "user": Kind.PREFERENCE}
 _TEMPORARY = "_tmp"
+_ONE_SECTION = re.compile(r"\A## (?:Rule|Decisions|Next Steps|Notes)\n\n((?:(?!## ).*\n)*(?!## ).+)\Z")
+"""A body of one section: its heading says what the file's kind says."""
+
 _KNOWN = frozenset({
     "name", "description", "type", "scope", "project_id", "updated_at", "captured_at", "deprecated", "dream_attempts",
 })  # fmt: skip
@@ -107,7 +110,7 @@ def _entry(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     except MemoryInvalid as error:
         return Skipped(name, error.message)
     parts = PurePosixPath(name).parts
-    content = body or text_of(front, "description")
+    content = _ONE_SECTION.sub(r"\1", body) or text_of(front, "description")
     if not front or not content:
         return Skipped(name, "it is no memory file")
     folder = parts[1] if parts[0] == "projects" and len(parts) > 2 else ""

@@ -74,6 +74,10 @@ SELECT memory FROM uses WHERE session = :session AND paired;
 -- The memories used in a session on which no reply was heard since, in the order of their use.
 SELECT memory FROM uses WHERE session = :session AND NOT judged ORDER BY at, memory;
 
+-- first_unjudged --
+-- When the first of them was used.
+SELECT min(at) FROM uses WHERE session = :session AND NOT judged;
+
 -- judge_use --
 -- A reply was heard on it.
 UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
