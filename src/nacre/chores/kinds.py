@@ -12,6 +12,7 @@ from pathlib import Path
 from nacre.chores.hear import hear_reply, is_to_be_heard
 from nacre.chores.learn import learn_now
 from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist, folder_of, waiting
+from nacre.code.staleness import note_stale
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, put_away
 from nacre.context.hold_out import note_share
@@ -28,7 +29,7 @@ from nacre.portability.host_memories import capture
 from nacre.values.handoff import ChoresReport
 from nacre.values.session import SessionKind
 
-LEARN, IMPROVE, CAPTURE, HEAR = "learn", "improve", "capture", "hear"
+LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
 
 _GOES_ON = frozenset({"gemini-cli"})
 """Tools that say before each turn that they may compact, and begin no session anew when they do."""
@@ -81,6 +82,7 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     if any(one.row == session.row for one in home.sessions.to_extract()):
         occasion = "end" if learns_all else ""
         following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
+    following.append(Chore(STALE, at=chore.at))
     if is_to_be_heard(home, session):
         following.append(Chore(HEAR, session.session.id, at=chore.at))
     return following
@@ -117,6 +119,11 @@ def _hear(home: Home, chore: Chore) -> Sequence[Chore]:
     return []
 
 
+def _stale(home: Home, _: Chore) -> Sequence[Chore]:
+    note_stale(home)
+    return []
+
+
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
@@ -134,6 +141,7 @@ KINDS: Mapping[str, Kind] = {
     IMPROVE: Kind(_improve, is_slow=True),
     LEARN: Kind(_learn, is_slow=True),
     HEAR: Kind(_hear, is_slow=True),
+    STALE: Kind(_stale, is_slow=True),
 }
 """By the name of the chore."""
 

@@ -18,12 +18,20 @@ from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
+from nacre.platform.ids import to_ms
 from nacre.sessions.file_history import catch_up_deeds
 from nacre.storage.code.mentions import Mention
 from nacre.values.memory import Memory
+from nacre.values.review import Action, Reason
 
 MOST_MEMORIES = 500
 """That are looked at, the latest first (seed facts 2.6)."""
+
+LEAST_MARKED = 0.2
+"""From so sure on a context tells of it, as of two sessions that changed the files within a month."""
+
+LEAST_REVIEWED = 0.5
+"""From so sure on a memory waits for review, as of five sessions within a month."""
 
 _SESSIONS = 5
 """So many sessions that changed the files make it as sure as sessions can."""
@@ -55,6 +63,19 @@ def stale(home: Home, asked: StaleRequest) -> Staleness:
     found = [one for memory in memories if (one := _assess(home, memory, named[memory.id], asked)) is not None]
     found.sort(key=lambda one: (-one.confidence, one.memory.id))
     return Staleness(tuple(found[: asked.limit]), len(memories), len(found))
+
+
+def note_stale(home: Home) -> int:
+    """Look which memories may be out of date, for contexts and the review queue; returns how many."""
+    found = stale(home, StaleRequest(limit=MOST_MEMORIES)).memories
+    marked = [(one.memory.id, one.confidence, one.why) for one in found if one.confidence >= LEAST_MARKED]
+    home.memories.set_stale(marked)
+    at = to_ms(home.now()) or 0
+    with home.database.transaction():
+        for memory, confidence, why in marked:
+            if confidence >= LEAST_REVIEWED:
+                home.reviews.add(memory, Reason.STALE, why, Action.REVIEW, at, once=True)
+    return len(marked)
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:

@@ -93,6 +93,11 @@ class StaleFile:
     last: datetime
     is_gone: bool = False
 
+    def __str__(self) -> str:
+        """What became of it."""
+        times = "once" if self.edits == 1 else f"{self.edits:,} times"
+        return f"{self.path} is gone" if self.is_gone else f"{self.path} changed {times} since"
+
 
 @dataclass(frozen=True, slots=True)
 class StaleMemory:
@@ -107,6 +112,12 @@ class StaleMemory:
     symbols: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     is_checked: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why, in words: three files at most, and five names."""
+        files = "; ".join(map(str, self.files[:3]))
+        return f"{files}; not there any more: {', '.join(self.missing[:5])}" if self.missing else files
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,8 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         told = f"nothing was sure enough; the nearest is “{near.subject}”, {by:.2f} sure where {BORDER} is needed"
         draft.leave(Part.RELEVANT, near.id, told)
     end = draft.left_tokens - room
-    for memory, score, sure in found:
+    found = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in found]
+    for memory, score, sure in sorted(found, key=lambda one: -one[1]):
         if draft.left_tokens <= end:
             draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET)
             continue

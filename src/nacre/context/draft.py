@@ -94,13 +94,26 @@ class Draft:
         if lines and len(kept) < len(lines):
             self.leave(part, None, OVER_BUDGET)
 
+    @cached_property
+    def stale(self) -> dict[str, tuple[float, str]]:
+        """Memories whose files were changed since, by id: how sure it is that they are out of date, and why."""
+        return self.home.memories.stale()
+
+    def line(self, memory: Memory) -> str:
+        """A memory in one line, with what speaks against it."""
+        return line_of(memory, doubt=self.stale.get(memory.id, (0.0, ""))[1])
+
+    def ranked(self, memory: Memory, score: float) -> float:
+        """A score, less where a memory may be out of date: half of it where that is sure."""
+        return score * (1 - self.stale.get(memory.id, (0.0, ""))[0] / 2)
+
     def tell(self, part: Part, memory: Memory, score: float, why: str) -> bool:
         """Tell a memory, unless it is known already or not to be told now."""
         reason = self.reason_against(memory)
         if reason:
             self.leave(part, memory.id, reason)
             return False
-        text = line_of(memory)
+        text = self.line(memory)
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
         return self.add(item, memory.content)
 

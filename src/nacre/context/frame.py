@@ -72,8 +72,8 @@ def title(part: Part) -> str:
     return f"\n\n## {_TITLES[part]}\n"
 
 
-def line_of(memory: Memory, characters: int | None = None) -> str:
-    """A memory in one line: what it says, cut to so many characters, and where that comes from."""
+def line_of(memory: Memory, characters: int | None = None, doubt: str = "") -> str:
+    """A memory in one line: what it says, cut to so many characters, where it comes from, what speaks against it."""
     told = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _says(told, subject) else f"{subject}: "
@@ -81,7 +81,7 @@ def line_of(memory: Memory, characters: int | None = None) -> str:
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
     origin = f"{memory.kind.value}{by}, {since:%Y-%m-%d}, {memory.id[-_ID_CHARACTERS:]}"
     said = f"{head}{told}" if characters is None else shorten(f"{head}{told}", max(0, characters - len(origin) - 5))
-    return f"- {said} ({origin})"
+    return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
 
 def said(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nacre.context.categories import KNOWN_SHARE, Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
 from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
-from nacre.context.frame import line_of, quoted, said, title_tokens
+from nacre.context.frame import quoted, said, title_tokens
 from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
 from nacre.context.told import TURN_CHARACTERS
@@ -91,8 +91,8 @@ def tell_learned(draft: Draft) -> None:
         if reason:
             draft.leave(part, item.memory.id, reason)
             continue
-        score = weight_of(item.memory, now) if part is Part.KNOWN else item.score
-        candidates.append(Candidate(item.memory, part, count_tokens(line_of(item.memory) + "\n"), score))
+        score = draft.ranked(item.memory, weight_of(item.memory, now) if part is Part.KNOWN else item.score)
+        candidates.append(Candidate(item.memory, part, count_tokens(draft.line(item.memory) + "\n"), score))
     titles = sum(map(title_tokens, {item.part for item in candidates}))
     older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
     chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)

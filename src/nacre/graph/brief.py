@@ -45,10 +45,11 @@ def _brief(home: Home, project: str | None) -> Brief:
     few = sum(degree <= GAP_LINKS for degree in net.degrees)
     central = central_of(home, net, _NAMED)
     known = [project] if project else projects(home)
-    numbers = _Numbers(home, net, project, few, todos, len(known))
+    stale = len(home.memories.stale().keys() & set(net.ids))
+    numbers = _Numbers(home, net, project, few, todos, len(known), stale)
     return Brief(
         numbers.told(central, active, decisions), len(net.ids), len(net.links), numbers.alike, len(known),
-        len(net.components), few, len(net.ids) - len(net.linked), todos, central, active, tuple(decisions),
+        len(net.components), few, len(net.ids) - len(net.linked), todos, stale, central, active, tuple(decisions),
     )  # fmt: skip
 
 
@@ -58,13 +59,16 @@ _RECENT_MEMORIES = 200
 class _Numbers:
     """What is counted, and how it is told."""
 
-    def __init__(self, home: Home, net: Net, project: str | None, gaps: int, todos: int, known: int) -> None:
+    def __init__(
+        self, home: Home, net: Net, project: str | None, gaps: int, todos: int, known: int, stale: int
+    ) -> None:  # fmt: skip
         self.alike = home.links.count_alike(project)
         self._net = net
         self._project = project
         self._gaps = gaps
         self._todos = todos
         self._known = known
+        self._stale = stale
 
     def told(
         self, central: tuple[CentralMemory, ...], active: tuple[str, ...], decisions: list[Memory]
@@ -76,7 +80,7 @@ class _Numbers:
             f"{_count(len(net.ids), 'memory', 'memories')} {where}, {_count(len(net.links), 'link')} between them "
             f"(and {_count(self.alike, 'pair')} alike). {_count(len(net.components), 'group')} of linked memories, "
             f"{len(net.ids) - len(net.linked):,} without a link, {self._gaps:,} with one at most. "
-            f"{_count(self._todos, 'open todo')}."
+            f"{_count(self._todos, 'open todo')}, {self._stale:,} that may be out of date."
         ]
         if central:
             lines.append("Most linked: " + "; ".join(f"{_short(one.memory)} ({one.degree})" for one in central) + ".")

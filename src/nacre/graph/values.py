@@ -200,7 +200,7 @@ class Components:
 class Brief:
     """All in short: numbers, the most linked memories, the projects at work, the latest decisions; ``text`` tells it.
 
-    ``gaps`` have one link at most, ``unlinked`` none.
+    ``gaps`` have one link at most, ``unlinked`` none; ``stale`` may be out of date, as was found last.
     """
 
     text: str
@@ -212,6 +212,7 @@ class Brief:
     gaps: int
     unlinked: int
     todos: int
+    stale: int
     central: tuple[CentralMemory, ...] = ()
     active_projects: tuple[str, ...] = ()
     decisions: tuple[Memory, ...] = ()

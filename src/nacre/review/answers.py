@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from nacre.code.staleness import note_stale
 from nacre.home.home import Home
 from nacre.review import candidates, claims, conflicts, queue
 from nacre.review.claims import Backfill, Estimate
@@ -26,6 +27,7 @@ from nacre.views import CandidatePage, Pair, Waiting
 
 def waiting(home: Home) -> Waiting:
     """Contradictions and reviews that wait for a person."""
+    note_stale(home)
     return Waiting(tuple(conflicts.pending(home)), tuple(queue.pending(home)), home.candidates.count())
 
 

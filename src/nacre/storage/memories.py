@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -202,6 +202,17 @@ class Memories:
     def of_files(self, files: Collection[str]) -> list[Memory]:
         """What was imported from files and still holds."""
         return self._build(self._db.all("list_memories_of_files", files=json.dumps(list(files)))) if files else []
+
+    def stale(self) -> dict[str, tuple[float, str]]:
+        """Memories that may be out of date, as was found last, by id: how sure that is (0 to 1), and why."""
+        return {memory: (confidence, detail) for memory, confidence, detail in self._db.all("list_stale")}
+
+    def set_stale(self, found: Iterable[tuple[str, float, str]]) -> None:
+        """Note which memories may be out of date, in place of what was found before."""
+        rows = [{"memory": one, "confidence": confidence, "detail": detail} for one, confidence, detail in found]
+        with self._db.transaction():
+            self._db.run("delete_stale")
+            self._db.run_many("insert_stale", rows)
 
     def known_of(self, session: str) -> list[Known]:
         """What was learned from a session, in any state."""

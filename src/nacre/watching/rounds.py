@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from nacre.code.staleness import note_stale
 from nacre.home.home import Home
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
@@ -50,7 +51,10 @@ def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = 
         vector_seconds=wanted.seconds,
         puts_off=not wanted.paths,
     )  # fmt: skip
-    return ingest(home, options, on_progress)
+    report = ingest(home, options, on_progress)
+    if wanted.learns and report.turns:
+        note_stale(home)
+    return report
 
 
 class Round:

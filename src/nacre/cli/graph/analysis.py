@@ -99,7 +99,7 @@ def brief(run: Run, /, **asked: Any) -> None:
     record = {
         "text": found.text, "memories": found.memories, "links": found.links, "alike": found.alike,
         "projects": found.projects, "components": found.components, "gaps": found.gaps, "unlinked": found.unlinked,
-        "todos": found.todos, "central": [one.memory.id for one in found.central],
+        "todos": found.todos, "stale": found.stale, "central": [one.memory.id for one in found.central],
         "active_projects": list(found.active_projects), "decisions": [one.id for one in found.decisions],
     }  # fmt: skip
     run.answer(record, lambda paper: paper.body(found.text))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         CodeNode,
         CodeReport,
         ForgottenCode,
-        StaleMemory,
         Staleness,
     )
 
@@ -169,23 +168,9 @@ def _render_stale(paper: Paper, found: Staleness) -> None:
         return
     for one in found.memories:
         paper.line(f"{one.confidence:.2f}  ", passages.shorten(one.memory.content, _WORDS), hang=6)
-        paper.line(dim(joined((short_id(one.memory), told_stale(one)))), indent=6)
+        paper.line(dim(joined((short_id(one.memory), one.why))), indent=6)
     if found.total > len(found.memories):
         paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
-
-
-def told_stale(one: StaleMemory) -> str:
-    """Why a memory may be out of date, in words."""
-    files = "; ".join(
-        f"{file.path} {'is gone' if file.is_gone else f'changed {times(file.edits)} since'}" for file in one.files[:3]
-    )
-    missing = f"; not there any more: {', '.join(one.missing[:5])}" if one.missing else ""
-    return files + missing
-
-
-def times(number: int) -> str:
-    """How often, in words."""
-    return "once" if number == 1 else f"{number:,} times"
 
 
 def _tell(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:

@@ -21,7 +21,6 @@ from nacre.cli.formats import (
     stamp,
     when,
 )
-from nacre.cli.graph.code import told_stale
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, link_facts, memory_record, origin_of
 from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -149,7 +148,7 @@ def _render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
     for one in stale.memories:
-        told = f"May be out of date ({one.confidence:.2f}): {told_stale(one)}"
+        told = f"May be out of date ({one.confidence:.2f}): {one.why}"
         paper.line(Span(told, "yellow"), hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))

@@ -76,6 +76,7 @@ def _brief(desk: Desk, asked: arguments.Analyze) -> Answer:
     records = {
         "memories": found.memories, "links": found.links, "alike": found.alike, "projects": found.projects,
         "components": found.components, "gaps": found.gaps, "unlinked": found.unlinked, "todos": found.todos,
+        "stale": found.stale,
         "conflicts": len(waiting.conflicts), "reviews": len(waiting.reviews),
         "central": [one.memory.id for one in found.central], "decisions": [one.id for one in found.decisions],
     }  # fmt: skip

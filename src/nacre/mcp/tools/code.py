@@ -78,8 +78,4 @@ def stale(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _out_of_date(one: StaleMemory) -> str:
-    files = ", ".join(
-        f"{harmless(file.path)} ({'gone' if file.is_gone else f'{file.edits} edits since'})" for file in one.files[:3]
-    )
-    gone = f"; not in there any more: {harmless(', '.join(one.missing[:5]))}" if one.missing else ""
-    return f"- {one.confidence:.2f} [{short_id(one.memory.id)}] {title_of(one.memory)}\n  {files}{gone}"
+    return f"- {one.confidence:.2f} [{short_id(one.memory.id)}] {title_of(one.memory)}\n  {harmless(one.why)}"

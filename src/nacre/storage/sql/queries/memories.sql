@@ -172,3 +172,17 @@ FROM memories;
 -- list_memories_after --
 -- All of them, a portion at a time.
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
+
+-- list_stale --
+-- Memories that may be out of date, as was found last.
+SELECT s.memory, s.confidence, s.detail FROM stale_memories s
+JOIN active_memories m ON m.id = s.memory AND m.updated = s.updated;
+
+-- delete_stale --
+-- Before they are found anew.
+DELETE FROM stale_memories;
+
+-- insert_stale --
+-- One of them.
+INSERT OR REPLACE INTO stale_memories (memory, updated, confidence, detail)
+SELECT id, updated, :confidence, :detail FROM active_memories WHERE id = :memory;

@@ -1,0 +1,92 @@
+"""A memory whose files sessions changed since is told with a doubt, below others, and waits for a look."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from nacre.chores.kinds import do_waiting
+from nacre.context.build import build
+from nacre.memories.store import edit
+from nacre.review.answers import waiting
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
+from nacre.values.memory import Kind
+from nacre.values.review import Reason
+from tests.app.conftest import World, says
+from tests.app.test_dreams import kept
+from tests.app.test_handing_over import left
+
+FOLDER = "/code/acme-billing"
+OVEN = "The oven is heated in src/oven.py, to 220 degrees."
+DOOR = "The door is shut in src/door.py, by itself."
+DOUBT = "may be out of date: src/oven.py changed 5 times since"
+
+
+@pytest.fixture
+def changed(world: World) -> World:
+    """Two decisions of long ago, and five sessions since that changed the file of one."""
+    for text in (OVEN, DOOR):
+        kept(world, text, days=90, kind=Kind.DECISION, importance=8, project="acme-billing")
+    for number in range(5):
+        world.transcript(f"5e55-000{number}", *edits(world, f"5e55-000{number}"))
+    with world.open() as memory:
+        memory.ingest()
+    return world
+
+
+def edits(world: World, session: str) -> list[dict[str, object]]:
+    """A session in which the oven's file was changed."""
+    at = f"{world.clock() - timedelta(hours=3):%Y-%m-%dT%H:%M:%S.000Z}"
+    ask = says("user", "Mend the oven please.", uuid=f"{session}-u", session=session, at=at, cwd=FOLDER)
+    done = says("assistant", "", uuid=f"{session}-a", session=session, at=at, cwd=FOLDER)
+    given = {"file_path": f"{FOLDER}/src/oven.py", "old_string": "a", "new_string": "b"}
+    done["message"]["content"] = [{"type": "tool_use", "id": f"{session}-t", "name": "Edit", "input": given}]
+    return [ask, done]
+
+
+def after_a_session(world: World) -> None:
+    """What is done once a session is over."""
+    left(world, "session-end", "claude-code:5e55-0004", world.user_home / ".claude/projects/-work-acme/5e55-0004.jsonl")
+    do_waiting(world.context())
+
+
+def started(world: World) -> ContextBlock:
+    return build(world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.PREFERENCES,)))
+
+
+def told(block: ContextBlock) -> list[str]:
+    return [item.text for item in block.items if item.part is Part.PREFERENCES]
+
+
+def test_a_session_start_tells_it_with_a_doubt_and_below_what_is_not_in_doubt(changed: World) -> None:
+    assert not any("out of date" in line for line in told(started(changed)))
+    after_a_session(changed)
+    first, second = told(started(changed))
+    assert first.startswith(f"- {DOOR}")
+    assert "out of date" not in first
+    assert second.startswith(f"- {OVEN}")
+    assert second.endswith(f"; {DOUBT})")
+
+
+def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
+    after_a_session(changed)
+    asked = ContextRequest(Moment.PROMPT, prompt="How hot is the oven heated in src/oven.py?", folder=FOLDER)
+    assert DOUBT in build(changed.context(), asked).text
+
+
+def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(changed: World) -> None:
+    (found,) = waiting(changed.context()).reviews
+    assert (found.memory.content, found.entry.reason) == (OVEN, Reason.STALE)
+    assert found.entry.detail == "src/oven.py changed 5 times since"
+    with changed.open() as memory:
+        memory.dismiss(found.memory.id)
+    assert waiting(changed.context()).reviews == ()
+
+
+def test_what_was_said_anew_is_not_doubted_any_more(changed: World) -> None:
+    after_a_session(changed)
+    home = changed.context()
+    (oven,) = [one for one in home.memories.everything() if one.content == OVEN]
+    edit(home, oven.id, content="The oven is heated in src/oven.py, to 230 degrees.")
+    assert "out of date: " not in started(changed).text
