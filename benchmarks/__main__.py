@@ -9,9 +9,9 @@ from benchmarks.contexts.commands import context
 from benchmarks.contradictions.commands import claims, judge, stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
-from benchmarks.load.commands import locks, scale, writers
+from benchmarks.load.commands import graph, locks, scale, writers
 from benchmarks.redaction.commands import redaction
-from benchmarks.retrieval.commands import retrieval, silence
+from benchmarks.retrieval.commands import gaps, retrieval, silence
 from nacre.cli.program import Program
 
 if sys.platform != "win32":
@@ -28,7 +28,8 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
-        retrieval, silence, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
+        retrieval, silence, gaps, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
+        graph,
     ],
 )  # fmt: skip
 if sys.platform != "win32":

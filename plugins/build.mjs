@@ -11,7 +11,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const shipped = join(here, "..", "src", "nacre", "hosts", "plugins");
 const target = process.argv[2] ?? shipped;
 const made = mkdtempSync(join(tmpdir(), "nacre-plugins-"));
-const version = /^version = "(.+)"$/m.exec(readFileSync(join(here, "..", "pyproject.toml"), "utf8"))[1];
+const version = /^__version__ = "(.+)"$/m.exec(readFileSync(join(here, "..", "src", "nacre", "__init__.py"), "utf8"))[1];
 const note = (source) => `// Made of plugins/src/${source}: change that, and run npm run build there.\n`;
 
 execFileSync(join(here, "node_modules", ".bin", "tsc"), ["-p", here, "--outDir", made], { stdio: "inherit" });
@@ -20,7 +20,7 @@ const built = (name) => readFileSync(join(made, `${name}.js`), "utf8");
 const library = join(target, "openclaw", "lib");
 rmSync(library, { recursive: true, force: true });
 mkdirSync(library, { recursive: true });
-for (const name of ["index", "config", "link", "server", "tools"]) writeFileSync(join(library, `${name}.js`), note(`${name}.ts`) + built(name));
+for (const name of ["index", "config", "idle", "link", "server", "tools"]) writeFileSync(join(library, `${name}.js`), note(`${name}.ts`) + built(name));
 
 // OpenCode takes every export of a file for a plugin, and every file of the folder: one file, with one export.
 const link = built("link").replace(/^export \{\};\n/m, "").replace(/^export /gm, "");

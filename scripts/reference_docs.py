@@ -17,8 +17,8 @@ from write_json_docs import field
 from nacre import api
 from nacre.cli.command import Command, Group, load_command
 from nacre.cli.root import SECTIONS, cli
+from nacre.known_settings import SETTINGS, Setting
 from nacre.mcp.offers import described, offered
-from nacre.settings import SETTINGS, Setting
 
 COMMANDS = """# Commands
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks scale``, ``writers`` and ``locks``."""
+"""``python -m benchmarks scale``, ``writers``, ``locks`` and ``graph``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks.load.graph import GraphResult, measure_graph
 from benchmarks.load.locks import JobHolds, measure_locks
 from benchmarks.load.scale import ScaleResult, measure_scale
 from benchmarks.load.writers import WritersResult, measure_writers
@@ -154,3 +155,38 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
         )
         rows.append([job.job, f"{job.seconds:.1f}", *(cell for cells in locks for cell in cells)])
     paper.table(rows, indent=2)
+
+
+@command("graph", examples=["python -m benchmarks graph", "python -m benchmarks graph --memories 2000 --links 6000"])
+@click.option("--memories", type=click.IntRange(100), default=10_000, show_default=True, help="Memories.")
+@click.option("--links", type=click.IntRange(100), default=30_000, show_default=True, help="Links between them.")
+@click.option(
+    "--exact", type=click.IntRange(10), default=2_000, show_default=True,
+    help="Compare sampled betweenness with the exact one up to so many memories; 10,000 take half a minute.",
+)  # fmt: skip
+@click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.pass_obj
+def graph(run: Run, memories: int, links: int, exact: int, folder: Path | None) -> None:
+    """Tell how long links take in a large home, and how far sampled betweenness is off.
+
+    Works in a folder of its own; nothing is written to your home.
+    """
+    with workspace(run, folder) as (place, notify):
+        result = measure_graph(place, memories=memories, links=links, exact=exact, notify=notify)
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_graph(paper, result))
+
+
+def _render_graph(paper: Paper, result: GraphResult) -> None:
+    paper.heading(f"{result.memories:,} memories, {result.links:,} links, read in {result.read_seconds:.1f} s")
+    rows = [
+        (one.name, f"{one.milliseconds:.0f} ms", dim(f"{one.cpu_milliseconds:.0f} ms CPU"))
+        for one in result.operations
+    ]  # fmt: skip
+    paper.table(rows, indent=2)
+    paper.heading("Betweenness from a sample")
+    for one in result.samples:
+        paper.line(
+            f"{one.nodes:,} memories, {one.starts:,} starts: {one.error:.1%} off for the best ten, {one.agreed} of "
+            f"them found; {one.sampled_seconds:.2f} s, exactly {one.exact_seconds:.2f} s",
+            indent=2, hang=2,
+        )  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from benchmarks.retrieval.homes import Shelf
+from benchmarks.retrieval.questions import Border, measure_grouping
 from benchmarks.retrieval.retrieval import Level, RecipeResult, RetrievalResult, measure
 from benchmarks.retrieval.scoring import MEASURES
 from benchmarks.retrieval.silence import SilenceResult, measure_silence
@@ -97,6 +98,29 @@ def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Pa
         result = measure_silence(suite, shelf, load_minilm, absent, notify)
     record = {"suite": name, **dataclasses.asdict(result)}
     answer_measured(run, record, lambda paper: _render_silence(paper, name, result))
+
+
+@command("gaps", examples=["python -m benchmarks gaps"])
+@click.pass_obj
+def gaps(run: Run) -> None:
+    """Tell how well questions that ask the same thing are grouped.
+
+    By their stems, their vectors, or either; each border on the half that it was chosen on, and on the other one.
+    """
+    found = measure_grouping()
+    answer_measured(
+        run, {"borders": [dataclasses.asdict(one) for one in found]}, lambda paper: _render_gaps(paper, found)
+    )
+
+
+def _render_gaps(paper: Paper, found: Sequence[Border]) -> None:
+    """A line a border, in percent."""
+    rows = [
+        (one.by, one.border, *(f"{100 * share:.0f}" for half in (one.chosen_on, one.held_out)
+         for share in (half.precision, half.recall)))
+        for one in found
+    ]  # fmt: skip
+    paper.table(rows, header=("by", "from", "precision", "recall", "held out: precision", "recall"))
 
 
 def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:

@@ -1,5 +1,5 @@
 /** What the owner set of the plugin in OpenClaw; the README beside the plugin tells what each key does. */
-import { isObject, text } from "./link.js";
+import { isObject, type SignalLimits, text } from "./link.js";
 
 export interface Config {
   enabled: boolean;
@@ -15,6 +15,11 @@ export interface Config {
   promptMs: number;
   startMs: number;
   characters: number;
+  /** Searches are deep where the agent does not say otherwise. */
+  deep: boolean;
+  debug: boolean;
+  /** What is less than nacre's settings allow counts; nacre sees to that. */
+  signals: SignalLimits | undefined;
 }
 
 const PROMPT_MS = 150;
@@ -38,7 +43,22 @@ export function readConfig(given: unknown, patience?: number): Config {
     promptMs: budgetMs ?? PROMPT_MS,
     startMs: budgetMs ? Math.max(budgetMs, START_MS) : START_MS,
     characters: number(set.maxMessageChars, 1, 20_000) ?? CHARACTERS,
+    deep: set.reasoningMode === "accuracy_first",
+    debug: set.debug === true,
+    signals: readLimits(set),
   };
+}
+
+function readLimits(set: Record<string, unknown>): SignalLimits | undefined {
+  const pause = number(set.signalCooldownMs, 0, 86_400_000);
+  const limits = {
+    min_importance: number(set.signalMinImportance, 1, 10),
+    most_at_once: set.signalsEnabled === false ? 0 : number(set.signalMaxPerSignal, 0, 1_000),
+    cooldown_seconds: pause === undefined ? undefined : Math.ceil(pause / 1_000),
+    most_per_session: number(set.signalMaxPerSession, 0, 1_000),
+    max_age_seconds: number(set.signalMaxAgeSec, 0, 31_536_000),
+  };
+  return Object.values(limits).some((one) => one !== undefined) ? limits : undefined;
 }
 
 function number(value: unknown, least: number, most: number): number | undefined {

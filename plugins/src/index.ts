@@ -2,6 +2,7 @@
 import type { OpenClawPluginApi } from "openclaw/plugin-sdk/plugin-entry";
 
 import { type Config, readConfig } from "./config.js";
+import { idleKeys } from "./idle.js";
 import { type Call, Link, messageOf, readPlace, text, there, userFolder } from "./link.js";
 import { Servers } from "./server.js";
 import { makeTools, offeredName, readTools } from "./tools.js";
@@ -56,11 +57,13 @@ interface Memory {
   sessions: Map<string, Session>;
   ended: Map<string, string>;
   folders: Map<string, string>;
+  /** Not there where an older plugin began this process. */
+  told?: Set<string>;
 }
 
 const KEY = Symbol.for("nacre.openclaw");
 const shared = globalThis as unknown as Record<symbol, Memory | undefined>;
-const memory = (shared[KEY] ??= { sessions: new Map(), ended: new Map(), folders: new Map() });
+const memory: Memory = (shared[KEY] ??= { sessions: new Map(), ended: new Map(), folders: new Map() });
 
 export default {
   id: ID,
@@ -88,7 +91,8 @@ class Plugin {
     const place = readPlace(import.meta.url);
     this.config = readConfig(api.pluginConfig, place.patience);
     if (this.config.home) place.home = this.config.home;
-    this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message) });
+    const debug = this.config.debug ? { debug: (message: string) => api.logger.info(message) } : {};
+    this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message), ...debug });
     this.servers = new Servers(place);
     this.isolates = place.isolates;
   }
@@ -99,6 +103,7 @@ class Plugin {
       this.config.plainNames = false;
       this.api.logger.warn("nacre: its tools keep their prefix, since another plugin has tools of these names");
     }
+    this.tellIdleKeys();
     this.registerTools();
     if (this.config.recalls || this.config.teaches) {
       this.api.on("before_prompt_build", (event, where) => this.guarded(() => this.build(event, where)));
@@ -107,6 +112,15 @@ class Plugin {
     if (this.isolates) this.api.registerHook(["agent:bootstrap"], (event) => withoutOwnMemory(event.context), { name: "nacre-own-memory" });
     this.api.on("gateway_stop", () => this.servers.close());
     if (this.ownsSlot()) this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
+  }
+
+  /** Which keys of the config have no effect, once a process. */
+  private tellIdleKeys(): void {
+    const told = (memory.told ??= new Set());
+    for (const line of idleKeys(this.api.pluginConfig)) {
+      if (!told.has(line)) this.api.logger.warn(`nacre: ${line}`);
+      told.add(line);
+    }
   }
 
   private registerNotes(): void {
@@ -154,7 +168,8 @@ class Plugin {
 
   private async goOn(session: Session, prompt: string, where: Where): Promise<Given | undefined> {
     const before = [...session.kept];
-    const context = await this.context("prompt", { ...this.call(where), prompt }, this.config.promptMs);
+    const { signals } = this.config;
+    const context = await this.context("prompt", { ...this.call(where), prompt, ...(signals ? { signals } : {}) }, this.config.promptMs);
     if (context) session.kept.push(context);
     while (session.kept.length > 2 && session.kept.join("").length > MOST_KEPT) session.kept.splice(1, 1);
     return this.given(before, context);

@@ -48,6 +48,16 @@ export interface Call {
   transcript?: string;
   reason?: string;
   budget?: number;
+  signals?: SignalLimits;
+}
+
+/** Which memories that other sessions just stored a session is told of. */
+export interface SignalLimits {
+  min_importance?: number | undefined;
+  most_at_once?: number | undefined;
+  cooldown_seconds?: number | undefined;
+  most_per_session?: number | undefined;
+  max_age_seconds?: number | undefined;
 }
 
 /** One agent tool: its name, and that of the adapter which reads its transcripts. */
@@ -55,6 +65,8 @@ export interface Host {
   name: string;
   tool: string;
   log: (message: string) => void;
+  /** Where each question is told of, if the owner wants to see them. */
+  debug?: (message: string) => void;
 }
 
 interface Answer {
@@ -126,6 +138,7 @@ export class Link {
     try {
       const { how, context } = await this.first(event, call, ms, alone);
       const told = context.length <= MOST_CHARACTERS ? context : "";
+      this.host.debug?.(`nacre: ${event}: ${how}, ${Date.now() - began} ms, ${told.length} characters`);
       if (event === "session-start" && (how === "late" || how === "failed")) this.owe(call);
       if (how !== "alone") this.log(event, how, Date.now() - began, told.length);
       return told;
@@ -357,6 +370,7 @@ function given(call: Call): Json {
     transcript_path: call.transcript,
     reason: call.reason,
     budget_tokens: call.budget,
+    signals: call.signals,
   };
 }
 

@@ -28,6 +28,7 @@ class Changes(TypedDict, total=False):
     project: str | None
     tags: Sequence[str]
     add_tags: Sequence[str]
+    triggers: Sequence[str]
     valid: Validity
     evergreen: bool
     suppressed_contexts: Sequence[str]
@@ -59,7 +60,7 @@ def changes_given(changes: Changes) -> dict[str, Any]:
         converted["importance"] = checked_importance(converted["importance"])
     if "project" in converted:
         converted["project"] = converted["project"] or None
-    for name in ("tags", "add_tags", "suppressed_contexts"):
+    for name in ("tags", "add_tags", "triggers", "suppressed_contexts"):
         if name in converted:
             converted[name] = tags_of(converted[name])
     return converted

@@ -11,7 +11,7 @@ from typing import Any
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.candidate import Candidate, HeldCandidate
 from nacre.values.file_history import Trouble
-from nacre.values.memory import Memory
+from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
 from nacre.values.operation import Operation
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
@@ -29,7 +29,7 @@ class LinkView:
     """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
 
     ``origin`` is ``manual`` for what front matter says, or what it names (``reflect``), ``body`` for a name in the
-    text, ``auto`` for a likeness that was computed.
+    text, ``auto`` for a likeness that was computed. On the day on which ``valid`` ends it holds no more.
     """
 
     rel: str
@@ -38,6 +38,8 @@ class LinkView:
     is_outgoing: bool
     origin: str = "manual"
     reason: str | None = None
+    strength: float = USUAL_STRENGTH
+    valid: Validity = Validity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class CompanionView:
     """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
 
     memory: Memory
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsedTogether:
+    """Two memories that were used together: how strongly (0 to 1), in how many sessions."""
+
+    memory: Memory
+    other: Memory
     weight: float
     sessions: int
 
@@ -305,11 +317,12 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is remembered: active memories by kind, projects, and the state of everything in words."""
+    """What is remembered: active memories by kind, projects, the state of everything in words, links between them."""
 
     memories: dict[str, int]
     projects: tuple[str, ...]
     checks: tuple[Check, ...]
+    links: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,33 +349,6 @@ class Listing:
 
     memories: tuple[Memory, ...]
     total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """A memory, with how many others it has links with, and how many are alike."""
-
-    memory: Memory
-    links: int
-    alike: int
-
-
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """How many active memories, pairs that are linked, projects, open todos and memories without a link there are.
-
-    ``central`` are those with the most links, ``unlinked`` those without any, the most used first, ``decisions`` the
-    latest of a month.
-    """
-
-    memories: int
-    links: int
-    projects: int
-    todos: int
-    without: int
-    central: tuple[Connected, ...] = ()
-    unlinked: tuple[Connected, ...] = ()
-    decisions: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,9 +317,9 @@ def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> N
         memory.ingest()
         assert memory.get(first).links == ()
     for _ in range(2):
-        links = world.context().memories.links_of(first)
-        assert {(rel, origin) for _, rel, _, origin, _ in links} == {("related_to", "auto")}
-        assert {frozenset((source, target)) for source, _, target, _, _ in links} == {frozenset((first, second))}
+        links = world.context().links.of(first)
+        assert {(one.rel, one.origin) for one in links} == {("related_to", "auto")}
+        assert {frozenset((one.source, one.target)) for one in links} == {frozenset((first, second))}
         rebuild(world.settings(), world.context)
 
 

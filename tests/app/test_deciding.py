@@ -113,6 +113,15 @@ def test_a_model_is_asked_when_the_person_says_so(world: World, old: str, asked:
     assert len(model.prompts) == 1
 
 
+def test_the_owner_says_from_which_likeness_on_a_model_is_asked(world: World, old: str, asked: Any) -> None:
+    model = asked(answer("ADD", None))
+    for cosine, questions in (("0.99", 0), ("0.1", 1)):
+        world.environ["NACRE_DEDUP_THRESHOLD"] = cosine
+        with opened(world) as context:
+            rehearse(context, StoreRequest(content=NEW, project="acme"))
+        assert len(model.prompts) == questions
+
+
 def test_no_model_is_asked_when_the_person_says_so(world: World, old: str, asked: Any) -> None:
     model = asked(answer("SKIP"))
     with world.open() as memory:

@@ -105,6 +105,17 @@ def test_what_a_model_finds_is_kept_with_the_turns_and_the_speaker_that_the_sess
     assert (by_model(report).sessions, by_model(report).calls, by_model(report).found) == (1, 2, 1)
 
 
+def test_what_a_model_finds_to_be_done_after_a_meeting_weighs_eight(world: World) -> None:
+    said = "I will draw the drainage plan of the quay anew before the month is over, the old one has no slope."
+    file = world.user_home / "2026-11-18 1030 - Quay - plans.md"
+    answers = "[00:00:40] Jonas: Good, then the permit can go out after that.\n[00:01:10] Mira: It can.\n"
+    file.write_text(f"[00:00:05] Mira: {said}\n{answers}", encoding="utf-8")
+    todo = told("Mira draws the drainage plan of the quay anew.", kind="todo", quote=said[:60], importance=5)
+    with home(world, ScriptedModel([found(todo)], repeats=True)) as memory:
+        memory.ingest(file)
+        assert [(one.kind, one.importance) for one in memory.list()] == [("todo", 8)]
+
+
 def test_no_model_is_asked_until_it_may_work_in_the_background(world: World) -> None:
     talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."))
     memories, report = learned(world, ScriptedModel([]), NACRE_MODELS_BACKGROUND="false")

@@ -680,6 +680,7 @@ from nacre.api import open_memory
 from nacre.storage.sqlite.database import Database
 with open_memory() as memory:
     plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
+    memory.call("traces")  # what the ingest noted is brought in by a transaction of its own
     real, calls = Database.transaction, [0]
     def transaction(self):
         calls[0] += not self.is_in_transaction

@@ -232,6 +232,38 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
     assert CORE not in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
+ADDRESS, FOLDER = "ana.li@mail.example.org", "/home/analisa"
+
+
+def test_addresses_and_home_folders_are_stored_logged_exported_and_pushed_nowhere_where_the_owner_wants_so(
+    home: Path, tmp_path: Path
+) -> None:
+    nacre("config", "set", "redaction.emails", "true")
+    nacre("config", "set", "redaction.home_paths", "true")
+    words = f"{ADDRESS} keeps the plan in {FOLDER}/pier.md"
+    for number, (name, text) in enumerate(EXAMPLES.values()):
+        for at, variant in enumerate(islice(spoiled(numbered(text, number), words), 4)):
+            target = tmp_path / "in" / f"{number:04d}-{at}" / f"{Path(name).stem}-{number:04d}{at}{Path(name).suffix}"
+            target.parent.mkdir(parents=True)
+            target.write_text(variant, encoding="utf-8")
+    nacre("ingest", str(tmp_path / "in"), code=None)
+    nacre("store", f"The pier: {words}.", "--subject", f"Pier of {ADDRESS}", "--tag", "pier")
+    nacre("recall", f"where is the plan of {words}?")
+    nacre("recall", f"nobody knows {words}")
+    nacre("handoff", "--store", f"Goes on: {words}", code=None)
+    nacre("commit")
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", str(tmp_path / "remote.git")], check=True)
+    nacre("sync", "--remote", str(tmp_path / "remote.git"))
+    nacre("export", str(tmp_path / "out.jsonl"))
+    assert "[REDACTED:email] keeps the plan in ~/pier.md" in nacre("recall", "who keeps the plan of the pier?")
+    pushed = ["git", "-C", str(tmp_path / "remote.git"), "cat-file", "--batch-all-objects", "--batch"]
+    shown = subprocess.run(pushed, capture_output=True, check=True).stdout + (tmp_path / "out.jsonl").read_bytes()
+    assert b"[REDACTED:email] keeps the plan in ~/pier.md" in shown
+    for needle in (ADDRESS, FOLDER):
+        assert needle.encode() not in shown
+        assert is_kept(home, needle) == []
+
+
 def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path) -> None:
     """A remote that somebody else writes to: its secrets are in the vault as they came, and nowhere else."""
     here, there = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")

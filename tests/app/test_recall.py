@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,8 +153,122 @@ def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(100)
         memory.store("The cache was switched to write-behind.", subject="Cache now", kind="event")
-        found = memory.recall("how was the cache switched?", around=NOON, radius_days=10).hits
-        assert [hit.memory.subject for hit in found] == ["Cache then", "Cache now"]
+        found = memory.recall("how was the cache switched?", around=NOON, radius_days=10)
+        assert [hit.memory.subject for hit in found.hits] == ["Cache then"]
+        assert found.since == NOON - timedelta(days=10)
+        whole = Filter(since=NOON - timedelta(days=1))
+        found = memory.recall("how was the cache switched?", filter=whole, around=NOON, radius_days=10)
+        assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
+
+
+def test_a_date_to_search_around_opens_a_window_also_when_browsing(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The mast is 12 m high.", subject="Mast", importance=9)
+        world.clock.pass_days(30)
+        memory.store("The lamp burns red.", subject="Lamp", importance=5)
+        found = memory.recall("", mode="browse", around=world.clock(), radius_days=7)
+        assert [hit.memory.subject for hit in found.hits] == ["Lamp"]
+
+
+def test_until_is_the_moment_that_age_counts_from(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp of the lighthouse burns red.", expiry="temporary")
+        world.clock.pass_days(400)
+        today = memory.recall("lamp of the lighthouse", update=False).hits[0].components["x_recency"]
+        then = Filter(until=NOON + timedelta(hours=1))
+        as_then = memory.recall("lamp of the lighthouse", update=False, filter=then).hits[0].components
+    assert today < 0.8
+    assert as_then.get("x_recency", 1.0) > 0.999
+
+
+def test_browsing_halves_what_a_memory_counts_after_thirty_days(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp burns red.", importance=10)
+        world.clock.pass_days(30)
+        (hit,) = memory.recall("", mode="browse").hits
+    assert hit.score == pytest.approx(0.5)
+
+
+def test_without_boost_the_profile_of_agenr_ranks_by_the_cosine_as_it_is(stocked: World) -> None:
+    stocked.environ["NACRE_SCORING_PROFILE"] = "agenr"
+    with stocked.open() as memory:
+        hits = memory.recall("which database does billing run on?", boost=False).hits
+    assert hits[0].score == hits[0].components["cosine"] == hits[0].components["relevance"]
+
+
+def test_a_kind_that_is_preferred_counts_a_quarter_more(stocked: World) -> None:
+    stocked.clock.pass_days(300)
+    with stocked.open() as memory:
+        before = memory.recall("billing ledger and tax rounding", update=False).hits
+        after = memory.call(
+            "recall", text="billing ledger and tax rounding", prefer_kinds=["lesson"], update=False
+        ).hits
+    scores = {hit.memory.kind: hit.score for hit in before}
+    for hit in after:
+        grown = 1.25 if hit.memory.kind is Kind.LESSON else 1.0
+        assert hit.components.get("x_kind", 1.0) == grown
+        assert (hit.score > scores[hit.memory.kind]) is (grown > 1)
+    assert {hit.memory.kind for hit in after} == scores.keys() >= {Kind.LESSON, Kind.DECISION}
+
+
+def test_a_threshold_leaves_out_what_scores_less(stocked: World) -> None:
+    stocked.clock.pass_days(300)
+    with stocked.open() as memory:
+        every = memory.recall("which database does billing run on?").hits
+        least = every[0].score
+        for threshold, kept in ((least - 0.01, True), (least + 0.01, False)):
+            found = memory.call("recall", text="which database does billing run on?", threshold=threshold).hits
+            assert (every[0].memory.id in {hit.memory.id for hit in found}) is kept
+
+
+def test_a_topic_is_read_before_the_question_by_meaning_alone(stocked: World) -> None:
+    with stocked.open() as memory:
+        memory.call("recall", text="which units?", topic="metric answers", mode="vector")
+        assert stocked.embedder.embedded[-1] == "metric answers: which units?"
+        before = len(stocked.embedder.embedded)
+        memory.call("recall", text="which units?", topic="metric answers", mode="lexical")
+        assert len(stocked.embedder.embedded) == before
+
+
+def test_words_alone_or_meaning_alone_may_make_relevance(stocked: World) -> None:
+    with stocked.open() as memory:
+        for share, other in ((1.0, "vector"), (0.0, "lexical")):
+            hits = memory.call("recall", text="which database does billing run on?", word_share=share).hits
+            assert hits[0].components.get(other, 0.0) == 0.0
+            assert hits[0].components["relevance"] == pytest.approx(1.0)
+
+
+def test_likeness_decides_places_only_as_far_as_it_is_wanted(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with world.open() as memory:
+        for content in ("The harbour ferry takes lorries at noon", "The harbour ferry takes lorries at dusk",
+                        "Ferry tickets of the harbour are blue"):  # fmt: skip
+            memory.store(content, force=True)
+
+        def asked(**more: Any) -> list[Any]:
+            return list(memory.call("recall", text="harbour ferry lorries", update=False, **more).hits)
+
+        alike = asked(mmr_lambda=0.3)
+        assert [hit.memory.content.split()[0] for hit in alike][1] == "Ferry"
+        assert alike[2].components["mmr"] < 1
+        assert alike[2].components["likeness"] > 0.5
+        plain = asked(diversify=False)
+        assert {hit.memory.content.split()[-1] for hit in plain[:2]} == {"noon", "dusk"}
+        assert not any("mmr" in hit.components for hit in plain)
+
+
+def test_misspelt_words_are_read_as_known_ones_only_where_that_is_wanted(stocked: World) -> None:
+    asked = "which databse does biling run on?"
+    stocked.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with stocked.open() as memory:
+        assert not memory.recall(asked).hits
+        found = memory.call("recall", text=asked, fuzzy=True)
+        assert "PostgreSQL" in found.hits[0].memory.content
+        assert found.query == asked
+        (lane,) = [one for one in found.lanes if one.name == "spelling"]
+        assert lane.note == "biling read as billing"
+        right = memory.call("recall", text="which units for billing?", fuzzy=True)
+        assert [lane.note for lane in right.lanes if lane.name == "spelling"] == [None]
 
 
 def test_every_hit_says_what_its_score_is_made_of(stocked: World) -> None:

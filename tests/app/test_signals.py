@@ -14,7 +14,7 @@ from nacre.ingestion.ingest import ingest
 from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, retire, store
-from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part, SignalLimits
 from nacre.values.hooks import HookCall, HookEvent
 from nacre.values.memory import Source
 from nacre.values.review import Reason
@@ -222,6 +222,48 @@ def test_signals_can_be_switched_off(home: World) -> None:
     stores(home)
     home.environ = {"NACRE_CONTEXT_SIGNALS": "false"}
     assert told(prompt(home)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "count"),
+    [("MIN_IMPORTANCE", 9, 0), ("MOST_AT_ONCE", 1, 1), ("MOST_AT_ONCE", 0, 0), ("MOST_PER_SESSION", 2, 2)],
+)
+def test_the_owner_says_how_much_a_session_is_told(home: World, key: str, value: int, count: int) -> None:
+    for thing in THINGS[:4]:
+        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+    home.environ = {f"NACRE_SIGNALS_{key}": str(value)}
+    assert len(told(prompt(home))) == count
+
+
+def test_the_owner_says_how_old_news_may_be_and_how_long_the_pause_is(home: World) -> None:
+    home.environ = {"NACRE_SIGNALS_MAX_AGE_SECONDS": "3600", "NACRE_SIGNALS_COOLDOWN_SECONDS": "600"}
+    for thing in THINGS[:4]:
+        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+    later(home, 900)
+    assert len(told(prompt(home))) == 3
+    later(home, 599)
+    assert told(prompt(home)) == []
+    later(home, 1)
+    assert len(told(prompt(home))) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "count"),
+    [
+        (SignalLimits(min_importance=9), 0), (SignalLimits(most_at_once=0), 0), (SignalLimits(most_at_once=1), 1),
+        (SignalLimits(max_age_seconds=10), 0), (SignalLimits(min_importance=1, most_at_once=9), 2),
+    ],
+)  # fmt: skip
+def test_a_host_may_ask_for_fewer_signals_than_the_owner_allows_and_not_for_more(
+    home: World, limits: SignalLimits, count: int
+) -> None:
+    home.environ = {"NACRE_SIGNALS_MOST_AT_ONCE": "2"}
+    for thing in THINGS[:4]:
+        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+    stores(home, "The harbour master answers mails on Mondays only.", importance=7)
+    later(home, 11)
+    call = HookCall("openclaw", HookEvent.PROMPT, MINE, FOLDER, "yes, go on", signals=limits)
+    assert answer(home.context(), call).context.count("moved away") == count
 
 
 def test_signals_need_no_lock_and_no_write(home: World) -> None:

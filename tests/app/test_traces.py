@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from nacre.forgetting.scrub import scrub
 from nacre.health.traces import list_traces, show_trace
 from nacre.home.home import Home
 from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.feedback import feedback
 from nacre.retrieval.recall import recall
 from nacre.spending.models import model_for
@@ -27,6 +29,7 @@ from nacre.values.model_calls import Prompt, Task
 from nacre.values.recall import RecallQuery
 from nacre.values.trace import Step, TraceKind
 from tests.app.conftest import World, says
+from tests.app.test_dreams import dreamt, kept
 from tests.canary import CORE, SECRET, is_kept
 from tests.fakes.model import ScriptedModel
 
@@ -163,7 +166,66 @@ def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
     recall(context, RecallQuery("what is the code of the gruyere cellar?"))
     talk.environ["NACRE_TRACES_CASES"] = "true"
     recall(talk.context(), RecallQuery("what is the code of the gruyere cellar?", update=False))
-    assert list_traces(context) == []
+    assert list_traces(context, TraceKind.CASE) == []
+
+
+def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_new_none(talk: World) -> None:
+    context = talk.context()
+    report = ingest(context)
+    ingest(context)
+    (trace,) = list_traces(context, TraceKind.INDEX)
+    loaded, persisted, archived, embedded = trace.steps
+    assert (loaded.title, loaded.output) == ("batch loaded", "files: 1, sessions: 1, turns: 3")
+    assert (persisted.title, persisted.output) == ("candidates persisted", "memories: 2")
+    assert persisted.refs == report.memories
+    assert [archived.title, embedded.title] == ["transcripts archived", "vectors made"]
+    assert (trace.subject, trace.outcome) == ("what discovery finds", "sessions: 1, memories: 2")
+    assert CANARY not in json.dumps([step.output for step in trace.steps]), "what was learned is named, not repeated"
+    assert CANARY in told(talk, "traces", "show", trace.id), "who looks sees it as it is then"
+
+
+def test_an_index_run_that_fails_is_told_with_what_it_did_before(talk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nacre.ingestion.ingest.archive", full)
+    context = talk.context()
+    with pytest.raises(OSError, match="No space left"):
+        ingest(context)
+    (trace,) = list_traces(context, TraceKind.INDEX)
+    assert [step.title for step in trace.steps] == ["batch loaded", "candidates persisted"]
+    assert trace.outcome.startswith("failed: ")
+    assert "No space left" in trace.outcome
+
+
+def test_a_secret_in_a_name_is_in_no_trace_of_an_index_run(talk: World) -> None:
+    path = talk.transcript("cheese", says("user", "Always lint before a commit.", uuid="c9", session=SESSION))
+    named = path.with_name(f"key-{SECRET}.jsonl")
+    path.rename(named)
+    context = talk.context()
+    ingest(context, IngestOptions(paths=(named,)))
+    (trace,) = list_traces(context, TraceKind.INDEX)
+    assert CORE not in trace.subject
+    assert "REDACTED" in trace.subject
+
+
+def test_a_dream_leaves_a_trace_of_what_it_saw_planned_and_did(world: World) -> None:
+    first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
+    second = kept(world, "Honey is sold in jars of 500 g!", subject="jars")
+    report = dreamt(world, first=False)
+    assert report.is_first
+    world.clock.now += timedelta(hours=1)
+    report = dreamt(world)
+    done, planned = list_traces(world.context(), TraceKind.DREAM)
+    assert [step.title for step in planned.steps] == [
+        "snapshot loaded", "plan generated", "plan validated", "mutations applied"
+    ]  # fmt: skip
+    assert (planned.steps[-1].status, planned.outcome) == ("skipped", "planned only: merge: 1")
+    assert [step.title for step in done.steps][3:] == ["mutations applied", "diary written"]
+    applied = done.steps[3]
+    assert (applied.output, applied.refs) == ("merge: 1", (first.id, second.id))
+    assert applied.more == {"operation": report.operation}
+    assert done.subject == "tier 1"
 
 
 def test_old_traces_go_and_there_are_never_too_many(world: World) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.settings import SETTINGS
+from nacre.known_settings import SETTINGS
 from nacre.storage.sqlite.queries import _load
 
 PROJECT = Path(__file__).parents[2]

@@ -83,6 +83,10 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
             ("forgettable", "The lighthouse was built of brick", "fact"),
         )
     }
+    memory.store("The ferry is paid in coins", project="ferry")
+    memory.store("The toll is due at noon", project="toll")
+    ends = {"source": known["memory"], "target": known["other"]}
+    memory.call("graph-link", links=[{**ends, "relation": one} for one in ("builds_on", "related_to")])
     memory.retire(known["retired"])
     memory.judge(known["bad"], known["worse"], known["worst"], good=False)
     waiting = memory.call("candidates").candidates

@@ -39,18 +39,20 @@ OWN = {
 """Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
 
 BY_CALL = {
-    "ingest": "discover force from_archive puts_off reads remember_paths vector_seconds",
-    "store": "author folder source speaker trust",
-    "recall": "co_recall diversify is_prompt",
+    "ingest": "discover force from_archive globs puts_off reads remember_paths vector_seconds",
+    "store": "author folder source speaker triggers trust",
+    "recall": "co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",
-    "context": "alone",
+    "context": "alone signals",
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall diversify expand is_prompt offset radius_days rerank role session turns "
-        "update"
+        "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset prefer_kinds "
+        "radius_days rerank role session threshold topic turns update word_share"
     ),
+    "list": "words",
     "log": "offset",
+    "retire": "like subjects",
     "sync": "accept_rewritten patience_seconds",
 }
 """Fields of a request that a method does not offer: ``memory.call`` takes them."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 QUESTION = "which database does billing use?"
 CALLS: dict[str, list[dict[str, Any]]] = {
-    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}],
+    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}, {"context": "session-start"}],
     "memory_get": [{"ids": ["{memory}"]}],
     "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
     "memory_retire": [{"ids": ["{other}"]}],
@@ -33,18 +33,22 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "memory_extract": [{"text": "We decided to use Postgres for billing because of transactions."}],
     "memory_sessions": [
         {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
-        {"action": "search", "query": "database"},
+        {"action": "search", "query": "database"}, {"action": "search", "query": "data.ase", "match": "regex"},
     ],
     "memory_graph": [
-        {"id": "{memory}"},
+        {"id": "{memory}"}, {"action": "list"},
+        {"action": "link", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "invalidate", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
+        {"action": "unlink", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
         *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
     ],
     "memory_analyze": [
         {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"}, {"about": "stale"},
+        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"}, {"about": "stale"}, {"about": "central"},
+        {"about": "bridges"}, {"about": "gaps"}, {"about": "components"},
         {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
     ],
-    "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}],
+    "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}, {"action": "vacuum"}],
 }  # fmt: skip
 """Calls of every tool that together need all operations which it combines."""
 

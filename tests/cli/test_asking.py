@@ -78,13 +78,11 @@ def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
     for question in ("which database does billing use?", "how are ferries paid?", "rope for the harbour ferry"):
         for hit in nacre("recall", question, "--json").json["hits"]:
             parts = hit["components"]
-            worth = math.prod(value for name, value in parts.items() if name.startswith("x_"))
-            assert parts["worth"] == pytest.approx(min(1.25, max(0.5, worth)), abs=0.001)
-            drawn = parts.get("co_recall", 0)
-            score = (parts["relevance"] ** 0.7 * parts["worth"] + parts.get("full_text", 0)) / 1.15 + drawn
-            assert hit["score"] == pytest.approx(score, abs=0.001)
+            assert 0.5 <= parts["worth"] <= 1.25
+            factors = math.prod(value for name, value in parts.items() if name.startswith("x_"))
+            assert hit["score"] == pytest.approx(parts["relevance"] * factors, abs=0.001)
     assert re.search(
-        r"^\s+score\s+0\.\d{4} = \(relevance\^0\.7 × worth \+ full_text\) / 1\.15",
+        r"^\s+score\s+0\.\d{4} = relevance × .*strength",
         nacre("recall", "how are ferries paid?", "--explain").out, re.MULTILINE,
     )  # fmt: skip
 
@@ -312,3 +310,33 @@ def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
 
 def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
     assert "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err
+
+
+def test_a_misspelt_question_is_answered_where_that_is_wanted_and_says_how_it_was_read(nacre: Nacre) -> None:
+    nacre("store", "The lighthouse lamp burns red")
+    assert not nacre("recall", "colour of the lighthuose lapm", "--json").json["hits"]
+    shown = nacre("recall", "lighthuose burns", "--fuzzy").out
+    assert "The lighthouse lamp burns red" in shown
+    assert "spelling: lighthuose read as lighthouse" in shown
+
+
+def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert not nacre("sessions", "search", "emulatde", "--json").json["hits"]
+    assert nacre("sessions", "search", "emulatde", "--fuzzy", "--json").json["hits"]
+
+
+def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
+    for content in ("The harbour ferry takes lorries at noon", "The harbour ferry takes lorries at dusk"):
+        nacre("store", content, "--force")
+
+    def parts(*options: str) -> list[dict[str, float]]:
+        hits = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json["hits"]
+        return [hit["components"] for hit in hits]
+
+    assert ["mmr" in one for one in parts("--mmr-lambda", "0.4")] == [False, True]
+    assert not any("mmr" in one for one in parts("--no-mmr"))
+    assert all(one["relevance"] == one["lexical"] for one in parts("--alpha", "1"))
+    assert parts("--threshold", "1") == []
+    for given in (("--alpha", "2"), ("--mmr-lambda", "-1"), ("--threshold", "7")):
+        assert "range" in nacre("recall", "ferry", *given, code=2).err
+    assert "--fuzzy does not go with --deep" in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err

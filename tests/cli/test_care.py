@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from nacre.cli.root import SECTIONS
@@ -277,3 +278,41 @@ def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) ->
     assert labels() == {"billing": "acme-billing", "boats": "harbour"}
     nacre("config", "set", "projects.labels", "{}")
     assert labels() == {}
+
+
+def test_a_check_of_the_database_finds_text_that_belongs_to_nothing_and_repairs_it(
+    nacre: Nacre, learned: dict[str, Any], user_home: Path
+) -> None:
+    assert nacre("db", "check", "--json").json["ok"]
+    database = apsw.Connection(str(user_home / ".nacre" / "nacre.db"))  # the system's own SQLite may be too old
+    database.execute("INSERT INTO memories_parts (rowid, identifiers) VALUES (99999, 'lost_name')")
+    database.close()
+    broken = nacre("db", "check", "--json", code=1).json
+    assert [check["name"] for check in broken["checks"] if check["state"] != "ok"] == ["full text"]
+    assert nacre("db", "check", "--repair", "--json").json["ok"]
+
+
+def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_home: Path) -> None:
+    nacre("list")
+    with sqlite3.connect(user_home / ".nacre" / "nacre.db") as database:
+        database.execute("CREATE TABLE filler (text TEXT)")
+        database.execute("INSERT INTO filler SELECT hex(randomblob(500000))")
+        database.execute("DROP TABLE filler")
+    database.close()
+    done = nacre("db", "vacuum", "--json").json
+    assert done["is_clean"]
+    assert done["bytes_before"] - done["bytes_after"] > 500_000
+    assert done["bytes_after"] == (user_home / ".nacre" / "nacre.db").stat().st_size
+
+
+def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> None:
+    found = nacre("db", "version", "--json").json
+    assert found["schema"] >= 30
+    assert found["sqlite"].startswith("3.")
+    assert str(found["schema"]) in nacre("db", "version").out
+
+
+def test_an_export_is_found_beside_the_database_too(nacre: Nacre, learned: dict[str, Any], tmp_path: Path) -> None:
+    for words in (("export",), ("db", "export")):
+        nacre(*words, str(tmp_path / f"{words[0]}.jsonl"))
+    assert (tmp_path / "export.jsonl").read_text().count("\n") == (tmp_path / "db.jsonl").read_text().count("\n") > 1

@@ -194,3 +194,45 @@ def test_tier_three_as_json_names_evidence_project_and_what_stays(nacre: Nacre, 
     assert (step["action"], step["project"], step["why"], step["ends"]) == ("file", "hivelog", "names hivelog", [])
     assert (len(unfiled), found["promotions"], found["note"]) == (1, [], "no writer is set: nacre writer set")
     assert nacre("dream", "--tier", "3", "--no-writer", "--dry-run", "--json").json["note"] is None
+
+
+def fills(request: Request) -> dict[str, Any]:
+    """A writer that takes over what it is shown as notes and preferences, and links nothing."""
+    asked = request.body["messages"][-1]["content"]
+    shown = [json.loads(line) for line in asked.splitlines() if line.startswith('{"number"')]
+    if "line" in shown[0]:
+        borne = {one["number"]: one["line"] in one["sources"][0]["text"] for one in shown}
+        findings = {number: "borne" if is_borne else "not_borne" for number, is_borne in borne.items()}
+        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings.items()]}
+    if "a" in shown[0]:
+        return {"cases": [{"number": one["number"], "relation": "none", "from": "a", "why": ""} for one in shown]}
+    taken = [{"text": one["text"], "numbers": [one["number"]]} for one in shown]
+    return {"profile": [], "preferences": taken, "constraints": [], "relationships": []}
+
+
+def test_tier_three_shows_what_the_writer_makes_of_the_profile_and_asks_before_it_asks_it(
+    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path
+) -> None:
+    nacre("list")
+    profile = user_home / ".nacre/vault/profile.md"
+    profile.write_text("# Me\n\nMine.\n")
+    with FakeProvider(fills) as provider:
+        (user_home / ".nacre/config.toml").write_text(provider.config(), encoding="utf-8")
+        for text in ("Prefer tea.", "Prefer jars.", "Prefer bees.", "Prefer rain.", "Prefer snow."):
+            nacre("store", text, "--kind", "preference")
+        assert "1 page with something new." in nacre("dream", "--tier", "3", "--estimate").out
+        assert nacre("dream", "--tier", "3", "--estimate", "--json").json["pages"] == 1
+        assert not provider.requests
+        shown = dialog("dream", "--tier", "3", answers=[("Ask it?", "y"), ("Do it?", "y")], environ={"NO_COLOR": "1"})
+    plan, _, done = shown.out.partition("Do it?")
+    assert "profile.md    lines by the writer: 5, from 5 sources" in plan
+    assert "- Prefer rain. (" in plan
+    assert "1 page written" in done
+    assert profile.read_text().startswith("# Me\n\nMine.\n\n<!-- nacre:start -->\n## Preferences\n")
+    nacre("undo", "--yes")
+    assert profile.read_text() == "# Me\n\nMine.\n"
+
+
+def test_consolidate_is_another_name_of_dream(nacre: Nacre) -> None:
+    assert nacre("consolidate", "--dry-run").out == nacre("dream", "--dry-run").out
+    assert "consolidate" not in nacre("--help").out

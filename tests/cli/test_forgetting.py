@@ -93,3 +93,28 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
 )
 def test_what_makes_no_sense_is_refused(nacre: Nacre, options: tuple[str, ...]) -> None:
     assert nacre("forget", *options, "--json", code=2).error["hint"]
+
+
+def test_a_subject_that_is_misspelt_or_in_another_order_is_retired_where_that_is_asked(nacre: Nacre) -> None:
+    lamp = nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse", "--json").json["id"]
+    nacre("store", "The clock is slow", "--subject", "Clock of the town hall")
+    assert nacre("retire", "Lamp of the lighthuose", code=3).code == 3
+    for text in ("lamp of teh lighthuose", "The lighthouse of lamp"):
+        found = nacre("retire", "--like", text, "--dry-run", "--json").json["would_retire"]
+        assert [memory["id"] for memory in found] == [lamp]
+    assert "--dry-run" in nacre("retire", "--like", "lamp of the lighthuose", "--json", code=2).error["message"]
+    assert nacre("retire", "--like", "the harbour", "--dry-run", code=3).code == 3
+    assert nacre("retire", "--like", "lamp of the lighthuose", "--yes", "--json").json["retired"][0]["id"] == lamp
+
+
+def test_a_subject_that_looks_like_an_id_is_named_as_a_subject(nacre: Nacre) -> None:
+    lamp = nacre("store", "The lamp burns red", "--json").json["id"]
+    named = nacre("store", "The clock is slow", "--subject", lamp[-8:], "--json").json["id"]
+    found = nacre("retire", "--subject", lamp[-8:], "--dry-run", "--json").json["would_retire"]
+    assert [memory["id"] for memory in found] == [named]
+
+
+def test_what_is_nearly_a_subject_is_kept_out_by_the_subject_that_was_found(nacre: Nacre) -> None:
+    nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse")
+    nacre("retire", "--like", "lamp of the lighthuose", "--persist", "--yes")
+    assert "memories about 'Lamp of the lighthouse' are retired" in nacre("retire", "--list").out

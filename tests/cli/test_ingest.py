@@ -338,3 +338,52 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     if not learned:
         assert "Ines (2)" in checks["chats"]["detail"], "the interval before the time is no part of the name"
         assert "owner.identities" in checks["chats"]["hint"]
+
+
+def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(nacre: Nacre, tmp_path: Path) -> None:
+    for number, name in enumerate(("2026-10/one.jsonl", "2026-11/two.jsonl", "2026-11/notes.md", "2026-11/old.txt")):
+        session = f"8a3b000{number}-0000-4000-8000-000000000002"
+        write_transcript(tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)])
+    folder = str(tmp_path / "talks")
+
+    def planned(*patterns: str) -> int:
+        given = [word for pattern in patterns for word in ("--glob", pattern)]
+        files: int = nacre("ingest", folder, *given, "--dry-run", "--json").json["files"]
+        return files
+
+    every = planned()
+    assert planned("*.jsonl") == 2
+    assert planned("2026-11/*.jsonl") == 1
+    assert planned("talks/**/*.jsonl") == 2
+    assert planned("*.{jsonl,md,txt}") == planned("*.jsonl", "*.md", "*.txt") == every
+    assert planned("2026-12/*") == 0
+    assert "nothing closes" in nacre("ingest", folder, "--glob", "*.{md", code=2).err
+    assert nacre("ingest", folder, "--glob", "2026-11/*.jsonl", "--json").json["files"] == 1
+    assert nacre("ingest", str(tmp_path / "talks/2026-10/one.jsonl"), "--glob", "*.md", "--json").json["files"] == 1
+
+
+def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: Path) -> None:
+    for number, name in enumerate(("in/one.jsonl", "out/two.jsonl")):
+        session = f"8a3b000{number}-0000-4000-8000-000000000002"
+        write_transcript(tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)])
+    nacre("ingest", str(tmp_path / "talks"), "--glob", "in/*")
+    nacre("db", "rebuild", "--yes")
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (("--skip-ingested",), "--force"), (("--bulk",), "every ingest"), (("--whole-file",), "nacre extract --whole"),
+        (("--chunk",), "nacre extract --chunk"), (("--user-only",), "nacre extract --user-only"),
+        (("--no-retry",), "asked again"), (("--max-retries", "3"), "asked again"),
+        (("--concurrency", "5"), "ingest.workers"), (("--workers", "5"), "ingest.workers"),
+    ],
+)  # fmt: skip
+def test_an_option_that_has_no_sense_here_says_what_to_do_instead(
+    nacre: Nacre, given: tuple[str, ...], advice: str
+) -> None:
+    refused = nacre("ingest", *given, code=2).err
+    assert given[0] in refused
+    assert advice in refused
+    assert given[0] not in nacre("ingest", "--help").out

@@ -69,3 +69,26 @@ def test_an_error_is_told_in_words_beside_json_lines(nacre: Nacre, learned: dict
     refused = nacre("log", "--memory", "nothing", "--jsonl", code=3)
     assert refused.out == ""
     assert refused.err.startswith("error: ")
+
+
+def test_a_list_of_words_holds_each_of_them_in_any_case(nacre: Nacre) -> None:
+    nacre("store", "The Lamp burns red 100%", "--tag", "Harbour")
+    nacre("store", "The lamp of the pier burns green")
+
+    def listed(*words: str) -> int:
+        total: int = nacre("list", *words, "--json").json["total"]
+        return total
+
+    assert listed("lamp") == 2
+    assert listed("LAMP", "harbour") == listed("100%") == 1
+    assert listed("lamp", "zeppelin") == 0
+    assert listed("lamp", "--tag", "harbour") == 1
+
+
+def test_a_list_is_narrowed_to_what_was_said_with_a_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
+    nacre("store", "The lamp burns red")
+    assert nacre("list", "--platform", "claude-code", "--json").json["total"] == learned["memories"]
+    assert nacre("list", "--tool", "codex", "--json").json["total"] == 0
+    hits = nacre("recall", "which database for billing", "--tool", "claude-code", "--json").json["hits"]
+    assert hits
+    assert not nacre("recall", "which database for billing", "--platform", "codex", "--json").json["hits"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -47,6 +48,21 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
     able, unable = sorted(record["models"], key=lambda model: model["name"])
     assert able["problem"] is None
     assert unable["problem"]["hint"]
+
+
+def test_an_alias_is_told_with_the_model_that_it_means_which_is_asked_and_counted(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with FakeProvider([METAL], repeats=True) as provider:
+        elsewhere = f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n'
+        configure(user_home, f'[models]\ndefault = "openai:mini"\nrecall = "openai:gpt-5-mini"\n{elsewhere}')
+        assert re.search(r"^openai:gpt-5-mini .*\n +set as +openai:mini$", nacre("models").out, re.MULTILINE)
+        [model] = nacre("models", "--json").json["models"]
+        assert (model["name"], model["aliases"]) == ("openai:gpt-5-mini", ["openai:mini"])
+        assert nacre("models", "test", "--json").json["name"] == "openai:gpt-5-mini"
+        assert [request.body["model"] for request in provider.calls] == ["gpt-5-mini"]
+        assert "openai:gpt-5-mini" in nacre("cost", "--by", "model").out
 
 
 def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(nacre: Nacre, user_home: Path) -> None:

@@ -128,3 +128,16 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(nacre: N
     other = "All tests pass now, so I will open the pull request for the new search page."
     again = nacre("feedback", falcon, kettle, "--json", stdin=other).json
     assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]
+
+
+def test_what_one_session_used_together_is_told_pair_by_pair(nacre: Nacre, falcon: str, kettle: str) -> None:
+    assert "No memories were used together yet." in nacre("edges").out
+    for memory in (falcon, kettle):
+        nacre("show", memory, "--session", "s-1")
+    nacre("store", "The clock is slow")  # which folds in what was used
+    (edge,) = nacre("edges", "--json").json["edges"]
+    assert {edge["memory"], edge["other"]} == {falcon, kettle}
+    assert (edge["weight"], edge["sessions"]) == (0.1, 1)
+    assert nacre("edges", kettle[-8:], "--json").json["edges"][0]["memory"] == kettle
+    assert falcon[-8:] in nacre("edges").out
+    assert nacre("edges", "ffffffff", code=3).code == 3

@@ -11,9 +11,9 @@ import click
 import pytest
 
 from nacre.cli.root import cli
+from nacre.known_settings import SETTINGS
 from nacre.mcp.offers import by_name
 from nacre.mcp.schemas import schema_of
-from nacre.settings import SETTINGS
 
 PROJECT = Path(__file__).parents[2]
 PAGE = (PROJECT / "docs" / "parity.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ import pytest
 
 from nacre import MemoryHome
 from nacre.cli.root import SECTIONS
+from nacre.known_settings import SETTINGS
 from nacre.mcp.offers import offered
-from nacre.settings import SETTINGS
 
 PROJECT = Path(__file__).parents[2]
 MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]

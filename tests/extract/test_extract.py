@@ -31,6 +31,7 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("Use tabs for everything in this repo.", Kind.PREFERENCE),
         ("fyi our staging server is at Hetzner in Falkenstein", Kind.FACT),
         ("TODO: rotate the signing keys of the webhook.", Kind.TODO),
+        ("Action item: renew the certificate of the gateway.", Kind.TODO),
         ("Don't forget to renew the domain before June.", Kind.TODO),
         ("Ab jetzt kommen alle Zeiten in UTC in die Datenbank.", Kind.PREFERENCE),
         ("wir nehmen Hugo für die Doku, Sphinx ist uns zu träge", Kind.DECISION),
@@ -47,6 +48,19 @@ def test_what_the_owner_says_plainly_is_a_memory_at_once(said: str, kind: Kind) 
 
     assert (kept.kind, kept.turns, kept.speaker) == (kind, ("t0",), Speaker.OWNER)
     assert kept.content.rstrip(".。!")[-12:] in said
+
+
+def test_what_is_left_to_do_after_a_meeting_weighs_eight_however_many_there_are() -> None:
+    said = [
+        "TODO: check the pump in the cellar before the first frost.",
+        "Action item: the drainage plan is to be drawn anew this month.",
+        "Don't forget to order the saplings from the nursery.",
+        "We decided to use larch instead of pine for the fences, because it lasts longer.",
+    ]
+    kept = memories(*map(owner, said), session=replace(SESSION, tool="plaud"))
+    assert [(one.kind, one.importance) for one in kept] == [(Kind.TODO, 8)] * 3 + [(Kind.DECISION, 7)]
+    elsewhere = memories(*map(owner, said))
+    assert sorted(one.importance for one in elsewhere if one.kind is Kind.TODO) == [7, 8, 8], "elsewhere two at most"
 
 
 @pytest.mark.parametrize(

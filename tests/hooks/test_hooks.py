@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -126,6 +126,25 @@ def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeyp
     assert hooked.run("UserPromptSubmit").out == ""
     assert hooked.run("BeforeAgent", host="gemini-cli").out == "{}"
     assert [line["how"] for line in hooked.log()] == ["apart", "apart"]
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(hooked: Hooked, is_up: bool) -> None:
+    news = "The release is frozen until the certificate of the gateway is renewed."
+
+    def given(session: str, **limits: object) -> dict[str, object]:
+        return hooked.given(session_id=session, prompt="ok", signals=limits)
+
+    def run(event: str, given: dict[str, object]) -> str:
+        return hooked.run(event, given, host="openclaw", within=60_000).out
+
+    sessions = [given("a", min_importance=8), given("b", min_importance=9), given("c", most_at_once="many", another=1)]
+    with serving(hooked.home) if is_up else nullcontext():
+        for session in sessions:
+            run("session-start", session)
+        with nacre.open_memory(hooked.home) as memory:
+            memory.store(news, importance=8)
+        assert [news in run("prompt", session) for session in sessions] == [True, False, True]
 
 
 @pytest.mark.parametrize("is_up", [True, False])

@@ -272,8 +272,11 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
         },
     )  # fmt: skip
     edges = apsw.Connection(str(folder / "edges.db"))
-    edges.execute("CREATE TABLE edges (source TEXT, target TEXT, rel_type TEXT, valid_to TEXT)")
-    edges.execute("INSERT INTO edges VALUES ('projects/webshop.md', 'decisions/tax-service.md', 'depends_on', NULL)")
+    edges.execute(
+        "CREATE TABLE edges (source TEXT, target TEXT, rel_type TEXT, strength REAL, valid_from TEXT, valid_to TEXT)"
+    )
+    row = ("projects/webshop.md", "decisions/tax-service.md", "depends_on", 0.7, "2026-01-01", "2026-06-01")
+    edges.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?)", row)
     edges.close()
     answer = nacre("import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("agent-knowledge", 3)
@@ -282,7 +285,9 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
     shop = nacre("show", found["Webshop"]["id"], "--no-update", "--json").json
     assert (shop["project"], shop["confidence"], shop["created"]) == ("webshop", "inferred", "2026-01-09T00:00:00Z")
     assert shop["content"] == "The webshop renders its pages on the server."
-    assert [(link["rel"], link["subject"]) for link in shop["links"]] == [("depends_on", "Tax service")]
+    (link,) = shop["links"]
+    assert (link["rel"], link["subject"], link["strength"]) == ("depends_on", "Tax service", 0.7)
+    assert link["valid"] == {"from": "2026-01-01", "to": "2026-06-01"}
     tax = nacre("show", found["Tax service"]["id"], "--no-update", "--json").json
     assert (tax["kind"], tax["evergreen"], tax["author"]) == ("decision", True, "lena")
 

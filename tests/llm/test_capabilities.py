@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelRefused
+from nacre.llm.aliases import aliases, full_name
 from nacre.llm.proposals import proposed
 from nacre.llm.providers import Provider, provider_of
 from nacre.llm.registry import describe
@@ -18,6 +19,31 @@ from nacre.values.model_calls import Capabilities, Price
 def able(tmp_path: Path, name: str, config: str = "") -> Capabilities:
     (tmp_path / "config.toml").write_text(config, encoding="utf-8")
     return describe(load_settings(tmp_path, {"HOME": str(tmp_path)}), name)[1]
+
+
+NAMED = [f"{provider}:{name}" for provider, names in aliases().items() for name in names]
+
+
+@pytest.mark.parametrize("alias", NAMED)
+def test_an_alias_is_a_model_whose_window_and_price_are_known(tmp_path: Path, alias: str) -> None:
+    (tmp_path / "config.toml").touch()
+    settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
+    asked, found = describe(settings, alias)
+    assert asked.name != alias
+    assert found.known
+    assert found.price
+    assert describe(settings, asked.name)[1] == found
+
+
+def test_the_models_that_are_proposed_are_those_that_the_aliases_of_their_families_name() -> None:
+    settings = load_settings(Path("/nowhere"), {"HOME": "/nowhere"})
+    for provider in aliases():
+        assert set(proposed(provider_of(settings, provider))) <= set(aliases()[provider].values())
+
+
+@pytest.mark.parametrize("name", ["claude-cli:sonnet", "ollama:mini", "anthropic:sonnet-4", "openrouter:openai/mini"])
+def test_no_other_name_is_an_alias(name: str) -> None:
+    assert full_name(name) == name
 
 
 @pytest.mark.parametrize(

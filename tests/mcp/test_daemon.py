@@ -36,7 +36,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("memory_sessions", {"action": "search", "query": "accounts charged at once"}),
     ("memory_extract", {"session": f"claude-code:{SESSION}", "by_model": False}),
     ("memory_analyze", {"about": "brief"}),
-    ("memory_analyze", {"about": "unlinked"}),
+    ("memory_analyze", {"about": "gaps"}),
     ("memory_analyze", {"about": "conflicts"}),
     ("memory_analyze", {"about": "review"}),
     ("memory_analyze", {"about": "file", "subject": "ledger.py"}),

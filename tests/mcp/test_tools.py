@@ -59,6 +59,16 @@ async def test_a_name_that_no_project_has_is_said_to_be_new(server: Server) -> N
     assert "new project" not in again.text
 
 
+async def test_a_project_is_searched_and_listed_with_what_it_depends_on(server: Server) -> None:
+    keep("Flour is ordered on Mondays", project="mill")
+    keep("The shop opens on Mondays", project="shop")
+    assert "Flour" not in (await server.ask("memory_list", project="shop")).text
+    with open_memory() as memory:
+        memory.call("project-depend", project="shop", on=["mill"])
+    assert "Flour is ordered" in (await server.ask("memory_list", project="shop")).text
+    assert "Flour is ordered" in (await server.ask("memory_search", query="when is flour ordered", project="shop")).text
+
+
 async def test_a_turn_of_which_a_memory_says_most_is_not_told_twice(server: Server) -> None:
     answer = await server.ask("memory_search", query="which database does billing use?", turns=5)
     assert answer.text.count("PostgreSQL for billing instead of MongoDB") == 1
@@ -373,12 +383,13 @@ async def test_how_memories_hang_together_is_told_by_their_links(server: Server)
     central = await server.ask("memory_analyze", about="central")
     assert f"- [{light[-8:]}]" in central.text
     assert "Fresnel lens: 2 links" in central.text
-    unlinked = await server.ask("memory_analyze", about="unlinked")
-    assert "boat shed" in unlinked.text
-    assert light[-8:] not in unlinked.text
+    gaps = await server.ask("memory_analyze", about="gaps")
+    assert "boat shed" in gaps.text
+    assert light[-8:] not in gaps.text
     brief = await server.ask("memory_analyze", about="brief")
-    assert "2 links among them" in brief.text
-    assert "Fresnel lens: 2 links" in brief.text
+    assert "2 links between them" in brief.text
+    assert f"Fresnel lens [{light[-8:]}] (2)" in brief.text
+    assert " 2 links." in (await server.ask("memory_admin", action="overview")).text
     assert "boat shed green" in brief.text.partition("Decided lately:")[2]
     inbound = await server.ask("memory_graph", id=light, direction="inbound")
     assert "2 links" in inbound.text
@@ -464,7 +475,9 @@ async def test_the_core_is_four_tools_and_all_are_ten(server: Server) -> None:
     for tool in everything:
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations
-        assert tool.annotations.read_only_hint == (tool.name not in ("memory_store", "memory_retire", "memory_admin"))
+        assert tool.annotations.read_only_hint == (
+            tool.name not in ("memory_store", "memory_retire", "memory_graph", "memory_admin")
+        )
         assert tool.annotations.destructive_hint == (tool.name == "memory_retire")
         assert "$ref" not in json.dumps(tool.input_schema)
     tokens = count_tokens(json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in core]))
@@ -516,3 +529,89 @@ async def test_prompts_name_the_tools_they_need(server: Server) -> None:
         for name, given in (("recall", {}), ("nope", {}), ("reflect", {"colour": "red"})):
             with pytest.raises(Exception, match=r"needs topic|no prompt|takes no"):
                 await client.get_prompt(name, given)
+
+
+async def test_a_search_of_sessions_may_be_limited_to_an_aspect_and_to_who_said_it(server: Server) -> None:
+    async def turns(**more: Any) -> list[str]:
+        answer = await server.ask("memory_sessions", action="search", query="billing database PostgreSQL", **more)
+        return [line for line in answer.text.splitlines() if line.startswith("- ")]
+
+    assert {line.split()[2] for line in await turns()} == {"owner", "agent"}
+    assert {line.split()[2] for line in await turns(role="agent")} == {"agent"}
+    decisions = await turns(scope="decisions", role="owner")
+    assert len(decisions) == 1
+    assert "because the ledger needs transactions" in decisions[0]
+    assert not await turns(scope="plans")
+
+
+async def test_a_search_of_sessions_may_be_by_a_regular_expression_page_by_page(server: Server) -> None:
+    async def ask(**more: Any) -> Any:
+        return await server.ask("memory_sessions", action="search", match="regex", query=r"post\w+sql", **more)
+
+    first = await ask(limit=2)
+    assert 'cursor "2"' in first.text
+    second = await ask(limit=2, cursor="2")
+    lines = [line for one in (first, second) for line in one.text.splitlines() if line.startswith("- ")]
+    assert len(set(lines)) == len(lines) == 3
+    assert all("postgresql" in line.lower() for line in lines)
+    broken = await server.ask("memory_sessions", action="search", match="regex", query="post(")
+    assert broken.error["code"] == "query_invalid"
+
+
+async def test_a_search_of_sessions_by_words_alone_needs_no_meaning(server: Server) -> None:
+    found = await server.ask("memory_sessions", action="search", query="emulated", match="words")
+    assert "MongoDB would need them emulated" in found.text
+    nothing = await server.ask("memory_sessions", action="search", query="simulated", match="words")
+    assert "No turn matches." in nothing.text
+
+
+async def test_a_session_is_read_with_what_its_tools_were_given_and_put_out_where_that_is_asked(
+    server: Server, user_home: Path
+) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-acme-oven"
+    session = "7f3a1c2d-0000-4000-8000-000000000077"
+    call = said("assistant", "", 1, session=session)
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make oven"}}]
+    result = said("user", "", 2, session=session)
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": OVEN, "is_error": True}]
+    records = [said("user", "Heat the oven.", 0, session=session), call, result, said("assistant", "It is hot.", 3)]
+    write_transcript(folder / f"{session}.jsonl", records)
+    with open_memory() as memory:
+        memory.ingest(vectors=False)
+    bare = await server.ask("memory_sessions", action="read", session=session)
+    assert "[Bash]" in bare.text
+    assert "make oven" not in bare.text
+    whole = await server.ask("memory_sessions", action="read", session=session, include_tools=True)
+    assert "[Bash] make oven -> error" in whole.text
+    assert f"put out (UNTRUSTED): {OVEN}" in whole.text
+
+
+async def test_memories_are_listed_by_the_words_they_hold(server: Server) -> None:
+    keep("The Lamp burns red.", tags=("harbour",))
+    keep("The lamp of the pier burns green.")
+    found = await server.ask("memory_list", query="lamp harbour")
+    assert "1 memory, the newest first" in found.text
+    assert "red" in found.text
+    assert "No memory fits." in (await server.ask("memory_list", query="lamp zeppelin")).text
+
+
+async def test_what_a_session_begins_with_is_told_to_agents_whose_host_has_no_hooks(server: Server) -> None:
+    answer = await server.ask("memory_search", context="session-start")
+    assert answer.text.count("<nacre-context>") == 1
+    assert "PostgreSQL for billing instead of MongoDB" in answer.text
+    assert (await server.ask("memory_search", context="session-start", project="*")).error["code"] == "invalid_input"
+
+
+async def test_a_search_may_browse_and_be_held_to_a_time_and_a_score(server: Server) -> None:
+    keep("The mast is 12 m high.", importance=10)
+    browsed = await server.ask("memory_search", query="which database?", context="browse")
+    assert "mast" in browsed.text.split("[")[1]
+    answer = await server.ask("memory_search", query="database of billing", threshold=1)
+    assert "Nothing in memory" in answer.text
+    then = await server.ask("memory_search", query="how high is the mast?", around="2026-01-05", around_days=3)
+    assert "mast is 12" not in then.text
+
+
+async def test_the_database_is_made_smaller_on_request(server: Server) -> None:
+    answer = await server.ask("memory_admin", action="vacuum")
+    assert "The database has" in answer.text

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 
 import { stage, until } from "./stage.mjs";
 
-const FILES = ["index", "config", "link", "server", "tools"].map((name) => `openclaw/lib/${name}.js`);
+const FILES = ["index", "config", "idle", "link", "server", "tools"].map((name) => `openclaw/lib/${name}.js`);
 const WHERE = { sessionId: "s1", sessionKey: "agent:main:main", workspaceDir: "/code/harbour", agentId: "main", trigger: "user" };
 const SLACK_MS = 3_000; // a busy machine
 
@@ -339,6 +339,52 @@ test("keys of the config switch off what they name", async (t) => {
   assert.deepEqual(strict.noted(), []);
 });
 
+test("limits of signals go with each prompt, to the daemon and to nacre-hook, and nothing where none is set", async (t) => {
+  const config = { signalMinImportance: 9, signalCooldownMs: 1_500, signalMaxPerSession: 2.4, signalMaxAgeSec: "long", signalMaxPerSignal: -1 };
+  const limits = { min_importance: 9, most_at_once: 0, cooldown_seconds: 2, most_per_session: 2 };
+  const claw = await host(t, { config });
+  await claw.daemon();
+  const at = fresh();
+  await claw.turn("one", {}, at);
+  await claw.turn("two", {}, at);
+  assert.deepEqual(claw.asked.map(({ request }) => request.signals), [undefined, limits]);
+  const silent = await host(t, { config: { signalsEnabled: false, signalMaxPerSignal: 3 }, place: (on) => ({ hook: on.hook() }) });
+  const there = fresh();
+  await silent.turn("one", {}, there);
+  await silent.turn("two", {}, there);
+  assert.deepEqual(silent.noted().map(({ given }) => given.signals), [undefined, { most_at_once: 0 }]);
+  const usual = await host(t, { config: { signalsEnabled: true } });
+  await usual.daemon();
+  const here = fresh();
+  await usual.turn("one", {}, here);
+  await usual.turn("two", {}, here);
+  assert.equal("signals" in usual.asked[1].request, false);
+});
+
+test("keys that do nothing are told once, with what to use instead, unless they ask for what nacre does", async (t) => {
+  const config = { dbPath: "/x", uiPort: 1, uiHost: "h", captureStrategy: "last_turn", handoff: { includeBackground: true, logEnabled: false } };
+  const told = (claw) => claw.logged.filter((line) => /nothing here/.test(line));
+  const claw = await host(t, { config });
+  assert.deepEqual(told(claw).map((line) => line.split(":").slice(0, 2).join(":")), [
+    "nacre: dbPath does nothing here", "nacre: handoff.includeBackground does nothing here",
+    "nacre: captureStrategy does nothing here", "nacre: uiHost, uiPort do nothing here",
+  ]);
+  assert.deepEqual(told(await host(t, { config })), []);
+  const fits = { captureStrategy: "full_session", includeAssistant: true, uiEnabled: false, handoff: { includeBackground: false } };
+  assert.deepEqual(told(await host(t, { config: fits })), []);
+});
+
+test("with debug each question is told to OpenClaw's log, without a word of what was said", async (t) => {
+  for (const debug of [true, false]) {
+    const claw = await host(t, { config: { debug } });
+    await claw.daemon();
+    claw.answer = tells({ "session-start": "SECRET WORDS" });
+    await claw.turn("private words", {}, fresh());
+    assert.equal(claw.logged.length, debug ? 1 : 0);
+    if (debug) assert.match(claw.logged[0], /^nacre: session-start: daemon, \d+ ms, 12 characters$/);
+  }
+});
+
 test("keys that are of another shape than they should be are as good as none", async (t) => {
   const claw = await host(t, { config: { budget: "many", recallBudgetMs: null, home: 3, project: [], tools: 7, maxMessageChars: -4 } });
   await claw.daemon();
@@ -388,6 +434,17 @@ test("a tool's call goes to nacre mcp and its answer comes back, in the folder o
   assert.match(named.content[0].text, /"project":"\*"/);
   assert.deepEqual(named.details, { failed: true });
   assert.deepEqual(claw.noted(), [{ words: ["mcp", "--tools", "all"], cwd: claw.home, home: claw.home }]);
+  claw.run("gateway_stop");
+});
+
+test("accuracy first makes searches deep where the agent does not say otherwise", async (t) => {
+  const config = { reasoningMode: "accuracy_first" };
+  const claw = await host(t, { config, place: (on) => ({ nacre: on.program(SERVER) }) });
+  const [search, get] = claw.tools;
+  const asked = async (tool, given) => JSON.parse((await tool.execute("1", given)).content[0].text.replace(/^\S+ (.*) ask .*$/, "$1"));
+  assert.deepEqual(await asked(search, { query: "queue" }), { query: "queue", deep: true });
+  assert.deepEqual(await asked(search, { query: "queue", deep: false }), { query: "queue", deep: false });
+  assert.deepEqual(await asked(get, { ids: ["1"] }), { ids: ["1"] });
   claw.run("gateway_stop");
 });
 

@@ -73,6 +73,33 @@ def test_every_key_of_the_config_is_in_the_readme() -> None:
     assert [key for key in keys if f"`{key}" not in told] == []
 
 
+def test_a_key_that_does_nothing_is_described_by_what_to_use_instead() -> None:
+    described = _described(read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"])
+    readme = (CLAW / "README.md").read_text(encoding="utf-8").replace("`", "")
+    for one in _idle():
+        assert f"| {', '.join(one['keys'])} | {one['instead']} |" in readme
+        assert {described[key] for key in one["keys"]} == {f"Does nothing here: {one['instead']}."}
+
+
+def test_every_other_key_is_read() -> None:
+    code = (CLAW / "lib" / "config.js").read_text(encoding="utf-8")
+    idle = {key.partition(".")[0] for one in _idle() for key in one["keys"]}
+    keys = read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"].keys() - idle
+    assert [key for key in keys if not re.search(rf"\bset\.{key}\b", code)] == []
+
+
+def _idle() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(_in_node("JSON.stringify(module.IDLE)", "idle"))
+    return found
+
+
+def _described(properties: dict[str, Any], before: str = "") -> dict[str, str]:
+    found = {f"{before}{key}": one.get("description", "") for key, one in properties.items()}
+    for key, one in properties.items():
+        found |= _described(one.get("properties", {}), f"{before}{key}.")
+    return found
+
+
 def test_openclaw_is_told_every_tool_that_may_be_offered() -> None:
     names = [tool["name"] for tool in json.loads((CLAW / "tools.json").read_text(encoding="utf-8"))]
     contract = read(CLAW / "openclaw.plugin.json")["contracts"]["tools"]
@@ -110,14 +137,14 @@ def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path)
     folder = tmp_path / home
     if home != "missing":
         folder.mkdir(parents=True)
-    assert _in_node(f"link.socketPath({json.dumps(str(folder))})") == address.socket_path(str(folder))
+    assert _in_node(f"module.socketPath({json.dumps(str(folder))})") == address.socket_path(str(folder))
 
 
 @pytest.mark.parametrize("session", ["openclaw:s1", "opencode:ses_0A.x-y", ".hidden", "ä 😀/..", "x" * 300])
 def test_plugins_keep_what_was_given_where_nacre_looks_for_it(session: str) -> None:
     if not hasattr(address, "session_file"):
         pytest.skip("this nacre names such files otherwise")
-    found = _in_node(f"link.fileName({json.dumps(session)})")
+    found = _in_node(f"module.fileName({json.dumps(session)})")
     assert f"{found}.json" == os.path.basename(address.session_file("/home", session))
 
 
@@ -139,9 +166,9 @@ def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
         assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), "run npm run build in plugins/"
 
 
-def _in_node(expression: str) -> str:
-    link = json.dumps((CLAW / "lib" / "link.js").as_uri())
-    script = f"import * as link from {link}; process.stdout.write({expression});"
+def _in_node(expression: str, module: str = "link") -> str:
+    path = json.dumps((CLAW / "lib" / f"{module}.js").as_uri())
+    script = f"import * as module from {path}; process.stdout.write({expression});"
     ran = subprocess.run(
         [node(), "--input-type=module", "-e", script], capture_output=True, text=True, check=True, timeout=60
     )

@@ -36,7 +36,7 @@ from nacre.dream import values as dreams
 from nacre.dream.checks import mark
 from nacre.dream.dream import carry_out, dream
 from nacre.dream.requests import DreamRequest
-from nacre.errors import NacreError, Unavailable
+from nacre.errors import Conflict, NacreError, Unavailable
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
 from nacre.history.undo import undo
@@ -52,6 +52,8 @@ from nacre.memories.store import store
 from nacre.platform.locks import FileLock
 from nacre.portability import importing
 from nacre.portability.requests import ImportOptions
+from nacre.projects.moving import merge, rename
+from nacre.projects.requests import ProjectMergeRequest, ProjectRenameRequest
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.review import conflicts
 from nacre.review.contradictions import judge_waiting
@@ -296,6 +298,23 @@ def undo_edit(context: Home) -> None:
     listed = [one.operation for one in operations.log(context, limit=30)]
     if not any(one.action == "undo" for one in listed):
         undo(context, next(one.id for one in listed if one.action == "update"))
+
+
+def merge_projects(context: Home) -> None:
+    """Make the harbour, which has sessions and a page, a part of the pier; a second time it is one already."""
+    with contextlib.suppress(Conflict):
+        merge(context, ProjectMergeRequest(project="harbour", into="pier", reason="there is one quay"))
+
+
+def rename_project(context: Home) -> None:
+    """Call the pier otherwise; a second time it is called so already."""
+    with contextlib.suppress(Conflict):
+        rename(context, ProjectRenameRequest(project="pier", name="Old Quay"))
+
+
+def dependencies_of(place: Place) -> int:
+    """How many pages say that their project depends on another one, wherever they lie."""
+    return sum("dependencies: [crane]" in page.read_text("utf-8") for page in place.vault.glob("projects/*/project.md"))
 
 
 def settle_conflicts(context: Home) -> None:
@@ -850,6 +869,12 @@ SCENARIOS = {
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),
+        Scenario("merge and rename projects", _steps(merge_projects, rename_project), before=(
+            GATE, talk("5e55-0001", "5e55-0002"), ("ingest",),
+            stored("Pier", "The pier has nine lamps.", "--project", "pier"),
+            stored("Hook", "The hook of the crane is red.", "--project", "crane"),
+            ("project", "depend", "harbour", "crane"),
+        ), outside=dependencies_of),
         Scenario("settle a conflict", _steps(settle_conflicts), before=(
             stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
             stored("Upload limit", "The upload limit is a generous 25 MB", "--project", "harbour"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.values.memory import Kind, Link, Memory, Retirement
+from nacre.values.memory import Kind, Link, Memory, Retirement, Validity
 from nacre.vault.document import parse, render
 from nacre.vault.layout import folder_of
 from nacre.vault.merge_notes import MergeOutcome
@@ -96,6 +96,16 @@ def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
     found = the_only(result)
     assert (found.importance, found.subject) == (9, "The swing bridge")
     assert result.notes[0].fields in ((), ("body",))
+
+
+def test_one_link_that_both_changed_is_merged_field_by_field() -> None:
+    one = memory(links=(Link("part_of", HOUSE),))
+    ours = later(one, links=(Link("part_of", HOUSE, "by the river", None, 0.9, Validity(until=date(2027, 1, 1))),))
+    theirs = later(one, 2, links=(Link("part_of", HOUSE, None, None, 0.2, Validity(until=date(2026, 6, 1))),))
+    for sides in ((ours, theirs), (theirs, ours)):
+        result = merged(files(one), *map(files, sides))
+        link = Link("part_of", HOUSE, "by the river", None, 0.2, Validity(until=date(2026, 6, 1)))
+        assert the_only(result).links == (link,)
 
 
 def test_lists_are_united_without_what_either_side_took_out() -> None:
@@ -338,6 +348,14 @@ SENTENCES = st.lists(st.sampled_from([f"The {a} is {b}. " for a in ("tide", "mas
                      min_size=1, max_size=4)  # fmt: skip
 
 
+def links_to(target: str) -> st.SearchStrategy[Link]:
+    ends = st.sampled_from([None, date(2026, 6, 1), date(2027, 1, 1)])
+    strengths = st.sampled_from([None, 0.2, 0.9])
+    return st.builds(
+        Link, st.just("related_to"), st.just(target), strength=strengths, valid=st.builds(Validity, ends, ends)
+    )
+
+
 @st.composite
 def memories(draw: st.DrawFn, ids: list[str]) -> Memory:
     return memory(
@@ -348,7 +366,7 @@ def memories(draw: st.DrawFn, ids: list[str]) -> Memory:
         tags=tuple(draw(st.lists(WORDS, unique=True, max_size=3))),
         updated=BEGIN + timedelta(hours=draw(st.integers(0, 2))),
         importance=draw(st.integers(5, 8)),
-        links=tuple(Link("related_to", one) for one in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))),
+        links=tuple(draw(links_to(one)) for one in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))),
         retired=draw(st.sampled_from([None, None, Retirement(BEGIN)])),
         superseded_by=draw(st.sampled_from([None, None, *IDS[:2]])),
     )

@@ -51,6 +51,27 @@ OWN = (
         "list[storage.archive:Archived]", writes=True, owners=True),
 )  # fmt: skip
 
+PROJECTS = (
+    Operation("project-list", "projects.answers:list_projects", NOTHING, "list[projects.values:ProjectLine]"),
+    Operation(
+        "project-show", "projects.answers:show_project", "projects.requests:ProjectRequest",
+        "projects.values:ProjectDetail",
+    ),
+    Operation(
+        "project-rename", "projects.moving:rename", "projects.requests:ProjectRenameRequest",
+        "projects.values:ProjectMoved", writes=True, takes_long=True, owners=True),
+    Operation(
+        "project-merge-plan", "projects.moving:plan_merge", "projects.requests:ProjectMergeRequest",
+        "projects.values:ProjectMergePlan",
+    ),
+    Operation(
+        "project-merge", "projects.moving:merge", "projects.requests:ProjectMergeRequest",
+        "projects.values:ProjectMoved", writes=True, takes_long=True, owners=True),
+    Operation(
+        "project-depend", "projects.answers:depend", "projects.requests:ProjectDependRequest",
+        "projects.values:ProjectLine", writes=True, owners=True),
+)  # fmt: skip
+
 _WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
 MODELS = (
     Operation("writer", "setup.answers:writer_status", NOTHING, "setup.writer:WriterStatus"),
@@ -105,6 +126,15 @@ CARE = (
     Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
               writes=True, needs=_SETTINGS, not_by=_HELD, owners=True),
     Operation("db-stats", "health.database:stats", NOTHING, "health.database:Stats"),
+    Operation("db-version", "health.database_care:version", NOTHING, "health.database_care:DatabaseVersion"),
+    Operation(
+        "db-check", "health.database_care:check_database", "health.requests:DatabaseCheckRequest",
+        "list[values.reports:Check]", writes=True, takes_long=True,
+    ),
+    Operation(
+        "db-vacuum", "health.database_care:vacuum", NOTHING, "health.database_care:Vacuumed", writes=True,
+        takes_long=True,
+    ),
     Operation(
         "db-rebuild", "health.answers:rebuild", "health.requests:RebuildRequest", "values.reports:IngestReport",
         **LONG,

@@ -16,7 +16,7 @@ MEMORIES = (
     Operation("look", "memories.answers:show", "memories.requests:GetRequest", "views:MemoryView"),
     Operation("history", "memories.answers:history", "memories.requests:ReferenceRequest", "list[views:Step]"),
     Operation(
-        "connections", "memories.connections:connections", "memories.requests:ConnectionsRequest", "views:Connections"
+        "edges", "memories.used_together:edges", "memories.requests:EdgesRequest", "list[views:UsedTogether]"
     ),
     Operation(
         "store", "ingestion.quotes:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
@@ -55,6 +55,30 @@ MEMORIES = (
     Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
     Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
     Operation("page", "home.answers:page", "home.requests:PageRequest", "str"),
+)  # fmt: skip
+
+GRAPH = (
+    Operation("graph-link", "graph.links:link", "graph.requests:LinkRequest", "graph.values:LinkChange", writes=True),
+    Operation(
+        "graph-unlink", "graph.links:unlink", "graph.requests:UnlinkRequest", "graph.values:LinkChange", writes=True
+    ),
+    Operation(
+        "graph-unlink-origin", "graph.links:unlink_origin", "graph.requests:UnlinkOriginRequest",
+        "graph.values:LinkChange", writes=True, owners=True,
+    ),
+    Operation(
+        "graph-invalidate", "graph.links:invalidate", "graph.requests:InvalidateRequest", "graph.values:LinkChange",
+        writes=True,
+    ),
+    Operation("graph-list", "graph.listing:list_links", "graph.requests:LinksRequest", "graph.values:LinkPage"),
+    Operation("graph-show", "graph.listing:traverse", "graph.requests:TraverseRequest", "graph.values:Traversal"),
+    Operation("graph-central", "graph.analysis:central", "graph.requests:AnalysisRequest", "graph.values:Central"),
+    Operation("graph-bridges", "graph.bridges:bridges", "graph.requests:AnalysisRequest", "graph.values:Bridges"),
+    Operation("graph-gaps", "graph.analysis:gaps", "graph.requests:AnalysisRequest", "graph.values:Gaps"),
+    Operation(
+        "graph-components", "graph.analysis:components", "graph.requests:AnalysisRequest", "graph.values:Components"
+    ),
+    Operation("graph-brief", "graph.brief:brief", "graph.requests:BriefRequest", "graph.values:Brief"),
 )  # fmt: skip
 
 REVIEW = (
@@ -101,6 +125,11 @@ REVIEW = (
     Operation("reflect", "review.reflection:reflect", "review.requests:ReflectRequest", "values.review:Reflection"),
     Operation("reflect-answer", "review.reflection:answer", "review.requests:ReflectAnswerRequest",
               "values.review:Reflected", writes=True, owners=True),
+    Operation("unanswered", "review.unanswered:unanswered", "review.requests:UnansweredRequest", "values.review:Gaps"),
+    Operation("unanswered-todo", "review.unanswered:add_todo", "review.requests:GapTodoRequest",
+              "values.reports:StoreOutcome", writes=True, owners=True),
+    Operation("unanswered-dismiss", "review.unanswered:dismiss", "review.requests:GapRequest", "values.review:Gap",
+              writes=True, owners=True),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
         "review.claims:Estimate",

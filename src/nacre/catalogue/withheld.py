@@ -9,7 +9,6 @@ from nacre.values.actor import Face
 NOT_BY: Mapping[Face, Mapping[str, str]] = {
     Face.COMMAND_LINE: {
         "nacre show looks at a memory with all that is known of it": "get",
-        "a list of memories by their links is for agents": "connections",
         "agents read it as nacre://project": "page",
         "nacre extract shows what it proposes instead": "extract",
         "hooks are a program of their own": "hook context-given",
@@ -22,23 +21,26 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
         "an agent stores what changed": "edit todo-done",
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
-        "hooks do it, unasked": "feedback context context-given hook handoff flush chores",
+        "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
             "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer"
+            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
         ),
-        "expressions take seconds; memory_sessions searches by words": "match-sessions",
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
         "the person says which folders are read": "graph-ingest-code graph-forget-code",
         "the person says which folder is a project's": "project-tie",
+        "memory_admin names the projects, and nacre://project is the page of one": "project-list project-show",
+        "the person says what projects are called, which are one, and what they depend on": (
+            "project-rename project-merge-plan project-merge project-depend"
+        ),
         "what leaves the machine or comes to it is the person's": (
             "sync export import-plan import backup-create backup-verify backup-restore commit"
         ),
-        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub",
+        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub graph-unlink-origin",
         "the archive is the person's": (
             "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
         ),
@@ -47,9 +49,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
             "writer-resume writer-off"
         ),
-        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats watcher",
+        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
+        "memory_graph tells what was used together": "edges",
         "the installation is the person's": (
-            "hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get config-set watcher-start "
+            "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"
         ),
         "saved queries, and whether nacre is of use, are the person's": (

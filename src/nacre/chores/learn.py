@@ -5,8 +5,11 @@ from __future__ import annotations
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
+from nacre.spending.stages import Stages, counted
+from nacre.spending.tracing import noting
 from nacre.values.reports import OnProgress
 from nacre.values.session import StoredSession
+from nacre.values.trace import TraceKind
 
 VECTOR_SECONDS = 10.0
 """So long vectors are made; the next ingest goes on with them."""
@@ -22,8 +25,12 @@ def learn_now(
     if not home.settings.flag("extraction.enabled"):
         return None
     told = notify or (lambda _: None)
-    with home.run("ingest") as run:
-        only = session.row if session else None
+    subject = session.session.id if session else "what waits"
+    with noting(home, TraceKind.INDEX, subject) as trace, home.run("ingest") as run:
+        only, stages = session.row if session else None, Stages(trace)
         lessons = learn(home, told, only=only, is_over=is_over, run=run)
+        counts = {"memories": len(lessons.memories), "candidates": lessons.candidates}
+        stages.end("candidates persisted", counts, lessons.memories)
+        trace.outcome = counted(counts)
     embed_pending(home, told, seconds=VECTOR_SECONDS)
     return lessons

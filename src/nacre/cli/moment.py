@@ -41,6 +41,17 @@ class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic si
             self.fail(f"{value!r} is no day; write 2026-12-31", param, ctx)
 
 
+class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A day as people say it: 2026-11-20, 3d, yesterday."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        return MOMENT.convert(value, param, ctx).date()
+
+
 class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
     """A time from one day to another, as 2026-01-01..2026-06-30; either may be missing, ``""`` is always."""
 
@@ -62,5 +73,6 @@ class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
 
 
 MOMENT = Moment()
+SAID_DAY = SaidDay()
 DAY = Day()
 PERIOD = Period()

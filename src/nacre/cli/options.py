@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -40,7 +40,7 @@ _PAGE = 500
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
-    option(Filter, "strict", help="With --project: leave out what belongs to no project."),
+    option(Filter, "strict", help="With --project: leave out what it depends on, and what belongs to no project."),
     option(Filter, "exclude_projects", help="Leave this project out."),
     option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),
@@ -54,6 +54,9 @@ _MEMORY: tuple[Decorator, ...] = (
     option(Filter, "expiry"),
     option(Filter, "as_of"),
     option(Filter, "scope"),
+    option(
+        Filter, "tools", "--tool", "--platform", help="Only what was said in sessions with this tool, e.g. claude-code."
+    ),
 )
 _TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
@@ -86,11 +89,32 @@ EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them
 OFFSET = option("list", "offset", show_default=False)
 
 
+def refused(options: Mapping[str, str]) -> Decorator:
+    """Options of other programs that have no sense here: whoever gives one is told what to do instead."""
+
+    def refuse(ctx: click.Context, param: click.Parameter, given: object) -> None:
+        if given:
+            raise click.UsageError(f"{param.opts[0]}: {options[param.opts[0]]}", ctx)
+
+    def decorate(function: Function) -> Function:
+        for name in options:
+            function = click.option(
+                name, is_flag=name not in _WITH_VALUE, hidden=True, expose_value=False, callback=refuse
+            )(function)
+        return function
+
+    return decorate
+
+
+_WITH_VALUE = ("--max-retries", "--concurrency", "--workers")
+
+
 def with_memory_filter(function: Function) -> Function:
     """Add the options that choose memories; the function gets them as ``wanted``."""
     return _with_filter(
-        function, (*_MEMORY, *_PLACE_AND_TIME), ("kinds", "tags", "min_importance", "expiry", "scope", "as_of")
-    )
+        function, (*_MEMORY, *_PLACE_AND_TIME),
+        ("kinds", "tags", "min_importance", "expiry", "scope", "as_of", "tools"),
+    )  # fmt: skip
 
 
 def with_turn_filter(function: Function) -> Function:

@@ -28,6 +28,8 @@ class Entry:
     summary: str
 
 
+_OF_DREAM = Entry("memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same.")
+
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "home": Entry("home.home_page:home", "Tell what happened today, what was learned, and what waits for you."),
@@ -57,14 +59,18 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
+        "graph": Entry(
+            "graph.links:graph", "Draw links between memories, follow them, and see what they hold together."
+        ),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
+        "edges": Entry("memories.edges:edges", "Tell which memories were used together."),
     },
     "Keep": {
         "store": Entry("memories.store:store", "Store one memory."),
         "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
         "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
-        "project": Entry("home.project:project", "Tell which projects are known, and tie a folder to one."),
+        "project": Entry("home.project:project", "Look after projects: names, folders, what they depend on."),
         "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(
@@ -76,12 +82,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
-        "graph": Entry(
-            "memories.graph:graph", "Draw links between memories, follow them, and see what they hold together."
-        ),
-        "dream": Entry(
-            "memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
-        ),
+        "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
+        "dream": _OF_DREAM,
     },
     "History": {
         "log": Entry("memories.history:log", "List what was done to your memories, the newest first."),
@@ -126,8 +128,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 
-HIDDEN = {"chores": Entry("memories.handoff:chores", "Do what hooks left to be done.")}
-"""What programs run, and people need not know."""
+HIDDEN = {
+    "chores": Entry("memories.handoff:chores", "Do what hooks left to be done."),
+    "consolidate": _OF_DREAM,
+}
+"""What programs run and people need not know, and what a command is called elsewhere."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 

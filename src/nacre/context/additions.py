@@ -116,7 +116,8 @@ def _heard(asked: Recipient) -> Added:
     state = _noted(asked, request.session)
     if request.moment is Moment.START:
         return Added(state=signals.begun(context, state))
-    due = signals.due(context, state, asked.project)
+    limits = signals.limits_of(context.settings, request.signals)
+    due = signals.due(context, state, asked.project, limits)
     told = [memory for _, memory in due.memories if not asked.reason_against(memory)]
     after = signals.begun(context, due.given(state, len(due.memories), len(told), _now_ms(asked)))
     return Added(tuple(map(_signal, told)), state=after)

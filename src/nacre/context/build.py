@@ -19,7 +19,8 @@ from nacre.platform.ids import to_ms
 from nacre.platform.lazy import Module
 from nacre.retrieval.confidence import BORDER
 from nacre.retrieval.ranking import projects_named, ranked_by_words
-from nacre.text.passages import count_tokens
+from nacre.text.passages import count_tokens, words
+from nacre.text.stems import stem
 from nacre.values.context import (
     HELD_OUT,
     LOOKED_FOR,
@@ -43,6 +44,7 @@ else:
 
 _PROMPT_HITS = 8
 _START_HITS = 5
+_MOST_TRIGGERED = 3
 _LEAST_SEED_WORDS = 5
 """A first prompt of fewer words says too little of what a session is going to be about (seed facts 1.8)."""
 
@@ -132,6 +134,7 @@ def _prompt(draft: Draft) -> None:
         if asked.query:
             draft.state = replace(draft.state, asked=_without_secrets(draft, asked.query))
             _look_about(draft, asked.query)
+            _tell_triggered(draft, prose(draft.request.prompt))
             _tell_hits(draft, asked.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
 
@@ -143,6 +146,28 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
         has_own_rules = bool(patterns or kinds)
         return prompt if is_plain(prompt) and not has_own_rules else ""
     return draft.home.redactor.clean(prompt)
+
+
+def _tell_triggered(draft: Draft, prompt: str) -> None:
+    """Memories one of whose triggers the prompt says, the most important first, before what is found by its meaning."""
+    home = draft.home
+    rows = home.selection.with_triggers(draft.filter(), today=home.clock().date())
+    if not rows:
+        return
+    said = _stems(prompt)
+    found = home.memories.by_rows(rows)
+    fired = [(found[row], trigger) for row in rows if row in found and (trigger := _fired(found[row], said))]
+    for memory, trigger in fired[:_MOST_TRIGGERED]:
+        draft.tell(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
+
+
+def _fired(memory: Memory, said: str) -> str:
+    """The first trigger that is said, whole words of it in their order; endings may differ."""
+    return next((one for one in memory.triggers if one.strip() and _stems(one) in said), "")
+
+
+def _stems(text: str) -> str:
+    return f" {' '.join(map(stem, words(text)))} "
 
 
 def _look_about(draft: Draft, query: str) -> None:

@@ -13,8 +13,8 @@ from nacre.values.memory import Expiry, Kind, Memory
 
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
-_KNOWN_SHARE = 0.15
-"""Of the budget, what older memories may take of what is left in the end, where there are others."""
+KNOWN_SHARE = 0.15
+"""Of the budget, what older memories may take of what is left in the end."""
 
 _ALIKE = 0.05
 """Recent memories whose scores differ by no more stand by date."""
@@ -105,9 +105,11 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
     return {**scaled, Part.RECENT: 1 - sum(scaled.values())}
 
 
-def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
+def choose(
+    candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
+) -> Chosen:  # fmt: skip
     """What fits the budget: core first, then each part within its share, then the rest by score wherever it belongs,
-    then a little of what is older.
+    then a little of what is older (``older_share`` of the budget).
 
     A part ends with the first memory that does not fit, so that no small one of little worth pushes past a larger one.
     """
@@ -122,8 +124,7 @@ def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
         waiting += beyond
     fits, beyond = _fill(_by_score(waiting), budget_tokens - _tokens(kept))
     kept += fits
-    share = _KNOWN_SHARE if len(of[Part.KNOWN]) < len(candidates) else 1.0
-    older = min(int(share * budget_tokens), budget_tokens - _tokens(kept))
+    older = min(int(older_share * budget_tokens), budget_tokens - _tokens(kept))
     fits, left = _fill(_by_score(of[Part.KNOWN]), older)
     order = list(Part)
     together = sorted((*kept, *fits), key=lambda item: order.index(item.part))

@@ -10,6 +10,7 @@ from nacre.context.draft import Draft
 from nacre.context.frame import line_of
 from nacre.context.requests import DAYS, DigestRequest
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.memories.scan import catch_up
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.context import Part
@@ -37,6 +38,7 @@ def digest(home: Home, asked: DigestRequest) -> Digest:
     catch_up(home)
     since = home.now() - timedelta(days=asked.days)
     wanted = Filter((asked.project,) if asked.project else (), trusted=True, settled=True)
+    wanted = with_dependencies(home, wanted)
     todos, decisions, learned = _gathered(home, wanted, since)
     threads = tuple(_threads(home, asked.project)) if asked.project else ()
     sections = (

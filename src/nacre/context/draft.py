@@ -11,6 +11,7 @@ from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_
 from nacre.context.sections import Allowance, fitting
 from nacre.context.told import Told, told_before
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
@@ -135,10 +136,12 @@ class Draft:
         self.left_out.append(LeftOut(part, ref, why))
 
     def filter(self) -> Filter:
-        """What is trusted, of this project and of what holds everywhere; in a folder of no project only the latter, and
-        what is of a project that the prompt names. What waits in the inbox holds nowhere."""
+        """What is trusted, of this project, of those it depends on, and of what holds everywhere; in a folder of no
+        project only the latter, and what is of a project that the prompt names. What waits in the inbox holds nowhere.
+        """
         if self.project or not self.request.folder:
-            return Filter(projects=(self.project,) if self.project else (), trusted=True, settled=True)
+            own = Filter(projects=(self.project,) if self.project else (), trusted=True, settled=True)
+            return with_dependencies(self.home, own)
         others = self.home.memories.projects() - set(self.named)
         return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 

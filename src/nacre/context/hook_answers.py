@@ -55,7 +55,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
             is_missed = occasion is not Occasion.RESUME or not state.started
             return HookAnswer(chores=(STARTED,), state=SessionState(owed=occasion) if is_missed else None)
     asked = ContextRequest(
-        moment, occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
+        moment, occasion, call.prompt, call.folder, call.session or None, call.budget_tokens,
+        alone=call.alone, signals=call.signals,
     )  # fmt: skip
     block = build(home, asked)
     chores = (STARTED,) if moment is Moment.START and call.session else ()

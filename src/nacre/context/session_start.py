@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.context.categories import Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
+from nacre.context.categories import KNOWN_SHARE, Candidate, choose, is_for_every_session, part_of, weight_of, worthiest
 from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import line_of, quoted, said, title_tokens
 from nacre.context.gate import is_trivial
@@ -25,11 +25,13 @@ from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
     from nacre.home import projects
+    from nacre.hosts import marked
     from nacre.values import filters
     from nacre.values.session import StoredSession
 else:
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")
+    marked = Module("nacre.hosts.marked")
 
 STALE_DAYS = 30
 """A session of another month is past."""
@@ -43,6 +45,9 @@ _ALONE_SHARE = 4
 """A hook that looks by itself weighs so many times fewer: more than fit, and within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
+_MARK = "nacre:start"
+"""Where a text does not hold it, dreams wrote nothing there."""
+
 _UNSAID = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
@@ -89,7 +94,8 @@ def tell_learned(draft: Draft) -> None:
         score = weight_of(item.memory, now) if part is Part.KNOWN else item.score
         candidates.append(Candidate(item.memory, part, count_tokens(line_of(item.memory) + "\n"), score))
     titles = sum(map(title_tokens, {item.part for item in candidates}))
-    chosen = choose(candidates, max(0, draft.left_tokens - titles))
+    older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
+    chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
     most = draft.home.settings.whole("context.most_memories")
     before = sum(item.part is Part.RELEVANT for item in draft.items)
     told = worthiest(chosen.kept, max(0, most - before) if most else None)
@@ -110,7 +116,8 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
             text = draft.home.vault.read(path).decode("utf-8", errors="replace")
         except (OSError, VaultUnusable):
             continue
-        clean = draft.home.redactor.clean(text[:_PAGE_CHARACTERS])
+        own = marked.drop_blocks(text) if _MARK in text else text
+        clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
         draft.add_page(part, quoted(clean), f"{path} in the vault")
         return
 

@@ -11,16 +11,10 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
+from nacre.settings import Settings
 from nacre.storage.memories import News
-from nacre.values.context import SessionState
+from nacre.values.context import SessionState, SignalLimits
 from nacre.values.memory import Memory
-
-LEAST_IMPORTANCE = 8
-MOST_AT_ONCE = 3
-MOST_IN_SESSION = 10
-COOLDOWN_SECONDS = 30
-OLDEST = timedelta(seconds=300)
-"""Since it was stored. All five: seed facts 1.7."""
 
 SAID_WITHIN = timedelta(days=1)
 """What was said longer ago is no news when it is learned now: old transcripts are read, too."""
@@ -42,7 +36,17 @@ class Due:
         )  # fmt: skip
 
 
-def due(home: Home, state: SessionState, project: str | None) -> Due:
+def limits_of(settings: Settings, narrower: SignalLimits | None = None) -> SignalLimits:
+    """The owner's limits (seed facts 1.7 has the defaults), and those of a host where they are narrower."""
+    own = SignalLimits(
+        settings.whole("signals.min_importance"), settings.whole("signals.most_at_once"),
+        settings.whole("signals.cooldown_seconds"), settings.whole("signals.most_per_session"),
+        settings.whole("signals.max_age_seconds"),
+    )  # fmt: skip
+    return own.within(narrower) if narrower else own
+
+
+def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
     """What other sessions stored since this one was told last: of its project or of none, trusted, important, new.
 
     Nothing within the cooldown, nor beyond what a session is told at most, nor to one without a mark: it begins now.
@@ -53,14 +57,15 @@ def due(home: Home, state: SessionState, project: str | None) -> Due:
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
         return Due()
-    if state.signals >= MOST_IN_SESSION or 0 <= since < COOLDOWN_SECONDS * 1000:
+    left = limits.most_per_session - state.signals
+    if left <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
         return Due()
     wanted = News(
-        state.signal_mark, _first_id(int((now - OLDEST).timestamp() * 1000)), now - SAID_WITHIN,
-        (state.name, *state.after), project, LEAST_IMPORTANCE, MOST_IN_SESSION + len(state.given),
+        state.signal_mark, _first_id(max(0, now_ms - limits.max_age_seconds * 1000)), now - SAID_WITHIN,
+        (state.name, *state.after), project, limits.min_importance, left + len(state.given),
     )  # fmt: skip
     found = [(row, memory) for row, memory in home.memories.news(wanted) if memory.id not in state.given]
-    return Due(tuple(found[: min(MOST_AT_ONCE, MOST_IN_SESSION - state.signals)]))
+    return Due(tuple(found[: min(limits.most_at_once, left)]))
 
 
 def begun(home: Home, state: SessionState) -> SessionState:

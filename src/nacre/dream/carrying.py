@@ -12,6 +12,7 @@ from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
 from nacre.home.change import Change
 from nacre.home.home import Home
+from nacre.review.reflection import ORIGIN
 from nacre.values.memory import Confirmation, Link, Memory, Retirement
 
 _MOST_CONFIRMATIONS = 20
@@ -39,6 +40,9 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
     if step.action is DreamAction.SUPERSEDE:
         links = tuple(Link(SUPERSEDES, one, f"{step.why} ({step.by})") for one in step.ends)
         return [replace(memory, links=(*memory.links, *links)), *(ended(memories[one], memory) for one in step.ends)]
+    if step.action is DreamAction.LINK:
+        drawn = tuple(Link(step.words, one, f"{step.why} ({step.by})", ORIGIN) for one in step.links)
+        return [replace(memory, links=(*memory.links, *drawn))]
     if step.action is DreamAction.FILE:
         return [replace(memory, project=step.project, inbox=False)]
     return [replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))]

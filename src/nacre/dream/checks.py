@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from nacre.dedup.coverage import new_word, swaps
-from nacre.dedup.statement import negations
+from nacre.dedup.statement import negations, read_whole
 from nacre.dream.clusters import may_be_one
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
@@ -21,6 +21,14 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
 _MOST_ADDED = 100
+_DENIAL = r"not|never|cannot|\w+n['’]t|nicht|nie|niemals|kein\w*|pas|jamais|nunca|jamás|não"
+_DENIES = re.compile(rf"\b(?:{_DENIAL})\b|不|别|没|禁止", re.IGNORECASE)
+_NARROWS = re.compile(
+    rf"\b(?:{_DENIAL}|no|none|nobody|nothing|nowhere|neither|nor|without|avoid|leave out|only|except|lack\w*|ohne|nur"
+    r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
+    re.IGNORECASE,
+)
+"""What denies something, and all that may stand for a denial in a line that sums up."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
@@ -69,12 +77,35 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
     return _unlike_in_new_words(words, sources) if step.words else None
 
 
+def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
+    """What a line says that sums up others has no number, option, path, name and no denial of its own; ``None`` where
+    that is so. It loses no denial that all of them have."""
+    there = "\n".join(sources)
+    if added := _new_number(words, there) or _missing(words, there) or _new_name(words, there) or swaps(words, sources):
+        return f"the line adds {added}"
+    if _DENIES.search(words) and not _NARROWS.search(there):
+        return "the line adds a denial"
+    is_denied = all(map(_DENIES.search, sources))
+    return "the line loses a denial" if is_denied and not _NARROWS.search(words) else None
+
+
+def _new_name(words: str, there: str) -> str | None:
+    """A name within a sentence that the sources do not have in any form."""
+    known = {word.stem for word in read_whole(there).every}
+    names = (one for one in read_whole(words).every if one.is_name and not one.begins)
+    return next((one.text for one in names if one.stem not in known and one.text.lower() not in there.lower()), None)
+
+
+def _new_number(words: str, there: str) -> str | None:
+    numbers = set(_WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", there)))
+    return next((one for one in _WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", words)) if one not in numbers), None)
+
+
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """What is written anew has no word with a topic, no number as a whole, no denial and no order of things of its
     own."""
     there = "\n".join(sources)
-    numbers = set(_WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", there)))
-    new = next((one for one in _WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", words)) if one not in numbers), None)
+    new = _new_number(words, there)
     added = new or _missing(words, there) or new_word(words, sources) or swaps(words, sources)
     if added:
         return f"the words add {added}"

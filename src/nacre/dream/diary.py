@@ -17,7 +17,9 @@ _HEADINGS = {
     DreamAction.FORGET: "Forgotten: never asked for",
     DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
-    DreamAction.PAGE: "Pages of projects",
+    DreamAction.PAGE: "Pages",
+    DreamAction.LINK: "Belongs together, and is linked",
+    DreamAction.JOIN: "Projects that are one",
     DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
 _LINE = 160
@@ -55,8 +57,13 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
 def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_named(step.into or '', memories)}: into {step.project}: {step.why}"]
+    if step.action is DreamAction.JOIN:
+        return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
-        return [f"- {step.project}: {step.why}"]
+        return [f"- {step.project or step.subject}: {step.why}"]
+    if step.action is DreamAction.LINK:
+        to = "; ".join(_named(one, memories) for one in step.links)
+        return [f"- {_named(step.into or '', memories)}", f"  - {step.words}: {to}{_whose(step)}"]
     if step.action is DreamAction.MERGE:
         goes = [f"  - goes: {_named(one, memories)}" for one in step.ends]
         if not step.words:

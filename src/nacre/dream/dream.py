@@ -14,9 +14,14 @@ from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, is_active, objection, planned
+from nacre.dream.relations import settled_mark
 from nacre.dream.reorganising.filing import Filing, note_tried
-from nacre.dream.reorganising.pages import page_objection, page_write
+from nacre.dream.reorganising.joining import join_objection
+from nacre.dream.reorganising.page import page_write
+from nacre.dream.reorganising.page_checks import page_objection
+from nacre.dream.reorganising.page_writer import note_looked
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
+from nacre.dream.traced import outcome_of, steps_of
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
 from nacre.dream.writing import note_settled
 from nacre.errors import ModelRefused, NotFound
@@ -24,15 +29,19 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.operations import subject_of
+from nacre.home.projects import follow_pages
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
+from nacre.projects.moving import merge_within
 from nacre.spending.models import NONE, name_for
+from nacre.spending.tracing import Run, tracing
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
+from nacre.values.trace import TraceKind
 
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
@@ -63,7 +72,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
 
 
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """What asking the writer would take in a dream of tier 2. Nobody is asked."""
+    """What asking the writer would take in a dream of tier 2 or 3. Nobody is asked."""
     return estimated(home, request)
 
 
@@ -73,11 +82,13 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
     """
     home.actor.require_owner("nacre dream")
-    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+    about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
+    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
+    with lock, tracing(home, TraceKind.DREAM, about) as run:
         found = plan(home, request, on_progress)
         if request.steps is not None:
             found = _only(found, request.steps)
-        return _dream(home, found, may_act=request.first)
+        return _told(run, _dream(home, found, may_act=request.first))
 
 
 def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
@@ -96,8 +107,17 @@ def dream_unasked(home: Home) -> DreamReport | None:
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (last and home.now() - datetime.fromisoformat(last) < A_DAY):
         return None
-    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        return _dream(home, _planned_unasked(home), may_act=False)
+    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
+    with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
+        return _told(run, _dream(home, _planned_unasked(home), may_act=False))
+
+
+def _told(run: Run, report: DreamReport) -> DreamReport:
+    """The report, told to the dream's trace."""
+    for step in steps_of(report):
+        run.add(step)
+    run.outcome = outcome_of(report)
+    return report
 
 
 def _planned_unasked(home: Home) -> DreamPlan:
@@ -119,10 +139,29 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
         home.usage.set_value(_LAST, home.now().isoformat())
         if by_writer:
             home.usage.set_value(_LAST_BY_WRITER, home.now().isoformat())
-        note_settled(home, found.settled)
+        note_settled(home, (*found.settled, *_settled_by(report)))
+        note_looked(home, _looked_by(report))
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
     return report
+
+
+def _settled_by(report: DreamReport) -> list[str]:
+    """The pairs that were linked: who takes the link back is not to find it drawn again."""
+    return [settled_mark(step.mark) for step in _done(report) if step.action is DreamAction.LINK]
+
+
+def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
+    """The pages about which the writer has nothing more to say: they were written, or stay as they are."""
+    planned = (*report.plan.steps, *report.plan.put_off)
+    waiting = {step.project for step in planned if step.action is DreamAction.PAGE}
+    waiting -= {step.project for step in _done(report) if step.action is DreamAction.PAGE}
+    return [(project, marks) for project, marks in report.plan.looked if project not in waiting]
+
+
+def _done(report: DreamReport) -> list[Step]:
+    left = [step for step, _ in report.left]
+    return [step for step in report.plan.steps if step not in left] if report.operation else []
 
 
 def _have_reviewed(home: Home, found: DreamPlan) -> None:
@@ -151,18 +190,29 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         changed = carried(home, steps, memories)
         ending = [memories[one] for step in steps for one in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        change.describe(subject=subject_of(ending or list(changed.values())) or pages[0].subject)
+        joins = [step for step in steps if step.action is DreamAction.JOIN]
+        change.describe(subject=subject_of(ending or list(changed.values())) or _subject([*pages, *joins]))
         if changed:
             change.put(list(changed.values()))
             change.apply()  # who stays is in its file before anybody goes
         with change.transaction():
-            change.intend([page_write(home, step) for step in pages])
+            change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
+            for step in joins:
+                merge_within(change, step.subject, step.project, step.why)
             report = DreamReport(found, change.operation_id, diary.path_of(home.now()), tuple(left.items()))
             _note(change, report, memories)
             if ending:
                 change.append([change.entry(DREAM, **{ENDED: [one.id for one in ending]})])
+    if joins:
+        follow_pages(home)
     return report
+
+
+def _subject(steps: Sequence[Step]) -> str:
+    """What a dream is about that changes no memory by itself."""
+    first = steps[0]
+    return f"{first.subject} → {first.project}" if first.action is DreamAction.JOIN else first.subject
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
@@ -178,12 +228,14 @@ def _objections(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory
     found = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
-        if not why and not gone.issuperset(step.links):
+        if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
             why = "a link may lead somewhere again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:
             why = page_objection(home, step)
+        if not why and step.action is DreamAction.JOIN:
+            why = join_objection(home, step)
         if why:
             found[step] = why
     return found

@@ -84,8 +84,8 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
     lines: list[str] = []
     for cluster in clusters:
         start = sum(line.startswith("{") for line in lines) + 1
-        lines += ["A cluster:", *(_as_data(one, number) for number, one in enumerate(cluster, start)), ""]
-    return _prompt(SORT, "\n".join(lines).strip(), Sorted, seconds)
+        lines += ["A cluster:", *(_as_member(one, number) for number, one in enumerate(cluster, start)), ""]
+    return prompt_of(SORT, "\n".join(lines).strip(), Sorted, seconds)
 
 
 def compare_prompt(
@@ -97,8 +97,8 @@ def compare_prompt(
     texts = [one.content for one in probe]
     at = probe_at(steps)
     cases[at:at] = [{"statement": texts[0], "memories": texts}, {"earlier": texts[0], "later": texts[1]}]
-    lines = [_line({"number": number, **case}) for number, case in enumerate(cases, 1)]
-    return _prompt(COMPARE, "\n".join(lines), Comparisons, seconds)
+    lines = [as_data({"number": number, **case}) for number, case in enumerate(cases, 1)]
+    return prompt_of(COMPARE, "\n".join(lines), Comparisons, seconds)
 
 
 def _case(step: Step, memories: Mapping[str, Memory]) -> dict[str, object]:
@@ -134,7 +134,7 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
     """Pairs of which code knows that they say something else and both hold, to stand beside some clusters: always the
     same ones beside the same."""
     at = int(mark(one for cluster in clusters for one in cluster)[:8], 16)
-    pairs = _probes()
+    pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
     like = max((one for cluster in clusters for one in cluster), key=lambda one: (said(one), one.id))
     return [tuple(_as_probe(number, text, like) for number, text in enumerate(pair)) for pair in chosen]
@@ -156,7 +156,8 @@ def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluste
 
 
 @cache
-def _probes() -> tuple[tuple[str, str], ...]:
+def known_pairs() -> tuple[tuple[str, str], ...]:
+    """Pairs of texts of which code knows that they say something else and both hold."""
     written = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
     return tuple((one, other) for one, other in written["pairs"])
 
@@ -180,22 +181,23 @@ def size_of(cluster: Cluster) -> int:
     return sum(count_tokens(one.content) + _MEMORY_FRAME for one in cluster)
 
 
-def _prompt(name: str, text: str, answer: type[msgspec.Struct], seconds: float) -> Prompt:
+def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float) -> Prompt:
+    """A prompt of a dream, by the name of its file."""
     return Prompt(
         Task.DREAM, words_of(name), text, schema_of(answer), name=name.partition("-")[0], version=f"dream/{name}",
         output_tokens=_ANSWER_TOKENS, timeout_seconds=seconds,
     )  # fmt: skip
 
 
-def _as_data(memory: Memory, number: int) -> str:
+def _as_member(memory: Memory, number: int) -> str:
     told = {
         "number": number, "kind": memory.kind.value, "said_by": memory.speaker.value,
         "said": said(memory).date().isoformat(), "project": memory.project, "text": memory.content,
     }  # fmt: skip
-    return _line(told)
+    return as_data(told)
 
 
-def _line(told: Mapping[str, object]) -> str:
+def as_data(told: Mapping[str, object]) -> str:
     """One line of JSON: nothing that it holds can end the quotation it stands in."""
     return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 

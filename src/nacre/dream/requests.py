@@ -14,7 +14,7 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
 
     project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
     tier: Annotated[
-        int, Meta(description="1: rules alone. 2: the writer, too. 3: also the inbox and projects' pages.", ge=1, le=3)
+        int, Meta(description="1: rules alone. 2: the writer, too. 3: also the inbox, pages and links.", ge=1, le=3)
     ] = 1
     most: (
         Annotated[int, Meta(description="Memories that may end; else 2 in 100 of what there is, and 20.", ge=0)] | None

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from nacre.dream.values import DreamAction, Step
 from nacre.memories.quality import is_protected
+from nacre.settings import Settings
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
 
@@ -19,19 +20,16 @@ _A_RECALL, _MOST_BY_RECALLS = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
 """A memory of so much importance scores so much at least."""
 
-_FORGOTTEN_BELOW = 0.05
-_YOUNGEST = timedelta(days=60)
 
-
-def ending(
-    memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, protected: Sequence[str]
-) -> list[Step]:  # fmt: skip
+def ending(memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings) -> list[Step]:
     """What is over or forgotten, the first such rule for each memory. Open todos stay, whatever their age."""
+    protected = settings.texts("forgetting.protect")
     found = []
     for memory in memories:
         if memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected):
             continue
-        step = _over(memory, usage.get(memory.id, Usage()), now)
+        used = usage.get(memory.id, Usage())
+        step = _over(memory, used, now) or _forgotten(memory, used, now, settings)
         if step:
             found.append(step)
     return found
@@ -44,7 +42,16 @@ def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
         why = f"was meant for a while, and last said or recalled on {last:%Y-%m-%d}"
         return _step(DreamAction.EXPIRE, memory, why)
-    if now - last > _YOUNGEST and (worth := score(memory, used, now)) < _FORGOTTEN_BELOW:
+    return None
+
+
+def _forgotten(memory: Memory, used: Usage, now: datetime, settings: Settings) -> Step | None:
+    last = last_used(memory, used)
+    is_young = now - last <= timedelta(days=settings.whole("forgetting.max_age_days"))
+    if is_young or not settings.flag("forgetting.enabled"):
+        return None
+    worth = score(memory, used, now)
+    if worth < settings.number("forgetting.score_threshold"):
         why = f"last said or recalled on {last:%Y-%m-%d}, importance {memory.importance}, score {worth:.3f}"
         return _step(DreamAction.FORGET, memory, why)
     return None

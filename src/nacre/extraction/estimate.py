@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
+from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
-from nacre.settings import VECTORS
 from nacre.spending.budget import left_today
 from nacre.spending.models import NONE, name_for
 from nacre.spending.spool import fold_notes

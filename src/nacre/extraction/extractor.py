@@ -13,6 +13,7 @@ from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.answers import answered
 from nacre.extraction.rules.findings import Finding, tempered
+from nacre.extraction.rules.importance import weighed
 from nacre.extraction.rules.reversal import settle
 from nacre.extraction.rules.stated import stated
 from nacre.values.candidate import Candidate, Why
@@ -43,10 +44,11 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     maybe = [*chosen, *(one for one in stated(spoken) if not any(map(one.repeats, sure)))]
     few = _few(settle(maybe, spoken), len(spoken))
     found = sorted([*sure, *few], key=lambda one: one.index)
-    return [
+    candidates = [
         _candidate(one, turns, is_sure=one in sure, is_chosen=one in chosen)
         for one in found if max(one.evidence) >= begin
     ]  # fmt: skip
+    return weighed(session.tool, candidates)
 
 
 def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:

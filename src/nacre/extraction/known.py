@@ -93,5 +93,6 @@ def _in_words(
         if time.monotonic() > until or len(found) >= _CANDIDATES:
             break
         query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
-        found |= {hit.memory.id: hit.memory for hit in recall(home, query).hits}
+        hits = (hit.memory for hit in recall(home, query).hits)
+        found |= {one.id: one for one in hits if one.project in (None, *wanted.projects) or not wanted.projects}
     return tuple(found.values())[:MOST_RELATED]

@@ -17,10 +17,12 @@ from nacre.forgetting.unreachable import unreached
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
+from nacre.memories.listing import write_listings
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
 from nacre.platform.ids import content_hash
+from nacre.spending.spool import fold_notes
 from nacre.tombstones.affected import Affected, is_shared, survey
 from nacre.tombstones.archive_erasure import withdraw_matching
 from nacre.tombstones.erasure import apply_tombstones, clear_told, clear_words, erase_bytes
@@ -54,7 +56,14 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     key = _key(home)
     aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
     found = survey(home, Barred([key, *aim.tombstones]))
-    return replace(_planned(home, how, found, aim, key), match=_pattern(wanted))
+    match = _pattern(wanted)
+    return replace(_planned(home, how, found, aim, key), match=match, traces=_traces(home, match) if match else 0)
+
+
+def _traces(home: Home, match: re.Pattern[str]) -> int:
+    """How many traces quote a text: also what was only asked is forgotten."""
+    fold_notes(home)
+    return home.traces.count_where(lambda said: match.search(said) is not None)
 
 
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
@@ -76,6 +85,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
         with change.transaction():
             change.append(_entries(change, planned))
     apply_tombstones(home)
+    write_listings(home)
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(run, planned, is_done and erase_bytes(home), unreached(home, planned))

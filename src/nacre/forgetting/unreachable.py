@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from nacre.errors import VaultUnusable
 from nacre.home.home import Home
+from nacre.home.page_lines import REFERENCE_CHARACTERS, references_of
+from nacre.home.projects import page_path
 from nacre.tombstones.text_search import Pattern
 from nacre.values.forgetting import ForgetPlan, Unreached
 
 _DELETE = "delete it, or keep it in the knowledge of what it holds"
+_PROFILE = "profile.md"
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -19,6 +23,7 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
         *_transcripts(plan),
         *_git(home),
         *_copies(home),
+        *_pages(home, plan),
         *(_quoting(home, plan.match) if plan.match else ()),
         *(_named(home, plan.match) if plan.match else ()),
         Unreached(
@@ -63,6 +68,20 @@ def _copies(home: Home) -> Iterator[Unreached]:
     folder = home.settings.home / "backups"
     if folder.is_dir() and any(folder.iterdir()):
         yield Unreached("backup", str(folder), _DELETE)
+
+
+def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
+    """Pages with a line of nacre's that rests on a memory that was forgotten, whatever words the line has."""
+    forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
+    for path in (*(page_path(one.slug) for one in home.files.projects()), _PROFILE):
+        try:
+            text = home.vault.read(path).decode("utf-8", errors="replace")
+        except (OSError, VaultUnusable):
+            continue
+        if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):
+            yield Unreached(
+                "sums it up", str(home.vault.root / path), "nacre dream --tier 3 --no-writer takes the line out"
+            )
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from nacre.errors import RepositoryUnusable
 from nacre.git.program import GitFailed, GitProgram
+from nacre.platform import private_files
 from nacre.platform.fast_dataclass import dataclass
 
 MAIN = "main"
@@ -20,6 +22,9 @@ _IN_PROGRESS = {
     "MERGE_HEAD": "merge", "rebase-merge": "rebase", "rebase-apply": "rebase", "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert", "BISECT_LOG": "bisect",
 }  # fmt: skip
+_PATTERN = re.compile(r"[\\\[\]*?!# ]")
+"""What means something in a list of files to ignore."""
+
 _RECORD, _FIELD = "\x1e", "\x1f"
 _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
@@ -200,6 +205,17 @@ class Repository:
         """Files that a merge left different from all of its parents."""
         out = self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
         return [os.fsdecode(path) for path in out.split(b"\0") if path]
+
+    def pass_over(self, name: str, paths: Sequence[str]) -> None:
+        """Have git ignore these files of a name unless they are tracked, and no others that this named before."""
+        file = self.root / os.fsdecode(self.git.run("rev-parse", "--git-path", "info/exclude").strip())
+        present = file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
+        others = [line for line in present.splitlines() if not (line.startswith("/") and line.endswith(f"/{name}"))]
+        lines = [*others, *("/" + _PATTERN.sub(r"\\\g<0>", path) for path in paths)]
+        told = "".join(f"{line}\n" for line in lines)
+        if told != present:
+            private_files.make_folder(file.parent)
+            private_files.write_file(file, told.encode("utf-8", "surrogateescape"))
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Whether a commit is part of another one's history."""

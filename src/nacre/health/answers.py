@@ -28,7 +28,7 @@ def overview(home: Home) -> Overview:
     counts = home.memories.counts()
     for state in ("superseded", "retired"):
         counts.pop(state, None)
-    return Overview(counts, tuple(projects(home)), found)
+    return Overview(counts, tuple(projects(home)), found, home.links.count(home.now().date()))
 
 
 def doctor(home: Home, request: DoctorRequest) -> list[Check]:

@@ -50,6 +50,7 @@ class Stats:
     """What a home holds; sizes in bytes."""
 
     memories: dict[str, int]
+    links: int
     tools: tuple[ToolStats, ...]
     projects: int
     passages: int
@@ -68,7 +69,8 @@ def stats(home: Home) -> Stats:
     )
     size = sum(file.stat().st_size for file in _files(home.settings.database) if file.exists())
     return Stats(
-        memories=home.memories.counts(), tools=tools, projects=len(home.files.projects()),
+        memories=home.memories.counts(), links=home.links.count(home.now().date()), tools=tools,
+        projects=len(home.files.projects()),
         passages=home.vectors.count(), vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(), database_bytes=size,
         index_bytes=home.shards.bytes(), vault_files=sum(1 for _ in home.vault.scan()),

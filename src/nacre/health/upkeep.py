@@ -51,7 +51,7 @@ def upkeep(home: Home) -> Iterator[Check]:
     yield from _recency(aged)
     yield from _stale_todos(aged, now)
     yield from _unused(aged)
-    ending = rules.ending(may_end(home, memories), usage, now, home.settings.texts("forgetting.protect"))
+    ending = rules.ending(may_end(home, memories), usage, now, home.settings)
     yield from _dream(home, ending, len(memories))
 
 

@@ -20,6 +20,7 @@ from nacre.history.preparation import OWN_FILES, prepare
 from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
 from nacre.home.redaction import without_secrets
+from nacre.memories.listing import write_listings
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
@@ -104,9 +105,11 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
     process commits.
     """
     if not home.settings.flag("git.enabled"):
+        write_listings(home)
         return Committed(waiting=home.journal.waiting()[0], note="git is off (git.enabled = false)")
     with FileLock(home.settings.home / COMMIT_LOCK, patience_seconds):
         prepare(home)
+        write_listings(home)
         return _commit_all(home)
 
 

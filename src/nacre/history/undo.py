@@ -22,7 +22,7 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
-from nacre.values.operation import ADOPT, FOREIGN, Intent, Operation, SeenMemoryFile
+from nacre.values.operation import ADOPT, FOREIGN, RENAME, Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
@@ -156,7 +156,7 @@ def _end(operation: Operation) -> str:
 
 
 def _planned(home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool) -> Undoing:
-    steps = (_step(home, change, force=force) for change in changes)
+    steps = (_step(home, operation, change, force=force) for change in changes)
     return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
 
 
@@ -168,7 +168,7 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
     told: list[Entry] = []
     with change.transaction():
         for planned_step in planned.steps:
-            step = _step(home, planned_step.change, force=force) if is_stale else planned_step
+            step = _step(home, planned.operation, planned_step.change, force=force) if is_stale else planned_step
             was_retired = _is_retired(home, step)
             _take(change, step)
             told += _retirement_told(change, step, was_retired)
@@ -206,9 +206,9 @@ def _take(change: Change, step: Step) -> None:
         change.home.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
 
 
-def _step(home: Home, change: views.Change, *, force: bool) -> Step:
+def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:
     if not change.memory or not is_memory_file(change.latest.path):
-        return _file_step(home, change)
+        return _file_step(home, operation, change)
     present = home.memories.find(change.memory)
     before, after = (memory_of(version) if version else None for version in (change.before, change.after))
     if present is None:
@@ -243,7 +243,7 @@ def _both(home: Home, change: views.Change, present: Memory, before: Memory, cla
     return Step("keep both", change, former, clashes)
 
 
-def _file_step(home: Home, change: views.Change) -> Step:
+def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
     """A file that holds no memory goes back as a whole."""
     present = _text(home, change.latest.path)
     after = change.after.text if change.after else None
@@ -252,13 +252,14 @@ def _file_step(home: Home, change: views.Change) -> Step:
         return Step("leave", change)
     if present != after:
         return Step("conflict", change, None, (_FILE,))
-    if before is None and _is_needed(home, change.latest.path):
+    if before is None and operation.action != RENAME and _is_needed(home, change.latest.path):
         return Step("leave", change)
     return Step("bring back" if before is not None else "remove", change)
 
 
 def _is_needed(home: Home, path: str) -> bool:
-    """Whether a file is the page of a project that sessions belong to: those an undo does not take back."""
+    """Whether a file is the page of a project that sessions belong to: those an undo does not take back, unless
+    it takes back the name of the project: they follow it."""
     folder, _, name = path.rpartition("/")
     slug = folder.removeprefix("projects/")
     return name == "project.md" and bool(home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1))

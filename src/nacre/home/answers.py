@@ -8,6 +8,7 @@ from nacre.errors import NotFound, VaultUnusable
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.home.lookup import projects
+from nacre.home.page_lines import without_what_is_over
 from nacre.home.projects import name_of_folder, page_text, tie_folder
 from nacre.home.requests import PageRequest, PlaceRequest, TieRequest
 from nacre.vault.layout import slugify
@@ -64,4 +65,4 @@ def page(home: Home, asked: PageRequest) -> str:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
     except (OSError, VaultUnusable):
         return ""
-    return home.redactor.clean(text).strip()
+    return home.redactor.clean(without_what_is_over(home, text)).strip()

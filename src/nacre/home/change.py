@@ -122,6 +122,15 @@ class Change:
             if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
                 self.home.memories.set_claim(memory.id, memory.claim)
 
+    def set_links(self, memory: Memory) -> None:
+        """Write the links of a memory: the one line of front matter that says them, and the index. Raises EditConflict.
+
+        The rest of the file stays as it is, also ``updated``; the memory keeps its vectors.
+        """
+        with self.home.database.transaction():
+            if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
+                self.home.memories.set_links(memory)
+
     def remove(self, memory: Memory) -> None:
         """Delete a memory: its file and its row. Its words stay in the journal and in the history.
 
@@ -162,15 +171,19 @@ class Change:
 
         return self.home.database.yield_write_lock(first, between)
 
-    def _adjust(self, memory: Memory, values: dict[str, object]) -> bool:
-        """Write single values of front matter; ``False`` where the memory has no file."""
+    def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
+        """Write single values of front matter; ``False`` where the memory has no file.
+
+        Where a person changes the file in that moment, theirs stays; what does not give way is kept beside it.
+        """
         home = self.home
         file = home.files.file_of(memory.id)
         text = _present_text(home, file) if file else None
         if file is None or text is None:
             return False
         write = write_memory(home, file.path, adjust(text, values), file.hash, memory)
-        self.intend([replace(write, action="adjust", former=without_secrets(home.redactor, text))])
+        action = "adjust" if gives_way else write.action
+        self.intend([replace(write, action=action, former=without_secrets(home.redactor, text))])
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:

@@ -6,7 +6,7 @@ vault lock; hooks read without one.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -96,6 +96,14 @@ class Handoffs:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise StoreUnusable(f"cannot delete {path}: {error.strerror}", hint="delete it by hand") from error
+
+    def follow(self, project_of: Callable[[Handoff], str]) -> None:
+        """Let each handoff be one of the project that it belongs to now."""
+        for one in self.everything():
+            into = project_of(one)
+            if into != one.project:
+                self.write(replace(one, project=into))
+                self.remove(one)
 
     def _projects(self) -> list[str]:
         with suppress(OSError):

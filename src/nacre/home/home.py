@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from nacre.storage.erasure import Erasing
     from nacre.storage.file_history import DeedIndex
     from nacre.storage.journal import Journal
+    from nacre.storage.links import Links
     from nacre.storage.memories import Memories
     from nacre.storage.outcomes import Outcomes
+    from nacre.storage.projects import ProjectContents
     from nacre.storage.reviews import Reviews
     from nacre.storage.search.full_text import Search
     from nacre.storage.search.selection import Selection
@@ -84,6 +86,8 @@ class Stores:
     """Memories in the index."""
     candidates: Lazy[Candidates] = Lazy("nacre.storage.candidates:Candidates")
     """What may be worth remembering, and waits."""
+    links: Lazy[Links] = Lazy("nacre.storage.links:Links")
+    """How memories are linked."""
     comparisons: Lazy[Comparisons] = Lazy("nacre.storage.comparisons:Comparisons")
     """What comparing memories needs."""
     claims: Lazy[Claims] = Lazy("nacre.storage.claims:Claims")
@@ -124,6 +128,8 @@ class Stores:
     """Deletes what was forgotten."""
     files: Lazy[VaultIndex] = Lazy("nacre.storage.vault_index:VaultIndex")
     """What the index knows of the vault's files."""
+    project_contents: Lazy[ProjectContents] = Lazy("nacre.storage.projects:ProjectContents")
+    """What belongs to projects."""
     journal: Lazy[Journal] = Lazy("nacre.storage.journal:Journal")
     """Operations, and what they wrote."""
     outcomes: Lazy[Outcomes] = Lazy("nacre.storage.outcomes:Outcomes")
@@ -132,6 +138,10 @@ class Stores:
     """What models were asked, and what that cost."""
     traces: Lazy[Traces] = Lazy("nacre.storage.traces:Traces")
     """What runs went through."""
+    analyses: Lazy[Kept[Any]] = Lazy(
+        "nacre.home.answer_cache:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
+    )
+    """What was found out about all links just now."""
     deep_answers: Lazy[Kept[DeepResult]] = Lazy(
         "nacre.home.answer_cache:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from nacre.vault.layout import normalise_remote
 
 if TYPE_CHECKING:
     import configparser
+
+    from nacre.values.recall import Filter
 else:
     configparser = Module("configparser")
 
@@ -56,6 +59,14 @@ def known_project(home: Home, place: Place) -> str | None:
         # A repository is a project of its own, whatever folder it lies in.
         root = parent if parent != root and not place.is_repository else None
     return None
+
+
+def with_dependencies(home: Home, wanted: Filter) -> Filter:
+    """A filter that also admits what its projects depend on, one level deep; not where it is strict."""
+    if not wanted.projects or wanted.strict:
+        return wanted
+    found = (other for slug in wanted.projects for _, other in home.files.dependencies(slug))
+    return replace(wanted, projects=tuple(dict.fromkeys((*wanted.projects, *found))))
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:

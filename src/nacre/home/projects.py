@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ from nacre.errors import Conflict, InvalidInput, MemoryInvalid, VaultUnusable
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
+from nacre.home.page_lines import without_what_is_over
 from nacre.home.redaction import clean_values
 from nacre.hosts.marked import drop_blocks
 from nacre.platform.ids import bytes_hash
 from nacre.text.passages import one_line
+from nacre.values.handoff import Handoff
 from nacre.values.operation import Intent, Project
 from nacre.values.session import Session
 from nacre.vault.front_matter import dump, load, merge, split
@@ -31,9 +35,10 @@ _MOST_ROOTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
-    """A project's page as it is: its front matter as written and as read, and what follows."""
+class Page:
+    """A project's page as it is: its text, its front matter as written and as read, and what follows."""
 
+    text: str
     front: str
     values: dict[str, Any]
     body: str
@@ -44,8 +49,27 @@ def read_pages(home: Home) -> None:
     """Bring the index up to the project pages in the vault. A page that cannot be read is in ``home.problems``."""
     known = {project.slug: project for project in home.files.projects()}
     present = home.vault.pages()
+    if home.files.has_intents():  # what is about to be written or removed is in the index already
+        awaited = home.files.awaited_paths()
+        present = {slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in awaited}
     for slug in known.keys() - present.keys():
         _forget(home, slug)
+    read = _read_changed(home, known, present)
+    with home.database.transaction() if read else nullcontext():
+        held = {(slug, key, value) for key, value, slug in home.files.project_keys()} if len(read) > 1 else set()
+        for project, values in read if len(read) > 1 else ():  # what one page lists no more, another may: in any order
+            still = [key for key in _keys(project.slug, values) if (project.slug, *key) in held]
+            home.files.save_project(project, still)
+        for project, values in read:
+            index_page(home, project, values)
+    if read or not known.keys() <= present.keys():
+        follow_pages(home)
+
+
+def _read_changed(
+    home: Home, known: Mapping[str, Project], present: Mapping[str, int]
+) -> list[tuple[Project, dict[str, Any]]]:  # fmt: skip
+    read = []
     taken = {project.id: slug for slug, project in known.items() if slug in present}
     for slug, seen_ns in present.items():
         if slug in known and known[slug].mtime_ns == seen_ns:
@@ -63,7 +87,40 @@ def read_pages(home: Home) -> None:
         own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
         if taken.setdefault(own, slug) != slug:
             own = slug  # the page was copied with its folder; the first one keeps the id
-        _index(home, Project(own, slug, mtime_ns), values)
+        read.append((Project(own, slug, mtime_ns), values))
+    return read
+
+
+def follow_pages(home: Home) -> None:
+    """Let sessions and handoffs belong to the page that has the name now under which their project was met.
+
+    So what pages say is all that a rename or a merge has to change, and taking that back takes back this, too: here,
+    and on every other machine.
+    """
+    let_sessions_follow(home)
+    with home.vault_lock.if_free() as is_ours:
+        if is_ours:
+            home.handoffs.follow(lambda one: _project_of_handoff(home, one))
+
+
+def let_sessions_follow(home: Home) -> None:
+    """The same for sessions alone, in the database. Where no page has the name under which a session's project was met,
+    it goes to the project of its folder, if there is one."""
+    pages = {project.slug for project in home.files.projects()}
+    contents = home.project_contents
+    for met, now in contents.names_met():
+        into = met if met in pages else home.files.name_now(met)
+        if into in pages and into != now:
+            contents.move_sessions(met, now, into)
+        elif into not in pages:
+            for folder in contents.folders(now) if now not in pages else ():
+                if found := known_project(home, locate(folder)):
+                    contents.move_sessions_of_folder(folder, now, found)
+
+
+def _project_of_handoff(home: Home, handoff: Handoff) -> str:
+    found = [one.project for one in home.sessions.find(handoff.session) if one.session.id == handoff.session]
+    return (found[0] if found else None) or home.files.name_now(handoff.project)
 
 
 def _shown(path: str) -> str:
@@ -84,7 +141,7 @@ def resolve_project(
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
         if configured:
-            return slugify(configured) or None
+            return home.files.name_now(slugify(configured)) or None
         found = home.files.project_by("label", session.label) or home.files.project_by("alias", session.label)
         if found:
             return found
@@ -137,7 +194,7 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
     if not place.root or not _slug(home, place) or home.settings.user_home.is_relative_to(place.root):
         raise InvalidInput(f"{folder} holds more than one project", hint="tie the project's own folder")
     read_pages(home)
-    _read_page(home, slug)
+    read_page(home, slug)
     with home.change("project") as change:
         found = known_project(home, place)
         if found is None:
@@ -197,12 +254,13 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
         return None
     name = _name(place.remote) or _name(place.root)
     existing = {project.slug for project in home.files.projects()}
-    if slug in existing and not _is_namesake(home, slug, place):
-        _extend(change, slug, place)
-        return slug
+    called = slug if slug in existing else home.files.name_now(slug)
+    if called in existing and not _is_namesake(home, called, place):
+        _extend(change, called, place)
+        return called
     number = 1
     base = slug
-    while slug in existing or home.vault.exists(page_path(slug)):
+    while slug in existing or home.files.name_now(slug) != slug or home.vault.exists(page_path(slug)):
         number += 1
         slug = f"{base}-{number}"
     values: dict[str, Any] = {"id": home.ids(), "name": name}
@@ -218,7 +276,7 @@ def _extend(change: Change, slug: str, place: Place) -> None:
     """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
     home = change.home
     try:
-        page = _read_page(home, slug)
+        page = read_page(home, slug)
     except MemoryInvalid:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
@@ -228,7 +286,7 @@ def _extend(change: Change, slug: str, place: Place) -> None:
     for key, met in found.items():
         new = [value for value in met if value and not _lists(values, key, value)]
         if new:
-            changed[key] = [*_listed(values, key), *new]
+            changed[key] = [*listed(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
         known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
@@ -245,7 +303,7 @@ def _write_page(change: Change, slug: str, values: dict[str, Any], document: str
     change.describe(subject=str(values.get("name") or slug))
     with change.transaction():
         change.intend([Intent("write", page_path(slug), document, base)])
-        _index(change.home, Project(str(values["id"]), slug, 0), values)
+        index_page(change.home, Project(str(values["id"]), slug, 0), values)
 
 
 def page_path(slug: str) -> str:
@@ -253,13 +311,20 @@ def page_path(slug: str) -> str:
     return f"projects/{slug}/project.md"
 
 
-def _parse(data: bytes) -> _Page:
-    front, body = split(data.decode("utf-8", errors="replace"))
-    return _Page(front or "", load(front or ""), body, bytes_hash(data))
+def _parse(data: bytes) -> Page:
+    text = data.decode("utf-8", errors="replace")
+    front, body = split(text)
+    return Page(text, front or "", load(front or ""), body, bytes_hash(data))
 
 
-def _read_page(home: Home, slug: str) -> _Page | None:
-    """A project's page; ``None`` when it is missing. Raises MemoryInvalid."""
+def read_page(home: Home, slug: str) -> Page | None:
+    """A project's page, as it is about to be where a write is pending; ``None`` when it is missing.
+
+    Raises MemoryInvalid.
+    """
+    pending = home.files.pending_document(page_path(slug))
+    if pending is not None:
+        return _parse(pending.encode("utf-8", "replace"))
     try:
         return _parse(home.vault.read(page_path(slug)))
     except FileNotFoundError:
@@ -276,16 +341,16 @@ def _forget(home: Home, slug: str) -> None:
 def page_text(home: Home, slug: str, *, own: bool = False) -> str:
     """What a project's page tells of it, without its front matter and its title; empty where there is nothing.
 
-    ``own``: without what nacre wrote into it.
+    ``own``: without what nacre wrote into it; else without those lines of nacre's that hold no more.
     """
     try:
-        page = _read_page(home, slug)
+        page = read_page(home, slug)
     except (MemoryInvalid, VaultUnusable, OSError):
         return ""
     if page is None or page.values.get("trust") == "untrusted":
         return ""
     told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
-    body = drop_blocks(page.body) if own else page.body
+    body = drop_blocks(page.body) if own else without_what_is_over(home, page.body)
     lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
     return home.redactor.clean("\n".join([*told, *lines]).strip())
 
@@ -295,26 +360,28 @@ def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
-def _index(home: Home, project: Project, values: dict[str, Any]) -> None:
+def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
+    """Have the index know a project by what its page says."""
     with home.database.transaction():
-        home.files.save_project(project, _keys(project.slug, values))
+        home.files.save_project(project, _keys(project.slug, values), listed(values, "dependencies"))
 
 
 def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
-    keys = [(key, str(value)) for name, key in _KEYS.items() for value in _listed(values, name)]
+    keys = [(key, str(value)) for name, key in _KEYS.items() for value in listed(values, name)]
     named = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *named]
 
 
-def _listed(values: dict[str, Any], name: str) -> list[str]:
+def listed(values: dict[str, Any], name: str) -> list[str]:
+    """A list in a page's front matter; a single value is a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
     """Whether a page lists a value, however it spells it."""
-    listed = _listed(values, name)
-    return value in listed or (name == "remotes" and value in map(normalise_remote, listed))
+    there = listed(values, name)
+    return value in there or (name == "remotes" and value in map(normalise_remote, there))
 
 
 def _is_namesake(home: Home, slug: str, place: Place) -> bool:
@@ -336,10 +403,10 @@ def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
 def _facts(home: Home, slug: str, name: str) -> list[str]:
     """A list in a project's page; empty when the page is missing or broken."""
     try:
-        page = _read_page(home, slug)
+        page = read_page(home, slug)
     except (MemoryInvalid, OSError):
         return []
-    return _listed(page.values, name) if page else []
+    return listed(page.values, name) if page else []
 
 
 def _name(path: str | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from nacre.context.hook_answers import answer as answer_call
 from nacre.home.home import open_to_read
 from nacre.settings import load_settings
-from nacre.values.context import Occasion
+from nacre.values.context import Occasion, SignalLimits
 from nacre.values.hooks import HookCall, HookEvent
 
 PATIENCE_MS = 40
@@ -23,5 +23,7 @@ def answer(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
-    known = {**call, "event": HookEvent(call["event"]), "occasion": Occasion(call["occasion"]), "alone": True}
+    limits = SignalLimits(**call["signals"]) if call.get("signals") else None
+    event, occasion = HookEvent(call["event"]), Occasion(call["occasion"])
+    known = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
     return asdict(answer_call(open_to_read(load_settings(home), patience_ms=PATIENCE_MS), HookCall(**known)))

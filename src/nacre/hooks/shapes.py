@@ -12,6 +12,9 @@ _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
 _PROMPT_CHARACTERS = 20_000
 _ARGUMENT_CHARACTERS = 4_000
 
+_LIMITS = ("min_importance", "most_at_once", "cooldown_seconds", "most_per_session", "max_age_seconds")
+"""Of :class:`nacre.values.context.SignalLimits`, which costs this process too much."""
+
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
 
@@ -53,6 +56,7 @@ def _like_claude(given: Given) -> Asked:
         "arguments": _arguments(given.get("tool_input")),
         "goes_on": given.get("stop_hook_active") is True,
         "budget_tokens": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
+        "signals": _signals(given.get("signals")),
     }
 
 
@@ -83,6 +87,13 @@ def _like_cline(given: Given) -> Asked:
         "prompt": _text(said, "prompt")[:_PROMPT_CHARACTERS] if isinstance(said, dict) else "",
         "occasion": "resume" if given.get("hookName") == "TaskResume" else "startup",
     }
+
+
+def _signals(given: object) -> dict[str, int] | None:
+    """The limits of signals that a plugin of ours passes on from its host's settings."""
+    if not isinstance(given, dict):
+        return None
+    return {name: given[name] for name in _LIMITS if isinstance(given.get(name), int)} or None
 
 
 def _arguments(given: object) -> str:

@@ -20,7 +20,8 @@ from nacre.errors import (
 )
 from nacre.home.home import Home
 from nacre.indexing.vectors import Embedded, embed_pending, is_switching, passages, passages_by_hash
-from nacre.settings import VECTORS, check, write_setting
+from nacre.known_settings import VECTORS, check
+from nacre.settings import write_setting
 from nacre.spending.budget import left_today
 from nacre.spending.embedders import embedder_of
 from nacre.spending.embedding_consent import Place, asked, hold, place_of, say_yes, wants_yes

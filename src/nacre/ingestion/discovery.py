@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from nacre.errors import NotFound, SettingsInvalid
+from nacre.errors import NotFound, QueryInvalid, SettingsInvalid
 from nacre.home.home import Home
 from nacre.parsing.parse import roots_of
 from nacre.transcripts.adapter import Adapter, Places, Root
@@ -65,6 +65,33 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(found, file, problems, is_named=file == path)
     return _sorted(home, found.values(), problems)
+
+
+def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
+    """Without the files that no pattern fits, and that nobody named. Patterns fit the end of a path, from any folder
+    on: ``*`` stands for any part of a name, ``**/`` for any folders, ``{md,txt}`` for either. Raises QueryInvalid.
+    """
+    if not globs:
+        return findings
+    wanted = [_to_regex(f"**/{one.removeprefix('/')}") for pattern in globs for one in _alternatives(pattern)]
+
+    def fits_one(file: FoundFile) -> bool:
+        return file.is_named or any(pattern.fullmatch(file.path.as_posix()) for pattern in wanted)
+
+    return Findings([file for file in findings.files if fits_one(file)], findings.problems)
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """A pattern with each of the choices in its braces: ``a.{md,txt}`` is ``a.md`` and ``a.txt``."""
+    before, brace, rest = pattern.partition("{")
+    inner, closing, after = rest.partition("}")
+    if not brace:
+        yield pattern
+        return
+    if not closing:
+        raise QueryInvalid(f"{pattern!r} has a brace that nothing closes", hint="write '*.{md,txt}'")
+    for choice in inner.split(","):
+        yield from _alternatives(f"{before}{choice}{after}")
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:

@@ -25,8 +25,11 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.parsing.parse import Job
 from nacre.platform.ids import to_ms
+from nacre.spending.stages import Stages, counted
+from nacre.spending.tracing import noting
 from nacre.tombstones.erasure import erase_bytes
 from nacre.values.reports import IngestReport, OnProgress, Problem, Progress
+from nacre.values.trace import TraceKind
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
@@ -42,18 +45,34 @@ def ingest(
     if run is None:
         with home.run("ingest") as own:
             return ingest(home, options, on_progress, run=own)
-    return _Ingest(home, run, options or IngestOptions(), on_progress or (lambda _: None)).complete()
+    wanted = options or IngestOptions()
+    with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
+        report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
+        trace.outcome = counted({"sessions": report.sessions, "memories": len(report.memories)}) or "nothing new"
+    return report
+
+
+def _subject(options: IngestOptions) -> str:
+    """What is read, for its trace."""
+    if options.from_archive:
+        return "the archive"
+    if not options.paths:
+        return "what discovery finds" if options.reads else "what waits"
+    more = f" and {len(options.paths) - 1} more" if len(options.paths) > 1 else ""
+    return f"{options.paths[0]}{more}"
 
 
 class _Ingest:
     """One run: its stages, and what they found."""
 
-    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
+    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress, stages: Stages) -> None:
         self._home = home
         self._run = run
         self._options = options
         self._notify = notify
         self._tally = ReadTally()
+        self._stages = stages
+        self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
         """Go through all stages."""
@@ -63,10 +82,14 @@ class _Ingest:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        self._stages.end("batch loaded", read_counts(report))
         report = self._learn(report)
+        self._stages.end("candidates persisted", learned_counts(report), report.memories)
         self._note_paths(report)
         report = replace(report, archived=archive(self._home, self._notify))
+        self._stages.end("transcripts archived", {"files": report.archived.files, "bytes": report.archived.stored})
         report = self._embed(report)
+        self._stages.end("vectors made", {"made": report.vectors_made, "left": report.vectors_left})
         fill_shards(self._home, self._notify)
         erase_bytes(self._home)
         self._home.sessions.save_ingest(
@@ -79,15 +102,25 @@ class _Ingest:
         """Read the archive where it is wanted, then files, then those of projects that were met in them."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        found = discovery.find(home, options.paths, with_discovery=discovers) if options.reads else None
+        found = self._found(discovers=discovers) if options.reads else None
         known = discovery.projects_of(home)
         jobs = self._jobs(found)
         if options.from_archive:
             read_archive(home, self._run, self._tally, self._notify)
         read_jobs(home, self._run, jobs, self._tally, self._notify)
         if discovers and (met := discovery.projects_of(home) - known):
-            jobs = self._jobs(discovery.find_in_projects(home, met))
+            jobs = self._jobs(discovery.only_like(discovery.find_in_projects(home, met), options.globs))
             read_jobs(home, self._run, jobs, self._tally, self._notify)
+
+    def _found(self, *, discovers: bool) -> discovery.Findings:
+        """The files to read; with patterns, those that fit are what a rebuild looks for."""
+        options = self._options
+        found = discovery.only_like(discovery.find(self._home, options.paths, with_discovery=discovers), options.globs)
+        if options.globs:
+            folders = [path.expanduser().absolute() for path in options.paths]
+            below = (file.path for file in found.files if any(file.path.is_relative_to(one) for one in folders))
+            self._named = tuple(below)
+        return found
 
     def _jobs(self, found: discovery.Findings | None) -> list[Job]:
         if found is None:
@@ -114,7 +147,7 @@ class _Ingest:
     def _note_paths(self, report: IngestReport) -> None:
         options = self._options
         if options.paths and options.remember_paths and report.files:
-            _note_paths(self._home, self._run, options.paths, report.memories)
+            _note_paths(self._home, self._run, self._named, report.memories)
 
     def _embed(self, report: IngestReport) -> IngestReport:
         """Make the vectors that are missing, where they are wanted."""
@@ -123,6 +156,25 @@ class _Ingest:
         most = self._options.vector_seconds
         made = embed_pending(self._home, self._notify, seconds=math.inf if most is None else most)
         return replace(report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note)
+
+
+def read_counts(report: IngestReport) -> dict[str, int]:
+    """What was read, for a trace."""
+    if not report.files:
+        return {}
+    return {
+        "files": report.files, "sessions": report.sessions, "turns": report.turns, "left out": report.left_out,
+        "excluded": sum(report.excluded.values()), "corrupt lines": report.corrupt,
+    }  # fmt: skip
+
+
+def learned_counts(report: IngestReport) -> dict[str, int]:
+    """What was learned, for a trace."""
+    by_model = report.extraction
+    return {
+        "memories": len(report.memories), "candidates": report.candidates, "known already": report.duplicates,
+        "set aside": report.set_aside, "sessions shown to a model": by_model.sessions if by_model else 0,
+    }  # fmt: skip
 
 
 def _undecided(lessons: Lessons) -> list[Problem]:

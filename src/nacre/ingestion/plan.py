@@ -73,7 +73,8 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
-    return discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
+    found = discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
+    return discovery.only_like(found, options.globs)
 
 
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:

@@ -13,11 +13,16 @@ from nacre.platform.request import Request
 class IngestOptions(Request, frozen=True, kw_only=True):
     """What an ingest does: which paths, whether discovery adds to them, whether it learns and makes vectors.
 
-    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
+    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with
+    ``globs`` the files that were found below them. A file that is named itself is read whatever it is called.
     """
 
     paths: Annotated[
         tuple[Path, ...], Meta(description="Files and folders; by default, all that discovery finds.")
+    ] = ()
+    globs: Annotated[
+        tuple[str, ...],
+        Meta(description="Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."),
     ] = ()
     discover: Annotated[bool, Meta(description="Also all that discovery finds, where paths are named.")] = False
     remember_paths: Annotated[bool, Meta(description="Note the paths, so that a rebuild finds them again.")] = True

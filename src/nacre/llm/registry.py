@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from nacre.errors import ModelRefused, NacreError
 from nacre.llm import failures
+from nacre.llm.aliases import full_name
 from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
@@ -55,8 +56,8 @@ def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Who answers for a name, and what it can do. Raises ModelRefused where that cannot be told."""
-    provider_name, colon, model = name.partition(":")
+    """Who answers for a name or an alias, and what it can do. Raises ModelRefused where that cannot be told."""
+    provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
         raise ModelRefused(f"{provider.label} has no language models", hint="for vectors: nacre embed switch " + name)

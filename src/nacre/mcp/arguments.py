@@ -15,7 +15,16 @@ from msgspec import Meta
 from nacre.code.requests import CodeRequest
 from nacre.context.requests import WakeupRequest
 from nacre.extraction.requests import ExtractRequest
-from nacre.memories.requests import ConnectionsRequest, ListRequest, RetireRequest, StoreRequest
+from nacre.graph.requests import (
+    AnalysisRequest,
+    InvalidateRequest,
+    LinkRequest,
+    LinksRequest,
+    NewLink,
+    Relation,
+    TraverseRequest,
+)
+from nacre.memories.requests import ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
 from nacre.sessions.requests import DidQuery, SessionRequest
 from nacre.values.context import Part
@@ -43,6 +52,10 @@ Until = Annotated[str | None, bounds_of(Filter, "until")]
 Session = Annotated[str, bounds_of(SessionRequest, "reference", "A session's id, or its beginning.", min_length=4)]
 
 
+Aspect = Literal["all", "errors", "plans", "configs", "tools", "files", "decisions"]
+Role = Literal["all", "owner", "agent"]
+
+
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Nothing that is not named."""
 
@@ -67,7 +80,15 @@ class Search(_Arguments):
     ] = None
     since: Since = None
     until: Until = None
-    around: Annotated[str | None, bounds_of(RecallQuery, "around", examples=["in march"])] = None
+    around: Annotated[
+        str | None, bounds_of(RecallQuery, "around", "Only what was said about then.", examples=["in march"])
+    ] = None
+    around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
+    threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
+    context: Annotated[
+        Literal["default", "session-start", "browse"],
+        Meta(description="session-start: what to know before work in this folder; browse: by importance and date."),
+    ] = "default"
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[
         bool,
@@ -143,6 +164,7 @@ class Retire(_Arguments):
 class List(_Arguments):
     """What ``memory_list`` takes."""
 
+    query: Annotated[str, bounds_of(ListRequest, "words", "Words that subject, content or tags must hold.")] = ""
     kinds: Kinds = ()
     tags: Tags = ()
     project: Project = None
@@ -172,6 +194,13 @@ class Sessions(_Arguments):
     ] = "list"
     session: Annotated[Session | None, Meta(description="For read and summary.")] = None
     query: Annotated[str | None, Meta(description="For search: words; for list: words of the title.")] = None
+    match: Annotated[
+        Literal["all", "words", "meaning", "regex"],
+        Meta(description="For search. regex: the query is a regular expression; looks for three seconds at most."),
+    ] = "all"
+    scope: Annotated[Aspect, Meta(description="For search: only turns about this.")] = "all"
+    role: Annotated[Role, Meta(description="For search: only what the person, or what agents said.")] = "all"
+    include_tools: Annotated[bool, Meta(description="For read: also what each tool was given and gave.")] = False
     project: Project = None
     channel: Annotated[str | None, bounds_of(SessionFilter, "tool", "Only sessions with this agent tool.")] = None
     since: Since = None
@@ -184,25 +213,58 @@ class Sessions(_Arguments):
     budget: Budget = DEFAULT_BUDGET
 
 
+class NewEdge(_Arguments):
+    """One link to be drawn."""
+
+    id: Id
+    relation: Annotated[Relation, bounds_of(NewLink, "relation")]
+    to: Annotated[str, bounds_of(NewLink, "target", "The other memory's id.", min_length=4, max_length=500)]
+    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
+    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
+    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
+    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+
+
 class Graph(_Arguments):
     """What ``memory_graph`` takes."""
 
     action: Annotated[
-        Literal["links", "callers", "importers", "about", "impact"],
+        Literal[
+            "traverse",
+            "list",
+            "link",
+            "unlink",
+            "invalidate",
+            "bulk_link",
+            "callers",
+            "importers",
+            "about",
+            "impact",
+        ],
         Meta(
-            description="links: follow those of a memory, its id. Of code, by name: callers: who calls a symbol. "
-            "importers: who imports a file or module. about: memories that speak of a symbol or file. impact: what a "
-            "change to a file touches."
+            description="traverse: follow links from id. list: links, all or those of id. link: draw one from id to "
+            "another memory. invalidate: it holds no more, and is kept. bulk_link: draw all of links, or none. "
+            "Of code, by name: callers: who calls a symbol. importers: who imports a file or module. about: memories "
+            "that speak of a symbol or file. impact: what a change to a file touches."
         ),
-    ] = "links"
-    id: Id | None = None
+    ] = "traverse"
+    id: Annotated[Id, Meta(description="Where to begin; the memory that a link starts from.")] | None = None
+    relation: Annotated[str, Meta(description="Of a link: how id relates to the other.", max_length=60)] | None = None
+    to: Annotated[str, bounds_of(NewLink, "target", "The memory at the other end.", max_length=500)] | None = None
     name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
     symbol: Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None = None
-    depth: Annotated[int, Meta(description="How many links away.", ge=1, le=3)] = 1
-    direction: Annotated[
-        Literal["both", "outbound", "inbound"], Meta(description="outbound: links that the memory has to others.")
-    ] = "both"
-    relations: Annotated[tuple[Word, ...], Meta(description="Only these, e.g. supersedes, contradicts.")] = ()
+    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
+    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
+    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
+    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    at: Annotated[date | None, bounds_of(InvalidateRequest, "at")] = None
+    links: Annotated[tuple[NewEdge, ...], bounds_of(LinkRequest, "links", "For bulk_link.", min_length=0)] = ()
+    depth: Annotated[int, bounds_of(TraverseRequest, "depth")] = 1
+    direction: Annotated[Literal["both", "outbound", "inbound"], bounds_of(TraverseRequest, "direction")] = "both"
+    relations: Annotated[tuple[Word, ...], bounds_of(TraverseRequest, "relations")] = ()
+    origins: Annotated[tuple[Word, ...], bounds_of(LinksRequest, "origins", "For list: only of these origins.")] = ()
+    as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
+    limit: Annotated[int, bounds_of(TraverseRequest, "limit", "Links or memories at most.", le=200)] = 40
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -213,7 +275,9 @@ class Analyze(_Arguments):
         Literal[
             "brief",
             "central",
-            "unlinked",
+            "bridges",
+            "gaps",
+            "components",
             "conflicts",
             "review",
             "file",
@@ -222,23 +286,28 @@ class Analyze(_Arguments):
             "digest",
             "wakeup",
             "alike",
+            "unanswered",
             "stale",
         ],
         Meta(
-            description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
-            "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
+            description="brief: what there is, in short. central: memories with the most links. bridges: that hold "
+            "groups together. gaps: with one link at most, the proven first. components: groups that hang together. "
+            "conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
             "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
-            "wakeup: what a session starts with, in sections. alike: groups near in meaning. stale: memories that name "
-            "files which sessions changed since."
+            "wakeup: what a session starts with, in sections. alike: groups near in meaning. unanswered: what was "
+            "asked of memory and is not known. stale: memories that name files which sessions changed since."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None
+    project: Annotated[
+        str | None, Meta(description="For brief, central, bridges, gaps and components: only this one. Default: all.")
+    ] = None
     sections: Annotated[tuple[Part, ...], bounds_of(WakeupRequest, "parts", "For wakeup: these, in this order.")] = ()
     section_budgets: Annotated[
         dict[Part, int], bounds_of(WakeupRequest, "part_budgets", "For wakeup: tokens of single sections.")
     ] = msgspec.field(default_factory=dict)
-    limit: Annotated[int, bounds_of(ConnectionsRequest, "limit", "Items at most.", le=50)] = 5
+    limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -246,10 +315,11 @@ class Admin(_Arguments):
     """What ``memory_admin`` takes."""
 
     action: Annotated[
-        Literal["status", "overview", "flush", "dream"],
+        Literal["status", "overview", "flush", "dream", "vacuum"],
         Meta(
             description="status: what works. overview: what is remembered. "
-            "flush: read what agents wrote since, now. dream: what would be tidied; only the owner has it done."
+            "flush: read what agents wrote since, now, and make what search by meaning lacks. dream: what would be "
+            "tidied; only the owner has it done. vacuum: make the database smaller; seconds."
         ),
     ] = "overview"
     budget: Budget = DEFAULT_BUDGET

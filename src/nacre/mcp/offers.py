@@ -47,7 +47,7 @@ _OFFERS: tuple[Offer, ...] = (
         "Find what the person and their agents decided, prefer, learned or did in earlier sessions. Ask before "
         "assuming and before asking them again. Answers with memories (ids, dates, origin) and turns of past "
         "sessions; says plainly when nothing is known.",
-        arguments.Search, "searching:search", ("deep-recall", "place", "recall"), is_core=True,
+        arguments.Search, "searching:search", ("context", "deep-recall", "place", "recall"), is_core=True,
     ),
     Offer(
         "memory_get", "Read memories",
@@ -68,7 +68,7 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_list", "List memories",
-        "List memories by date, without a question: subjects and ids, page by page.",
+        "List memories by date, all or those that hold some words: subjects and ids, page by page.",
         arguments.List, "searching:list_memories", ("list", "place"),
     ),
     Offer(
@@ -80,26 +80,34 @@ _OFFERS: tuple[Offer, ...] = (
     Offer(
         "memory_sessions", "Past sessions",
         "List, read, sum up or search the sessions that the person had with any agent.",
-        arguments.Sessions, "sessions:sessions", ("place", "search-sessions", "session", "session-summary", "sessions"),
+        arguments.Sessions, "sessions:sessions",
+        ("match-sessions", "place", "search-sessions", "session", "session-summary", "sessions"),
     ),
     Offer(
         "memory_graph", "Links of a memory",
-        "Follow the links of a memory to others: what it replaced, contradicts, belongs to. In code that the person "
-        "had read: who calls or imports something, which memories speak of it, what a change touches.",
-        arguments.Graph, "looking:graph",
-        ("graph-about", "graph-callers", "graph-impact", "graph-importers", "look", "place"),
+        "Follow the links of a memory to others: what it replaced, depends on, belongs to. Draw and end links between "
+        "memories; those of the person's memories are proposed to them. In code that the person had read: who calls or "
+        "imports something, which memories speak of it, what a change touches.",
+        arguments.Graph, "linking:graph",
+        (
+            "graph-about", "graph-callers", "graph-impact", "graph-importers", "graph-invalidate", "graph-link",
+            "graph-list", "graph-show", "graph-unlink", "place",
+        ), reads=False,
     ),
     Offer(
         "memory_analyze", "Analyze memory",
-        "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
-        "seem of no use or out of date; who changed a file and what for; what mended an error before.",
+        "All that is remembered in brief; memories with the most links, that hold groups together, or hardly any; that "
+        "contradict each other, seem of no use or out of date; who changed a file and what for; what mended an error.",
         arguments.Analyze, "analysing:analyze",
-        ("alike", "connections", "did", "digest", "fix", "graph-stale", "place", "reflect", "waiting", "wakeup"),
+        (
+            "alike", "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components",
+            "graph-gaps", "graph-stale", "place", "reflect", "unanswered", "waiting", "wakeup",
+        ),
     ),
     Offer(
         "memory_admin", "Look after memory",
-        "How memory is, what is in it, what a dream would tidy, and reading at once what agents wrote since.",
-        arguments.Admin, "administering:administer", ("dream-plan", "ingest", "overview"), reads=False,
+        "How memory is, what is in it, what a dream would tidy; reading at once what agents wrote since.",
+        arguments.Admin, "administering:administer", ("db-vacuum", "dream-plan", "ingest", "overview"), reads=False,
     ),
 )  # fmt: skip
 

@@ -25,7 +25,9 @@ from nacre.views import Listing, MemoryView, Step
 
 def list_memories(home: Home, request: ListRequest) -> Listing:
     """Active memories, the newest first, and how many there are in all."""
-    found, total = store.list_active(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
+    found, total = store.list_active(
+        home, request.filter, words=request.words, limit=max(0, request.limit), offset=max(0, request.offset)
+    )
     return Listing(tuple(found), total)
 
 
@@ -88,7 +90,10 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
 
 def choose(home: Home, request: RetireRequest) -> Chosen:
     """The memories that retiring would take out of recall; nothing is changed. Raises NotFound, Conflict."""
-    return retire.choose(home, request.references, request.contains, persist=request.persist)
+    return retire.choose(
+        home, request.references, request.contains, subjects=request.subjects, like=request.like,
+        persist=request.persist,
+    )  # fmt: skip
 
 
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:

@@ -71,7 +71,7 @@ def _before(home: Home, memory: Memory, found: dict[str, Memory]) -> None:
 
 def _followers(home: Home, memory: Memory) -> list[Memory]:
     """Whatever says that it superseded a memory, or is named by it."""
-    said = [link[0] for link in home.memories.links_of(memory.id) if link[1:3] == (SUPERSEDES, memory.id)]
+    said = [one.source for one in home.links.of(memory.id) if (one.rel, one.target) == (SUPERSEDES, memory.id)]
     ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *said])
     found = (home.memories.find(newer) for newer in ids if newer != memory.id)
     return [newer for newer in found if newer]

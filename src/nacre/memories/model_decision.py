@@ -122,7 +122,7 @@ def weigh(home: Home, memories: Sequence[Memory]) -> Iterable[tuple[Memory, list
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_more = home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
-    least = (limits.ask_more if is_more else limits.ask) if asking.threshold is None else asking.threshold
+    least = _least(home, asking, limits.ask_more if is_more else limits.ask)
     shown = _SHOWN_MORE if is_more else _SHOWN
     becoming = _Becoming()
     for memory, found, cosines in weigh(home, memories):
@@ -133,6 +133,13 @@ def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterabl
         near.sort(key=lambda one: -cosines[one.id])
         if near:
             yield Doubtful(memory, becoming.all(near)[:shown])
+
+
+def _least(home: Home, asking: Asking, usual: float) -> float:
+    """The cosine from which a model is asked: the call's, else the setting's, else what is usual for the vectors."""
+    if asking.threshold is not None:
+        return asking.threshold
+    return home.settings.number("dedup.threshold") or usual
 
 
 def may_ask(home: Home, asking: Asking) -> bool:

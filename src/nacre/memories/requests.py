@@ -23,6 +23,10 @@ ExpiresOn = Annotated[
     date | None, Meta(description="From this day on recall and context leave it out; its file stays. None: never.")
 ]
 Tags = Annotated[tuple[str, ...], Meta(description="Its tags.")]
+Triggers = Annotated[
+    tuple[str, ...],
+    Meta(description="Words or phrases: with a prompt that says one of them it is told.", max_length=10),
+]
 Reference = Annotated[
     str, Meta(description="A memory's id, 4 or more characters of its beginning or end, or its subject.")
 ]
@@ -73,6 +77,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     project: Annotated[str | None, Meta(description="The project it belongs to.")] = None
     folder: Annotated[str | None, Meta(description="Where it is said: tells the project where none is named.")] = None
     tags: Tags = ()
+    triggers: Triggers = ()
     canonical_key: Annotated[str | None, Meta(description="A canonical key: one memory holds it.")] = None
     speaker: Annotated[Speaker | None, Meta(description="Who says it; by default, whoever runs nacre.")] = None
     trust: Annotated[Trust, Meta(description="Whether it draws on text from outside.")] = Trust.TRUSTED
@@ -108,6 +113,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     project: Annotated[str | UnsetType | None, Meta(description="The project it belongs to; none: everywhere.")] = UNSET
     tags: Annotated[tuple[str, ...] | UnsetType, Meta(description="Tags that replace its tags.")] = UNSET
     add_tags: Annotated[tuple[str, ...] | UnsetType, Meta(description="Tags beside those it has.")] = UNSET
+    triggers: Triggers | UnsetType = UNSET
     valid: Annotated[Validity | UnsetType, Meta(description="When it is true in the world.")] = UNSET
     evergreen: Annotated[bool | UnsetType, Meta(description="It does not fade with age, and is never forgotten.")] = (
         UNSET
@@ -142,7 +148,9 @@ class RetireRequest(Request, frozen=True, kw_only=True):
     """Memories to take out of recall: named by id, subject, or a pattern in which ``*`` stands for any text."""
 
     references: References = ()
+    subjects: Annotated[tuple[str, ...], Meta(description="Also memories about exactly this: never an id.")] = ()
     contains: Annotated[tuple[str, ...], Meta(description="Also memories whose subject contains one of these.")] = ()
+    like: Annotated[tuple[str, ...], Meta(description="Also memories whose subject is nearly one of these.")] = ()
     reason: Why = None
     persist: Annotated[bool, Meta(description="Also whatever is stored later under such a subject.")] = False
 
@@ -151,11 +159,15 @@ class ListRequest(Request, frozen=True, kw_only=True):
     """Active memories, the newest first."""
 
     filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
+    words: Annotated[
+        str, Meta(description="Only those whose subject, content or tags hold each of these words.", max_length=2_000)
+    ] = ""
     limit: Limit = 50
     offset: Offset = 0
 
 
-class ConnectionsRequest(Request, frozen=True, kw_only=True):
-    """How memories hang together."""
+class EdgesRequest(Request, frozen=True, kw_only=True):
+    """Which memories were used together."""
 
-    limit: Annotated[int, Meta(description="Memories in each list at most.", ge=1, le=1000)] = 10
+    reference: Reference | None = None
+    limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
-from nacre.dedup.retirement_rules import SUPPRESSED, fits
+from nacre.dedup.retirement_rules import SUPPRESSED, fits, plain
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -17,6 +18,9 @@ from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_le
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory
 from nacre.vault import ledger
+
+NEARLY = 0.8
+"""The share of letters in common, of both subjects, from which one is nearly the other: a word misspelt or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,16 @@ class BroughtBack:
     rules: tuple[StandingRetirement, ...] = ()
 
 
-def choose(home: Home, references: Sequence[str], contains: Sequence[str] = (), *, persist: bool = False) -> Chosen:
-    """The active memories that references mean: ids or pieces of them, subjects, patterns with ``*``; and subjects that
-    contain a text.
+def choose(
+    home: Home, references: Sequence[str], contains: Sequence[str] = (), *, subjects: Sequence[str] = (),
+    like: Sequence[str] = (), persist: bool = False,
+) -> Chosen:  # fmt: skip
+    """The active memories that are meant: by references (ids or pieces of them, subjects, patterns with ``*``), about
+    ``subjects``, with a subject that contains a text, or with one that is nearly a text (``like``).
 
-    Letter case and spaces do not count. Raises NotFound where one means nothing (with ``persist``, a subject or pattern
-    may), Conflict for a piece of an id that means several, and for what is retired already.
+    Letter case and spaces do not count; in what is nearly a subject, nor does the order of its words. Raises NotFound
+    where one means nothing (with ``persist``, a subject or pattern may), Conflict for a piece of an id that means
+    several, and for what is retired already.
     """
     catch_up(home)
     active = [one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if _is_active(one)]
@@ -68,7 +76,35 @@ def choose(home: Home, references: Sequence[str], contains: Sequence[str] = (), 
             )
         is_wider = is_wider or len(meant) > 1
         found.update((one.id, one) for one in meant)
+    by_subject = [(text, _about(active, text)) for text in subjects] + [(text, _nearly(active, text)) for text in like]
+    for text, meant in by_subject:
+        if not meant and not (persist and text in subjects):
+            raise NotFound(f"no memory is about {text!r}", hint="nacre list shows subjects")
+        named += [(one.subject, Match.EXACT, one.canonical_key) for one in meant] or [(text, Match.EXACT, None)]
+        is_wider = is_wider or len(meant) > 1 or text in like
+        found.update((one.id, one) for one in meant)
     return Chosen(tuple(found.values()), tuple(named), is_wider)
+
+
+def _about(active: Sequence[Memory], text: str) -> list[Memory]:
+    return [one for one in active if fits(one.subject, text, Match.EXACT)]
+
+
+def _nearly(active: Sequence[Memory], text: str) -> list[Memory]:
+    """Memories whose subject has nearly the letters of a text, whatever the order of its words."""
+    if not text.strip():
+        raise QueryInvalid("an empty subject would retire everything", hint="say what it is about")
+    wanted = SequenceMatcher(None, "", _in_order(text), autojunk=False)
+    return [one for one in active if _is_near(wanted, _in_order(one.subject))]
+
+
+def _is_near(wanted: SequenceMatcher[str], subject: str) -> bool:
+    wanted.set_seq1(subject)
+    return wanted.quick_ratio() >= NEARLY and wanted.ratio() >= NEARLY
+
+
+def _in_order(text: str) -> str:
+    return " ".join(sorted(plain(text).split()))
 
 
 def retire_chosen(

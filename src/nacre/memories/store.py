@@ -15,6 +15,7 @@ from nacre.dedup.supersession import released
 from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.home.operations import subject_of
 from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.redaction import redacted
@@ -217,7 +218,7 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
         fold_usage(home, _FOLDING_SECONDS)
         place_first(home, reference.strip())
         memory = get(home, reference)
-        _refuse_broken(home, memory)
+        refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
             raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
         if changes.get("project"):
@@ -255,7 +256,7 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
         if gone:
             raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
         for memory in memories:
-            _refuse_broken(home, memory)
+            refuse_broken(home, memory)
         going = {one.id for one in memories}
         clean = home.redactor.clean(reason) if reason else None
         change.describe(subject=subject_of(memories), why=clean)
@@ -286,10 +287,13 @@ def open_todo(home: Home, reference: str) -> Memory:
     return memory
 
 
-def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
-    """A page of active memories, the newest first, and how many there are in all."""
+def list_active(
+    home: Home, wanted: Filter, *, limit: int, offset: int = 0, words: str = ""
+) -> tuple[list[Memory], int]:  # fmt: skip
+    """A page of active memories, the newest first, and how many there are in all; of those that hold each word."""
     catch_up(home)
-    rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=home.now().date())
+    wanted, today = with_dependencies(home, wanted), home.now().date()
+    rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=today, words=words.split())
     found = home.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
 
@@ -299,7 +303,7 @@ def _changed_fields(before: Memory, after: Memory) -> str:
     return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
 
 
-def _refuse_broken(home: Home, memory: Memory) -> None:
+def refuse_broken(home: Home, memory: Memory) -> None:
     """A file that a person left half-edited is theirs to mend; nothing is written over it."""
     file = home.files.file_of(memory.id)
     broken = next((text for text in home.problems if file and text.startswith(f"{file.path}: ")), None)
@@ -308,4 +312,5 @@ def _refuse_broken(home: Home, memory: Memory) -> None:
 
 
 def _project(home: Home, name: str | None) -> str | None:
-    return slugify(home.redactor.clean(name)) or None if name else None
+    """The slug of the project that a name means; what a project was called before means it still."""
+    return home.files.name_now(slugify(home.redactor.clean(name))) or None if name else None

@@ -46,8 +46,12 @@ def _together(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
 
 def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
     views = []
-    for source, rel, target, origin, reason in home.memories.links_of(memory.id):
-        other = target if source == memory.id else source
+    for link in home.links.of(memory.id):
+        is_outgoing = link.source == memory.id
+        other = link.target if is_outgoing else link.source
         found = home.memories.find(other)
-        views.append(LinkView(rel, other, found.subject if found else None, source == memory.id, origin, reason))
+        subject = found.subject if found else None
+        views.append(
+            LinkView(link.rel, other, subject, is_outgoing, link.origin, link.reason, link.strength, link.valid)
+        )
     return tuple(views)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
 import re
 import stat
@@ -16,8 +15,10 @@ from nacre.errors import Conflict, StoreUnusable
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    import glob
     import shlex
-else:  # a hook hardly ever needs it
+else:  # a hook hardly ever needs them
+    glob = Module("glob")
     shlex = Module("shlex")
 
 FOLDER_MODE = 0o700

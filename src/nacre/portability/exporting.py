@@ -209,9 +209,12 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
     """Edges that no front matter holds: likeness, and use together."""
     ids = {memory.id for _, memory in parcel.memories}
-    for source, rel, target, origin, strength, reason in parcel.home.memories.derived_links():
-        if source in ids and target in ids:
-            yield {"from": source, "rel": rel, "to": target, "origin": origin, "strength": strength, "reason": reason}
+    for link in parcel.home.links.alike():
+        if link.source in ids and link.target in ids:
+            yield {
+                "from": link.source, "rel": link.rel, "to": link.target, "origin": link.origin,
+                "strength": link.strength, "reason": link.reason,
+            }  # fmt: skip
     for edge in parcel.home.co_recall.strongest(today(parcel.home), _ALL):
         if edge.memory in ids and edge.other in ids:
             yield {

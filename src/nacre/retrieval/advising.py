@@ -6,14 +6,13 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from nacre.dedup.cues import kinds_of_things, language_of, no_names, with_capital
 from nacre.errors import ModelRefused
 from nacre.home.home import Home
 from nacre.retrieval.advice import graded, other_phrasings
 from nacre.retrieval.adviser import Adviser
-from nacre.retrieval.memories import ScoredMemory
+from nacre.retrieval.memories import ScoredMemory, rescored
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
 from nacre.values.model_calls import Task
@@ -83,7 +82,7 @@ def regraded(home: Home, question: str, ranked: Sequence[ScoredMemory]) -> tuple
     left_out = len(ranked) - len(order)
     note = f"{name}; {left_out} left out, as about something else" if left_out else name
     scores = sorted((item.score for item in ranked), reverse=True)
-    placed = [replace(item, score=score) for item, score in zip(order, scores, strict=False)]
+    placed = [rescored(item, score) for item, score in zip(order, scores, strict=False)]
     return placed, Lane("reranker", LaneState.RAN, note)
 
 

@@ -16,13 +16,17 @@ from nacre.retrieval.requests import DeepQuery
 from nacre.spending.spool import note_trace
 from nacre.text.passages import shorten
 from nacre.values.deep_recall import DeepResult
-from nacre.values.recall import LaneState, RecallQuery, RecallResult
+from nacre.values.memory import Scope
+from nacre.values.recall import Filter, LaneState, RecallQuery, RecallResult
 from nacre.values.review import Judged, Verdict
-from nacre.values.trace import Step, Trace, TraceKind
+from nacre.values.trace import NARROWED, NOT_SURE, NOTHING_FOUND, PROJECTS, Step, Trace, TraceKind
 
 _QUESTION_CHARACTERS = 400
 _REMEMBERED = timedelta(days=30)
 _STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
+_NARROWING = (
+    "since", "until", "kinds", "tags", "min_importance", "expiry", "owner_only", "tools", "as_of", "exclude_projects",
+)  # fmt: skip
 _TOLD = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
 
 
@@ -50,7 +54,7 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     ]  # fmt: skip
     shown = {hit.memory.id: hit.score for hit in result.hits}
     memories = len(shown)
-    outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else "nothing found"
+    outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else NOTHING_FOUND
     if memories:
         of = f"of {result.project}" if result.project else "of no project"
         outcome = f"{memories} {'memory' if memories == 1 else 'memories'} {of}"
@@ -65,10 +69,21 @@ def _note(
     answer = Step("answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown)
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     session = session_name(query.session) if query.session else ""
-    trace = Trace(
-        home.ids(), TraceKind.CASE, question, ended - took, ended, outcome, (*steps, answer), session=session
-    )  # fmt: skip
-    note_trace(home, trace)
+    told = (_asked(home, query.filter), *steps, answer)
+    note_trace(home, Trace(home.ids(), TraceKind.CASE, question, ended - took, ended, outcome, told, session=session))
+
+
+def _asked(home: Home, wanted: Filter) -> Step:
+    """Who asked, of which projects, and by which filters the question was narrowed."""
+    more = {PROJECTS: ",".join(wanted.projects), NARROWED: ",".join(_narrowing(wanted))}
+    about = f"{home.actor.in_words}; of {', '.join(wanted.projects)}" if wanted.projects else home.actor.in_words
+    return Step("asked", output=about, more={name: value for name, value in more.items() if value})
+
+
+def _narrowing(wanted: Filter) -> list[str]:
+    """Filters but for projects and trust: who asks for todos of May only is not told what is not known."""
+    names = [name for name in _NARROWING if getattr(wanted, name)]
+    return [*names, "scope"] if wanted.scope is not Scope.PRIVATE else names
 
 
 def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
@@ -92,8 +107,8 @@ def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> 
 
 def _outcome(result: RecallResult) -> str:
     if result.abstained and not result.turns:
-        return "nothing that is sure enough to be shown"
+        return NOT_SURE
     if not result.hits and not result.turns:
-        return "nothing found"
+        return NOTHING_FOUND
     memories, turns = len(result.hits), len(result.turns)
     return f"{memories} {'memory' if memories == 1 else 'memories'}, {turns} {'turn' if turns == 1 else 'turns'}"

@@ -73,5 +73,6 @@ def companions(
 
 def _drawn(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> ScoredMemory:
     gain = SHARE * weight
-    components = {**item.components, "co_recall": round(gain, 4)}
-    return replace(item, score=min(ceiling, item.score + gain), components=components)
+    score = min(ceiling, item.score + gain)
+    told = {"x_co_recall": round(score / item.score, 4)} if item.score else {"relevance": round(score, 4)}
+    return replace(item, score=score, components={**item.components, **told, "co_recall": round(gain, 4)})

@@ -15,7 +15,7 @@ from nacre.retrieval.fusion import blend, min_max
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.lexical import QueryCoverage, Weights, choose, saturate
 from nacre.retrieval.question.question import Question
-from nacre.retrieval.scoring import ADDED_FACTORS, factors, product
+from nacre.retrieval.scoring import ADDED_FACTORS, age_factor, factors, importance_score, product
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search.full_text import Match, Search, Term
@@ -33,7 +33,12 @@ FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
 """What a score is divided by, so that the best there can be is 1."""
 NAME_BONUS = 0.1
-LINK_SHARE = 0.5
+MOST_INHERITED = 0.8
+"""However strong a link is, what it leads to is not what was found."""
+
+PREFERRED_KIND = 1.25
+"""What a kind that is preferred counts (seed facts 2.3), within the clamp on all factors."""
+
 UNSEEN_ROWS = 50
 """A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
 LINK_SEEDS = 5
@@ -58,12 +63,25 @@ class ScoredMemory:
     linked_from: tuple[str, ...] = ()
 
 
+def rescored(item: ScoredMemory, score: float) -> ScoredMemory:
+    """A hit with the score of another place; its components tell so, and still multiply to the score."""
+    if not item.score:
+        return replace(item, score=score)
+    kept = item.components.get("x_place", 1.0) * score / item.score
+    components = {name: value for name, value in item.components.items() if name != "x_place"}
+    if round(kept, 4) != 1.0:
+        components["x_place"] = round(kept, 4)
+    return replace(item, score=score, components=components)
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use.
 
-    ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, and the
-    whole bonus for any full-text match.
+    ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, the
+    whole bonus for any full-text match, and without ``boost`` the cosine as it is. ``as_seen`` is the moment that days
+    count back from, by default ``now``; ``word_share`` what words count beside meaning; memories of ``prefer_kinds``
+    count a quarter more.
     """
 
     now: datetime
@@ -71,6 +89,9 @@ class Ranking:
     radius_days: float = 14.0
     boost: bool = True
     clamped: bool = True
+    as_seen: datetime | None = None
+    word_share: float | None = None
+    prefer_kinds: tuple[Kind, ...] = ()
 
     @property
     def today(self) -> date:
@@ -140,16 +161,17 @@ class MemoryRecall:
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
         kept = {*nearest, *matches, *named}
         near = {row: share for row, share in min_max(cosines).items() if row in kept}
+        weights_of = shares(ranking.word_share)
         parts = blend(
             {
-                "lexical": (WEIGHTS["lexical"], min_max(words, floor=0.0)),
-                "vector": (WEIGHTS["vector"], near),
+                "lexical": (weights_of["lexical"], min_max(words, floor=0.0)),
+                "vector": (weights_of["vector"], near),
             }
         )
         for row in named:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
-        linked = self._follow_links(parts, found, admitted)
+        linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
         lanes = _Found(
@@ -159,8 +181,8 @@ class MemoryRecall:
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
-        parts = {row: {"importance": 1.0} for row in rows}
-        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+        browsed = [_browsed(memory, ranking) for memory in self._memories.by_rows(rows).values()]
+        return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
 
     def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """The memories of a time or kind that was asked for, and nothing else was."""
@@ -231,15 +253,18 @@ class MemoryRecall:
         return found
 
     def _follow_links(
-        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int]
+        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int], day: date
     ) -> dict[int, tuple[str, ...]]:
-        """The memories one hop from the best five inherit a share of their relevance; row → where from."""
+        """The memories one hop from the best five inherit a share of their relevance: the strength of the link.
+
+        Row → where from.
+        """
         best = sorted(found, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {found[row].id: sum(parts[row].values()) for row in best}
         reached: dict[str, float] = {}
         sources: dict[str, list[str]] = {}
-        for source, target, strength in self._memories.neighbours(list(relevance)):
-            reached[target] = max(reached.get(target, 0.0), LINK_SHARE * strength * relevance[source])
+        for source, target, strength in self._memories.neighbours(list(relevance), day):
+            reached[target] = max(reached.get(target, 0.0), min(MOST_INHERITED, strength) * relevance[source])
             sources.setdefault(target, []).append(source)
         linked = {}
         for row, memory in self._memories.rows_of(list(reached)).items():
@@ -263,35 +288,69 @@ class MemoryRecall:
             if memory.kind in found.leans:
                 signals = replace(signals, coverage=signals.coverage + _LEANING)
             used = usage.get(memory.id, Usage())
-            score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
+            score, components = score_of(
+                memory, parts[row], used, ranking, found_in_text=match is not None, cosine=found.cosines.get(row)
+            )
             sure = found.sureness.confidence(signals)
             scored.append(ScoredMemory(memory, score, components, signals, sure, found.linked.get(row, ())))
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
 
-def _score(
-    memory: Memory, parts: dict[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool
-) -> tuple[float, dict[str, float]]:
+def shares(word_share: float | None) -> Mapping[str, float]:
+    """What words and meaning count, where a query says so; else as they were measured best."""
+    return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
+
+
+def _browsed(memory: Memory, ranking: Ranking) -> ScoredMemory:
+    worth = importance_score(memory.importance)
+    now = ranking.as_seen or ranking.now
+    age = age_factor(memory, now, around=ranking.around, radius_days=ranking.radius_days)
+    components = {"relevance": round(worth, 4), "x_age": round(age, 4)}
+    return ScoredMemory(memory, worth * age, components, Signals(0.0, None))
+
+
+def score_of(
+    memory: Memory, parts: Mapping[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool,
+    cosine: float | None = None,
+) -> tuple[float, dict[str, float]]:  # fmt: skip
     """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
 
-    agenr cuts at 1 instead. There the best of what is new and important all score 1, and their order is lost.
+    agenr cuts at 1 instead. There the best of what is new and important all score 1, and their order is lost. The
+    components tell the same as a product: ``relevance`` times every ``x_…`` is the score.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
     if not ranking.boost:
-        return similarity, components
-    weighed = factors(memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days)
+        if not ranking.clamped and cosine is not None:
+            similarity = max(0.0, cosine)
+        return similarity, components | {"relevance": round(similarity, 4)}
+    weighed = factors(
+        memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days, as_seen=ranking.as_seen
+    )
+    if memory.kind in ranking.prefer_kinds:
+        weighed["kind"] = PREFERRED_KIND
     if not ranking.clamped:
         weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
     bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
     worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
     score = min(1.0, (similarity**SIMILARITY_EXPONENT * worth + bonus) / (HIGHEST if ranking.clamped else 1.0))
     components["relevance"] = round(similarity, 4)
-    components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
+    told = weighed | _rest_of_product(similarity, weighed, worth, score)
+    components |= {f"x_{name}": round(value, 4) for name, value in told.items() if value != 1.0}
     components["worth"] = round(worth, 4)
     if bonus:
         components["full_text"] = round(bonus, 4)
     return score, components
+
+
+def _rest_of_product(similarity: float, weighed: Mapping[str, float], worth: float, score: float) -> dict[str, float]:
+    """What makes a product of a score beside its factors: the curve, the clamp, and the words' bonus with its scale."""
+    if similarity <= 0:
+        return {}
+    curve = similarity ** (SIMILARITY_EXPONENT - 1)
+    return {
+        "curve": curve, "clamp": worth / math.prod(weighed.values()), "words": score / (similarity * curve * worth),
+    }  # fmt: skip
 
 
 def _with_synonyms(frequencies: Sequence[int], synonyms: Sequence[_Synonyms]) -> tuple[int, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
-from nacre.retrieval.memories import ScoredMemory
+from nacre.retrieval.memories import ScoredMemory, rescored
 from nacre.values.memory import Memory
 
 
@@ -42,4 +41,4 @@ def _in_order(group: Sequence[ScoredMemory], last_said: Callable[[Memory], datet
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
     latest = sorted(group, key=lambda hit: (last_said(hit.memory), hit.memory.id), reverse=True)
-    return [replace(hit, score=score) for hit, score in zip(latest, scores, strict=True)]
+    return [rescored(hit, score) for hit, score in zip(latest, scores, strict=True)]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from nacre.home.home import Home
 from nacre.retrieval.confidence import BORDER, answering
-from nacre.retrieval.diversify import diversify
+from nacre.retrieval.diversify import LAMBDA, diversify, share_left
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
 from nacre.retrieval.merge import most_of
@@ -81,7 +81,11 @@ def ranking_of(home: Home, query: RecallQuery) -> Ranking:
     day = query.filter.as_of
     moment = min(now, datetime.combine(day, datetime.max.time(), UTC)) if day else now
     clamped = home.settings.text("scoring.profile") == "nacre"
-    return Ranking(moment, query.around, query.radius_days, query.boost, clamped)
+    until = query.filter.until
+    as_seen = query.around or (min(until, moment) if until else None)
+    return Ranking(
+        moment, query.around, query.radius_days, query.boost, clamped, as_seen, query.word_share, query.prefer_kinds
+    )
 
 
 def rank_memories(
@@ -90,6 +94,7 @@ def rank_memories(
 ) -> tuple[list[ScoredMemory], Filter]:  # fmt: skip
     """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
     engine = engine_of(home)
+    query = replace(query, filter=_around(query))
     if query.mode is Mode.BROWSE:
         limit = max(3 * query.limit, 50)
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
@@ -101,6 +106,14 @@ def rank_memories(
     if wanted is not query.filter and not confident(ranked, query, question):
         return engine.rank(question, query.filter, ranking, vector=vector, lexical=lexical), query.filter
     return ranked, wanted
+
+
+def _around(query: RecallQuery) -> Filter:
+    """The filter, with the window that a date to search around opens where no times are given (seed facts 1.2.1)."""
+    wanted, reach = query.filter, timedelta(days=query.radius_days)
+    if query.around is None or wanted.since or wanted.until:
+        return wanted
+    return replace(wanted, since=query.around - reach, until=query.around + reach + timedelta(milliseconds=1))
 
 
 def narrowed(query: RecallQuery, question: Question) -> Filter:
@@ -152,12 +165,20 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
     if not query.diversify:
         return list(ranked[: query.limit])
     pool = ranked[: query.limit * DIVERSIFY_FROM]
-    return diversify(
-        pool,
-        score=lambda item: item.score,
-        text=lambda item: f"{item.memory.subject} {item.memory.content}",
-        limit=query.limit,
-    )
+    relevance_share = LAMBDA if query.mmr_lambda is None else query.mmr_lambda
+    chosen = diversify(
+        pool, score=lambda item: item.score, text=lambda item: f"{item.memory.subject} {item.memory.content}",
+        limit=query.limit, relevance_share=relevance_share,
+    )  # fmt: skip
+    return [_placed(item, likeness, relevance_share) for item, likeness in chosen]
+
+
+def _placed(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
+    """A hit with what it keeps of its score for its place: the score says how well it answers, and stays."""
+    if not likeness:
+        return item
+    kept = round(share_left(item.score, likeness, relevance_share), 4)
+    return replace(item, components={**item.components, "likeness": round(likeness, 4), "mmr": kept})
 
 
 def _last_said(memory: Memory) -> datetime:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
-from nacre.home.home import BUNDLED, Home
-from nacre.memories.accept import is_waiting, waiting
+from nacre.errors import QueryInvalid
+from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import spool_use, today
-from nacre.protocols import RemoteEmbedder
 from nacre.retrieval import co_recall
 from nacre.retrieval.advising import is_guessed, phrased, regraded
 from nacre.retrieval.cases import note_case
 from nacre.retrieval.confidence import answering, sureness_of
-from nacre.retrieval.diversify import diversify
-from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.memories import Ranking, ScoredMemory
+from nacre.retrieval.diversify import LAMBDA, diversify
+from nacre.retrieval.memories import Ranking, ScoredMemory, rescored
 from nacre.retrieval.merge import most_of
+from nacre.retrieval.query_lanes import Lanes, open_lanes
 from nacre.retrieval.question.anchors import anchored, find_anchor
 from nacre.retrieval.question.prompts import as_prompt, parts_of
 from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.question.spelling import spelled
 from nacre.retrieval.ranking import (
     DIVERSIFY_FROM,
     confident,
@@ -38,13 +38,12 @@ from nacre.retrieval.ranking import (
     rank_memories,
     ranking_of,
 )
-from nacre.retrieval.rerank import SecondLook
+from nacre.retrieval.recipe import DEFAULT
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
-from nacre.spending.embedders import embedder_in_use
 from nacre.text.excerpt import excerpt
-from nacre.text.passages import count_tokens, is_unspaced, words
+from nacre.text.passages import count_tokens, words
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.recall import Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import StoredTurn, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
@@ -52,18 +51,6 @@ _MAX_QUERY_CHARACTERS = 20_000
 _PATIENCE_SECONDS = 0.2
 _ASKED_FIRST = 100
 _ASKED_MOST = 6_400
-
-
-@dataclass(frozen=True, slots=True)
-class _Lanes:
-    vector: QueryVector | None
-    lexical: bool
-    reports: tuple[Lane, ...]
-    second: SecondLook | None = None
-
-    def told(self) -> tuple[Lane, ...]:
-        """What ran, once all has."""
-        return (*self.reports, self.second.report()) if self.second else self.reports
 
 
 def recall(home: Home, query: RecallQuery) -> RecallResult:
@@ -74,11 +61,13 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     """
     started = time.perf_counter()
     check(query)
-    query = _trusting(home, query)
+    query = _in_scope(home, query)
     if not query.is_prompt:
         catch_up(home, _PATIENCE_SECONDS)
+    asked = query.text
+    query, spelling = _spelled(home, query)
     question = _read(home, query)
-    lanes = _open_lanes(home, query, question)
+    lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query)
     ranked, wanted = rank_memories(home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical)
     ranked = _with_parts(home, query, ranked, wanted, ranking)
@@ -87,13 +76,14 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     sure, graded = _graded(home, query, sure)
     sure = newest_first(home, query, sure)
     kept, along = _co_recalled(home, query, wanted, ranked, sure)
-    hits, truncated = _cut([*diverse(kept, query), *along][: query.limit], query)
+    shown = [item for item in (*diverse(kept, query), *along) if item.score >= query.threshold]
+    hits, truncated = _cut(shown[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
     result = RecallResult(
-        query=query.text,
+        query=asked,
         hits=tuple(_memory_hit(home, item, query, outdated) for item in hits),
         turns=tuple(_turns_beside(home, query, question, lanes)),
-        lanes=(*lanes.told(), *expansion, *graded),
+        lanes=(*lanes.told(), *spelling, *expansion, *graded),
         abstained=bool(ranked) and not hits,
         nearest=None if sure else nearest(ranked),
         since=wanted.since,
@@ -118,9 +108,10 @@ def search_sessions(
     """
     started = time.perf_counter()
     check(query)
-    query = _trusting(home, query)
+    asked = query.text
+    query, spelling = _spelled(home, _in_scope(home, query))
     question = _read(home, query)
-    lanes = _open_lanes(home, query, question)
+    lanes = open_lanes(home, query, question)
     if offset or admits:
         query = replace(query, diversify=False)
     wanted = offset + query.limit + 1
@@ -132,17 +123,30 @@ def search_sessions(
             break
         reach *= 4
     return RecallResult(
-        query=query.text, turns=tuple(hits[offset : wanted - 1]), lanes=lanes.told(), around=query.around,
+        query=asked, turns=tuple(hits[offset : wanted - 1]), lanes=(*lanes.told(), *spelling), around=query.around,
         since=query.filter.since, until=query.filter.until, truncated=len(hits) >= wanted,
         took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
 
 
-def _trusting(home: Home, query: RecallQuery) -> RecallQuery:
-    """The query without what is untrusted, where the owner wants none."""
+def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
+    """The query with what its projects depend on, and without what is untrusted where the owner wants none.
+
+    That of a prompt has the filter of its context.
+    """
+    if not query.is_prompt:
+        query = replace(query, filter=with_dependencies(home, query.filter))
     if query.filter.trusted or not home.settings.flag("recall.trusted"):
         return query
     return replace(query, filter=replace(query.filter, trusted=True))
+
+
+def _spelled(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
+    """The query with misspelt words as they are known, where that is wanted, and which these are."""
+    if not query.fuzzy or query.mode is Mode.BROWSE:
+        return query, ()
+    text, lane = spelled(home, query.text)
+    return replace(query, text=text), (lane,)
 
 
 def _read(home: Home, query: RecallQuery) -> Question:
@@ -183,76 +187,13 @@ def check(query: RecallQuery) -> None:
         raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
 
 
-def _open_lanes(home: Home, query: RecallQuery, question: Question) -> _Lanes:
-    """Embed the question where the vector lane can run, and say why where it cannot."""
-    lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
-    reports = [_lexical(home) if lexical else Lane("lexical", LaneState.SKIPPED)]
-    vector = None
-    if query.mode in (Mode.LEXICAL, Mode.BROWSE):
-        reports.append(Lane("vector", LaneState.SKIPPED))
-    elif home.settings.text("embedding.model") == "none":
-        reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
-    elif lexical and is_unspaced(question.semantic) and home.settings.text("embedding.model") == BUNDLED:
-        reports.append(Lane("vector", LaneState.SKIPPED, note="the model does not read this script"))
-    else:
-        try:
-            vector, report = _embed_question(home, question)
-            reports.append(report)
-        except EmbedderUnavailable as error:
-            reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
-    second = None
-    try:
-        if query.mode is not Mode.BROWSE and home.reranker:
-            second = SecondLook(home.reranker, query.text, time.perf_counter)
-    except RerankerUnavailable as error:
-        reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
-    return _Lanes(vector, lexical, tuple(reports), second)
-
-
-def _lexical(home: Home) -> Lane:
-    """The lexical lane sees all that has its place."""
-    lost = sum(place.rows for place in home.shards.unreadable())
-    if lost:
-        note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
-        return Lane("lexical", LaneState.PARTIAL, note=note)
-    if not is_waiting(home):
-        return Lane("lexical", LaneState.RAN)
-    count = len(waiting(home))
-    note = f"{count} {'memory' if count == 1 else 'memories'} stored just now still to come: the next command goes on"
-    return Lane("lexical", LaneState.PARTIAL, note=note)
-
-
-def _embed_question(home: Home, question: Question) -> tuple[QueryVector | None, Lane]:
-    """By the model that made the vectors in use, whichever is set by now."""
-    vectors = home.vectors
-    model = vectors.model()
-    if model is None:
-        return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
-    embedder = embedder_in_use(home)
-    if embedder.name != model:
-        return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
-    text = question.semantic
-    if isinstance(embedder, RemoteEmbedder):
-        embedder = embedder.within(home.settings.number("embedding.query_seconds"), question=True)
-        text = home.redactor.clean(text)  # it may leave this machine
-    embedded = embedder.embed([text])[0]
-    if vectors.dimensions() not in (0, len(embedded)):
-        told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
-        return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
-    are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
-    goes_on = "nacre embed tells why" if isinstance(embedder, RemoteEmbedder) else "nacre ingest goes on with them"
-    note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
-    state = LaneState.PARTIAL if are_missing else LaneState.RAN
-    return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
-
-
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
     """The hits of a prompt, with those of each of its sentences."""
     found = [ranked]
     for asked in (_read(home, replace(query, text=part)) for part in (parts_of(query.text) if query.is_prompt else ())):
-        lanes = _open_lanes(home, query, asked)
+        lanes = open_lanes(home, query, asked)
         found.append(engine_of(home).rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
     return most_of(found) if len(found) > 1 else ranked
 
@@ -274,7 +215,7 @@ def _expanded(
     for phrasing in phrasings:
         asked = _read(home, replace(query, text=phrasing))
         if not asked.is_open:
-            lanes = _open_lanes(home, query, asked)
+            lanes = open_lanes(home, query, asked)
             hits = engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
             found.append([replace(one, confidence=0.0) for one in hits] if is_guessed(phrasing, query.text) else hits)
     return most_of(found) if len(found) > 1 else ranked, (lane,)
@@ -308,13 +249,17 @@ def _co_recalled(
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
 
 
-def _looked_at_again(lanes: _Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+def _looked_at_again(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
     """The hits after the reranker's look at the best of them, if there is one; the scores go to the places."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
     again = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
-    return [replace(item, score=score) for item, score in zip(again, scores, strict=True)]
+    return [_moved(item, score) for item, score in zip(again, scores, strict=True)]
+
+
+def _moved(item: Hit, score: float) -> Hit:
+    return rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
 
 
 def _memory_text(item: ScoredMemory) -> str:
@@ -347,7 +292,7 @@ def _memory_hit(home: Home, item: ScoredMemory, query: RecallQuery, outdated: Se
     return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by)
 
 
-def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:
+def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: Lanes) -> list[TurnHit]:
     """Turns to show beside the memories: none where the filter speaks of what only memories have.
 
     What answers with a memory that was superseded is left out, unless the question is about the past.
@@ -378,9 +323,12 @@ def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
 
 
 def _rank_turns(
-    home: Home, query: RecallQuery, question: Question, lanes: _Lanes, limit: int, *, confident: bool
+    home: Home, query: RecallQuery, question: Question, lanes: Lanes, limit: int, *, confident: bool
 ) -> list[TurnHit]:
-    engine = TurnRecall(home.turn_search, home.sessions, home.selection)
+    recipe = DEFAULT
+    if query.word_share is not None:
+        recipe = replace(recipe, lexical=query.word_share, vector=1 - query.word_share)
+    engine = TurnRecall(home.turn_search, home.sessions, home.selection, recipe)
     ranked = engine.rank(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
         radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,
@@ -394,7 +342,11 @@ def _rank_turns(
     ranked = _looked_at_again(lanes, ranked, said)
     if query.diversify and ranked:
         highest = ranked[0].score
-        ranked = diversify(ranked, score=lambda item: item.score / highest, text=said, limit=limit)
+        chosen = diversify(
+            ranked, score=lambda item: item.score / highest, text=said, limit=limit,
+            relevance_share=LAMBDA if query.mmr_lambda is None else query.mmr_lambda,
+        )  # fmt: skip
+        ranked = [item for item, _ in chosen]
     return _turn_hits(home, ranked[:limit], stored, question)
 
 

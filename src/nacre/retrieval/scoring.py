@@ -21,6 +21,9 @@ ADDED_FACTORS = ("maturity", "confidence")
 
 INFERRED_FACTOR = 0.85
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
+BROWSE_HALF_LIFE_DAYS = 30.0
+"""Without a question a memory counts half as much after so many days (seed facts 1.2.2)."""
+
 _DAY_SECONDS = 86_400.0
 
 
@@ -100,12 +103,29 @@ def maturity_factor(usage: Usage) -> float:
     return MATURITY_FACTORS[maturity(usage)]
 
 
-def factors(
-    memory: Memory, usage: Usage, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0
-) -> dict[str, float]:
-    """Every factor after relevance, by name; ``product`` multiplies and clamps them."""
+def age_factor(memory: Memory, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0) -> float:
+    """What its age leaves of a memory that is browsed: half after 30 days, or its nearness to a date."""
     if around:
-        age = gaussian(abs((memory.created - around).total_seconds()) / _DAY_SECONDS, radius_days)
+        return _nearness(memory, around, radius_days)
+    return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
+
+
+def _nearness(memory: Memory, around: datetime, radius_days: float) -> float:
+    return gaussian(abs((memory.created - around).total_seconds()) / _DAY_SECONDS, radius_days)
+
+
+def factors(
+    memory: Memory, usage: Usage, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0,
+    as_seen: datetime | None = None,
+) -> dict[str, float]:  # fmt: skip
+    """Every factor after relevance, by name; ``product`` multiplies and clamps them.
+
+    ``as_seen`` is the moment that days count back from, by default ``now``; freshness counts from ``now`` in any case
+    (seed facts 1.2.1).
+    """
+    fresh, now = freshness(memory, now), as_seen or now
+    if around:
+        age = _nearness(memory, around, radius_days)
     else:
         age = 1.0 if memory.evergreen else recency(days_between(memory.updated, now), memory.expiry)
     recalled_days = days_between(usage.last_recalled or memory.updated, now)
@@ -113,7 +133,7 @@ def factors(
     worth = max(importance_score(memory.importance), strength)
     return {
         "recency": 0.3 + 0.7 * age,
-        "strength": min(worth * freshness(memory, now), 1.0),
+        "strength": min(worth * fresh, 1.0),
         "todo": todo_staleness(memory, now),
         "contradiction": 0.8 if usage.contradictions >= 2 else 1.0,
         "quality": 0.7 + 0.6 * min(1.0, max(0.0, usage.quality)),

@@ -1,14 +1,14 @@
 """Questions to the owner: how memories stand to each other that nothing connects, and which of two that contradict
 each other holds. An answer is a link, a memory, or a decision; links that it makes have ``origin: reflect``.
 
-No model is asked, and none may answer.
+No model is asked here; a writer may be asked in dreams (:mod:`nacre.dream.relations`).
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 
@@ -48,10 +48,9 @@ def reflect(home: Home, asked: ReflectRequest) -> Reflection:
     """
     catch_up(home)
     fold_usage(home)
-    skipped = set(_skipped(home))
     found = [
-        one for one in chain(_contradicting(home), _unconnected(home))
-        if _key(one.first, one.second) not in skipped and asked.project in (None, one.first.project)
+        one for one in _not_skipped(home, chain(_contradicting(home), _unconnected(home)))
+        if asked.project in (None, one.first.project)
     ]  # fmt: skip
     chosen: list[Question] = []
     used: set[str] = set()
@@ -60,6 +59,16 @@ def reflect(home: Home, asked: ReflectRequest) -> Reflection:
             chosen.append(one)
             used |= {one.first.id, one.second.id}
     return Reflection(tuple(chosen), len(found))
+
+
+def unconnected(home: Home) -> list[Question]:
+    """All pairs that nothing connects and that the owner did not decline, the one most worth asking about first."""
+    return list(_not_skipped(home, _unconnected(home)))
+
+
+def _not_skipped(home: Home, questions: Iterable[Question]) -> Iterator[Question]:
+    skipped = set(_skipped(home))
+    return (one for one in questions if _key(one.first, one.second) not in skipped)
 
 
 def _contradicting(home: Home) -> Iterator[Question]:
@@ -71,8 +80,8 @@ def _unconnected(home: Home) -> list[Question]:
     """Pairs of one place that somebody answers for, near in meaning or with a name in common, and without a link."""
     held = [one for one in home.memories.everything() if not one.retired and not one.superseded_by and one.is_vouched]
     memories = {one.id: one for one in held}
-    connected = home.memories.connected()
-    near = {(source, to): cosine for source, _, to, _, cosine, _ in home.memories.derived_links()}
+    connected = home.links.connected()
+    near = {(one.source, one.target): one.strength for one in home.links.alike()}
     shared = _sharing(held)
     usage = home.usage.of(list(memories))
     uses = {one.id: len(one.confirmed) + (usage[one.id].access_count if one.id in usage else 0) for one in held}

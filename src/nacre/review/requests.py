@@ -91,3 +91,27 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
     keep: Annotated[Choice | None, Meta(description="Which one holds, of two that contradict each other.")] = None
     skip: Annotated[bool, Meta(description="Do not ask about them again.")] = False
     lesson: Annotated[bool, Meta(description="The sentence is a lesson; else a fact.")] = False
+
+
+GapReference = Annotated[str, Meta(description="The gap, by its id, or that of any of its cases.")]
+
+
+class UnansweredRequest(Request, frozen=True, kw_only=True):
+    """Questions that nacre was asked and did not answer, grouped by what they ask."""
+
+    days: Annotated[int, Meta(description="Asked in the last days.", ge=1, le=3650)] = 30
+    project: Annotated[str | None, Meta(description="Asked about one project only.")] = None
+    min_times: Annotated[int, Meta(description="Asked at least so often.", ge=1)] = 1
+    limit: Annotated[int, Meta(description="Gaps at most.", ge=1, le=100)] = 10
+
+
+class GapRequest(Request, frozen=True, kw_only=True):
+    """One gap."""
+
+    reference: GapReference
+
+
+class GapTodoRequest(GapRequest, frozen=True, kw_only=True):
+    """Store a todo to write down what a gap asks."""
+
+    importance: Annotated[int, Meta(description="1 to 10.", ge=1, le=10)] = 6

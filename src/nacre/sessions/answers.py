@@ -38,5 +38,5 @@ def match(home: Home, request: MatchRequest) -> Matches:
     """Turns that a regular expression matches, the newest first. Raises QueryInvalid."""
     return pattern_search.match_turns(
         home, request.expression, request.filter, limit=request.limit, offset=request.offset,
-        admits=admission(request.aspect, request.role),
+        admits=admission(request.aspect, request.role), seconds=request.seconds,
     )  # fmt: skip

@@ -11,12 +11,12 @@ import regex
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
 from nacre.text.passages import one_line
 from nacre.values.recall import Filter, TurnHit
 from nacre.values.session import Trust, Turn
 
 _PORTION = 500
-_SECONDS = 10.0
 _SECONDS_A_TURN = 0.25
 _AROUND = 100
 _WHOLE_WORD = 20
@@ -35,19 +35,20 @@ class Matches:
 
 def match_turns(
     home: Home, expression: str, wanted: Filter, *, limit: int, offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None, seconds: float = _SECONDS,
+    admits: Callable[[Turn], bool] | None = None, seconds: float = 10.0,
 ) -> Matches:  # fmt: skip
     """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
     try:
         pattern = regex.compile(expression, regex.IGNORECASE)
     except regex.error as error:
         raise QueryInvalid(
-            f"that is no regular expression: {error}", hint="leave out --regex to search words"
+            f"that is no regular expression: {error}",
+            hint="search by words, or escape its signs",
         ) from error
     until = time.monotonic() + seconds
     found: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, wanted):
+    for row, turn in _turns(home, with_dependencies(home, wanted)):
         if len(found) > offset + limit or time.monotonic() > until:
             unread = len(found) <= offset + limit
             return Matches(tuple(found[offset : offset + limit]), len(found) > offset + limit, unread, given_up)

@@ -67,6 +67,7 @@ class MatchRequest(Request, frozen=True, kw_only=True):
     offset: Offset = 0
     aspect: Aspect = "all"
     role: Role = "all"
+    seconds: Annotated[float, Meta(description="Longest time to look.", gt=0, le=60)] = 10.0
 
 
 class DidQuery(Request, frozen=True, kw_only=True):

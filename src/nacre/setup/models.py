@@ -21,13 +21,14 @@ from nacre.errors import (
     UnexpectedService,
 )
 from nacre.home.home import Home
+from nacre.known_settings import check
 from nacre.llm.credentials import logins
 from nacre.llm.credentials.keys import credential_for, mask, own_variable
 from nacre.llm.credentials.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
 from nacre.llm.registry import describe
 from nacre.llm.retry import Setback
-from nacre.settings import Settings, Value, check, load_settings, write_setting
+from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
 from nacre.setup.credentials import keep
 from nacre.spending.budget import unpriced

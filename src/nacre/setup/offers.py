@@ -11,11 +11,12 @@ import msgspec
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.home.home import Home
+from nacre.llm.aliases import full_name
 from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
 from nacre.llm.retry import Setback
 from nacre.settings import Settings, Value
-from nacre.spending.models import NONE, model_for, name_for
+from nacre.spending.models import NONE, model_for, name_for, set_for
 from nacre.spending.tracing import tracing
 from nacre.values.model_calls import Capabilities, Prompt, Task, Tokens
 from nacre.values.trace import TraceKind
@@ -38,7 +39,8 @@ _PROMPT = Prompt(
 class Offer:
     """A model that is set, for some tasks.
 
-    ``credential`` says where its key comes from, empty where there is none; ``problem`` what keeps it from answering.
+    ``aliases`` are the short names by which the settings name it. ``credential`` says where its key comes from, empty
+    where there is none; ``problem`` what keeps it from answering.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Offer:
     credential: str = ""
     needs_key: bool = False
     problem: NacreError | None = None
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,15 @@ def offers(home: Home) -> Sequence[Offer]:
             tasks.setdefault(name, []).append(task)
     default = home.settings.text("models.default")
     if default not in ("", NONE):
-        tasks.setdefault(default, [])
-    return [_offer(home.settings, name, tuple(found)) for name, found in tasks.items()]
+        tasks.setdefault(full_name(default), [])
+    written = dict.fromkeys((default, *(set_for(home, task) for task in Task)))
+    return [
+        replace(
+            _offer(home.settings, name, tuple(found)),
+            aliases=tuple(one for one in written if one != name and full_name(one) == name),
+        )
+        for name, found in tasks.items()
+    ]
 
 
 def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | None = None) -> Trial:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from nacre.context.hold_out import note_share
+from nacre.known_settings import SETTINGS
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
 from nacre.redact.redactor import Redactor
-from nacre.settings import SETTINGS, Settings, load_settings, write_setting
+from nacre.settings import Settings, load_settings, write_setting
 from nacre.setup.requests import SetRequest, SettingRequest
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")

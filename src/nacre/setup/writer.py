@@ -17,9 +17,10 @@ from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
+from nacre.known_settings import check
 from nacre.llm.credentials import logins
 from nacre.llm.registry import describe, obstacle
-from nacre.settings import Settings, check, write_setting
+from nacre.settings import Settings, write_setting
 from nacre.setup.examples import is_one
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced

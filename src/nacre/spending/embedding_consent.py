@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderHeld, EmbedderUnavailable, NacreError, SettingsInvalid
 from nacre.home.home import Home
+from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
 from nacre.protocols import CountedEmbedder, Embedder
-from nacre.settings import VECTORS, Settings, write_setting
+from nacre.settings import Settings, write_setting
 from nacre.spending.budget import DAILY, TASKS, OwnConnection, budget, resets_at, today, unpriced
 from nacre.spending.spool import note_call
 from nacre.storage.spending import Spending

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
+from nacre.llm.aliases import full_name
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
 from nacre.values.model_calls import Task
@@ -16,7 +17,12 @@ NONE = "none"
 
 
 def name_for(home: Home, task: Task) -> str:
-    """The model that is set for a task, as ``provider:model``; ``none`` where there is none.
+    """The model that is set for a task, as ``provider:model``; ``none`` where there is none. An alias is resolved."""
+    return full_name(set_for(home, task))
+
+
+def set_for(home: Home, task: Task) -> str:
+    """The same as it is written in the settings.
 
     Dreams are the writer's, unless they have a model of their own.
     """

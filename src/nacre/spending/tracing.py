@@ -77,8 +77,18 @@ def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
     if outer is not None:
         yield outer
         return
+    with noting(home, kind, subject) as run:
+        token = _RUN.set(run)
+        try:
+            yield run
+        finally:
+            _RUN.reset(token)
+
+
+@contextmanager
+def noting(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
+    """A run whose steps whoever holds it adds: what models are asked within has traces of its own. Kept as above."""
     run = Run(Trace(home.ids(), kind, subject, home.clock()))
-    token = _RUN.set(run)
     began = time.perf_counter()
     try:
         yield run
@@ -86,7 +96,6 @@ def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
         run.outcome = run.outcome or f"failed: {error or type(error).__name__}"
         raise
     finally:
-        _RUN.reset(token)
         if run.steps:
             _keep(home, run, time.perf_counter() - began)
 

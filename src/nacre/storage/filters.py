@@ -74,6 +74,18 @@ FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
 """The condition on memories that something took the place of."""
 
 
+_HOLDS_WORD = """(instr(lower(m.subject || ' ' || m.content), lower(?)) > 0
+OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lower(?)) > 0))"""
+
+
+def with_words(clause: Clause, words: Sequence[str]) -> Clause:
+    """The condition, and that a memory's subject, content or tags contain each of some words."""
+    if not words:
+        return clause
+    sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
+    return replace(clause, sql=sql, values=(*clause.values, *(word for word in words for _ in range(2))))
+
+
 def turn_clause(wanted: Filter) -> Clause:
     """The condition on ``turns t JOIN sessions s``; turns are private."""
     parts = [

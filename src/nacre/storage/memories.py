@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from nacre.platform.lazy import Lazy
 from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
-from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory
+from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
 
 if TYPE_CHECKING:
     from nacre.storage.names import Names
@@ -86,12 +86,7 @@ class Memories:
         values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
-        self._db.run("delete_links_of", source=memory.id)
-        links: list[dict[str, object]] = [
-            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _origin_of(link), "reason": link.reason}
-            for link in memory.links
-        ]
-        self._db.run_many("insert_link", links)
+        self._put_links(memory.id, memory.links)
         again: list[dict[str, object]] = [
             {"memory": memory.id, "ordinal": at, "at": to_ms(one.at), "session": one.session,
              "turns": json.dumps(one.turns)}
@@ -102,6 +97,10 @@ class Memories:
             self.set_claim(memory.id, memory.claim)
         self._index(number, memory)
         self.names.put(memory, former)
+
+    def _put_links(self, memory_id: str, links: Sequence[Link]) -> None:
+        self._db.run("delete_links_of", source=memory_id)
+        self._db.run_many("insert_link", [_link_row(memory_id, link) for link in links])
 
     def _index(self, number: int, memory: Memory) -> None:
         """Full text; how common a word is among memories is counted there, too."""
@@ -126,6 +125,11 @@ class Memories:
             "insert_claim", memory=memory_id, entity=claim.entity, attribute=claim.attribute,
             predicate=claim.predicate, object=claim.object, confidence=claim.confidence,
         )  # fmt: skip
+
+    def set_links(self, memory: Memory) -> None:
+        """Change nothing but the links of its front matter, so that the memory keeps its row and its vectors."""
+        self._put_links(memory.id, memory.links)
+        self.names.resolve((), memory.id)
 
     def delete(self, memory_id: str) -> None:
         """Take a memory out of the index; nothing happens when it is not there."""
@@ -177,14 +181,13 @@ class Memories:
         found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))
         return dict(zip((row[0] for row in found), self._build(found), strict=True))
 
-    def neighbours(self, memory_ids: Sequence[str]) -> list[tuple[str, str, float]]:
-        """Memories one link away, in either direction: (from, to, strength). Retired ones are left out."""
-        found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)))
-        return [(source, target, strength) for source, _, target, strength in found]
+    def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
+        """Memories one link away that holds on a day, in either direction: (from, to, strength).
 
-    def linked(self) -> list[tuple[int, int, int, int]]:
-        """Active memories as (row, others that a link leads to, others that are alike, how often it was of use)."""
-        return [(row, made, alike, used) for row, made, alike, used in self._db.all("count_links")]
+        Retired ones are left out.
+        """
+        found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)), day=day.isoformat())
+        return [(source, target, strength) for source, _, target, strength in found]
 
     def same_content(self, content: str, project: str | None) -> str | None:
         """The id of a memory, in any state, that says the same in the same words."""
@@ -241,21 +244,9 @@ class Memories:
             yield from self._build(rows)
             after = rows[-1][0]
 
-    def derived_links(self) -> list[tuple[str, str, str, str, float, str | None]]:
-        """Edges that are in no file: (source, relation, target, origin, strength, reason)."""
-        return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in self._db.all("list_derived_links")]
-
-    def connected(self) -> set[tuple[str, str]]:
-        """Pairs of memories between which a link leads that somebody made, in whichever direction."""
-        return {(source, target) for source, target in self._db.all("list_connected")}
-
     def projects(self) -> set[str]:
         """The projects that active memories belong to."""
         return {project for (project,) in self._db.all("list_memory_projects")}
-
-    def links_of(self, memory_id: str) -> list[tuple[str, str, str, str, str | None]]:
-        """Edges at a memory: (source, relation, target, origin, reason)."""
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in self._db.all("list_links", id=memory_id)]
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
         """The memories that one superseded, in any state, the oldest first."""
@@ -278,9 +269,10 @@ class Memories:
         for memory_id, tag in self._db.all("list_tags", ids=ids):
             tags.setdefault(memory_id, []).append(tag)
         links: dict[str, list[Link]] = {}
-        for source, rel, target, reason, origin in self._db.all("list_links_from", ids=ids):
+        for source, rel, target, reason, origin, strength, *ends in self._db.all("list_links_from", ids=ids):
             own = None if origin == _MANUAL else origin
-            links.setdefault(source, []).append(Link(rel, target, reason, own))
+            valid = Validity(*(date.fromisoformat(day) if day else None for day in ends))
+            links.setdefault(source, []).append(Link(rel, target, reason, own, strength, valid))
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
@@ -298,6 +290,14 @@ class Memories:
             if moment:
                 found.setdefault(memory_id, []).append(Confirmation(moment, session, tuple(json.loads(turns))))
         return found
+
+
+def _link_row(source: str, link: Link) -> dict[str, object]:
+    return {
+        "source": source, "rel": link.rel, "target": link.to, "origin": _origin_of(link), "reason": link.reason,
+        "strength": link.strength, "since": link.valid.since and link.valid.since.isoformat(),
+        "until": link.valid.until and link.valid.until.isoformat(),
+    }  # fmt: skip
 
 
 def _origin_of(link: Link) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ import msgspec
 
 from nacre.platform.ids import at_ms, to_ms
 from nacre.storage.sqlite.database import Database, in_transaction
-from nacre.values.trace import Step, Trace, TraceKind
+from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
 
 _STEP = 500
 
@@ -33,6 +34,12 @@ class Traces:
     def latest(self, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20) -> list[Trace]:
         """The latest first."""
         rows = self._db.all("list_traces", kind=kind.value if kind else None, since=to_ms(since), limit=limit)
+        return [_trace(row) for row in rows]
+
+    def unanswered(self, since: datetime) -> list[Trace]:
+        """Questions that nothing was shown for, the latest first."""
+        outcomes = json.dumps([NOTHING_FOUND, NOT_SURE])
+        rows = self._db.all("list_unanswered_cases", since=to_ms(since), outcomes=outcomes)
         return [_trace(row) for row in rows]
 
     def find(self, reference: str) -> list[Trace]:
@@ -60,6 +67,10 @@ class Traces:
         gone = [trace_id for trace_id, said in self._texts() if tells(said)]
         self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
         return len(gone)
+
+    def count_where(self, tells: Callable[[str], bool]) -> int:
+        """How many traces there are in whose texts something is told."""
+        return sum(1 for _, said in self._texts() if tells(said))
 
     @in_transaction
     def drop_prompts(self) -> None:

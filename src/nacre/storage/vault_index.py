@@ -121,13 +121,27 @@ class VaultIndex:
         """What resolves to projects: (``remote``, ``root``, ``label`` or ``alias``, its value, the project's slug)."""
         return [(key, value, slug) for key, value, slug in self._db.all("list_project_keys")]
 
+    def name_now(self, name: str) -> str:
+        """What a project is called that had a name, or that a page gives it; the name itself where no page does."""
+        row = self._db.one("find_other_name", other=name)
+        return row[0] if row else name
+
+    def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
+        """Which projects depend on which, as their pages say: all of them, or those of one."""
+        return [(slug, other) for slug, other in self._db.all("list_dependencies", project=project)]
+
     def forget_project(self, slug: str, *, unless: str = "") -> None:
         """The page of a project is gone, or has another id now."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
-    def save_project(self, project: Project, keys: Iterable[tuple[str, str]]) -> None:
-        """Remember a project and what resolves to it; a project of another id in the same folder is forgotten."""
+    def save_project(
+        self, project: Project, keys: Iterable[tuple[str, str]], dependencies: Iterable[str] = ()
+    ) -> None:  # fmt: skip
+        """Remember a project, what resolves to it, and the names of what it depends on.
+
+        A project of another id in the same folder is forgotten.
+        """
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
         self._db.run("delete_project_keys", project=project.id)
@@ -135,3 +149,6 @@ class VaultIndex:
         self._db.run_many(
             "insert_project_key", [{"key": key, "value": value, "project": project.id} for key, value in keys]
         )
+        self._db.run("delete_project_dependencies", project=project.id)
+        for name in dependencies:
+            self._db.run("insert_project_dependency", project=project.id, other=name)

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from nacre.dedup.placement import await_models
 from nacre.errors import EditConflict, VaultUnusable
@@ -32,6 +33,7 @@ from nacre.values.operation import EDIT, SYNC, Intent
 from nacre.vault.front_matter import split
 from nacre.vault.identity import id_in
 from nacre.vault.layout import LEDGER, is_memory_file
+from nacre.vault.listing import LISTING, is_derived
 from nacre.vault.merging import merge_ledgers
 
 _FILES_A_PART = 30
@@ -57,7 +59,7 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
     """
     assert plan.commit is not None  # noqa: S101 - nothing that was only looked at is brought in
     home.problems.clear()
-    files = {path: one for path, one in plan.changes.items() if path != LEDGER}
+    files = {path: _over_listing(home, path, one) for path, one in plan.changes.items() if path != LEDGER}
     with FileLock(home.settings.home / COMMIT_LOCK):
         if home.repository.head() != head:
             return _MEANWHILE
@@ -71,6 +73,12 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
         scan(home)
         home.problems[:] = dict.fromkeys((*told, *home.problems))
     return None
+
+
+def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
+    """A listing that nacre derived here gives way to one that the owner has in git elsewhere."""
+    present = _present(home, path) if PurePosixPath(path).name == LISTING else None
+    return FileChange(present, change.after) if present and is_derived(present) else change
 
 
 def _in_parts(home: Home, plan: Plan, files: Mapping[str, FileChange], held: Mapping[str, str]) -> str | None:

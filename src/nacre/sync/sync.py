@@ -27,6 +27,7 @@ from nacre.history.preparation import prepare
 from nacre.history.schedule import SYNC_LOCK
 from nacre.home.home import Home
 from nacre.home.redaction import clean_values
+from nacre.memories.listing import write_listings
 from nacre.memories.scan import catch_up
 from nacre.platform.locks import FileLock
 from nacre.sync.import_remote import take_in
@@ -100,7 +101,11 @@ def sync(home: Home, wanted: SyncRequest | None = None) -> Synced:
         if not wanted.dry_run:
             remote.follow(head.branch or "", branch)
         done = Synced(State.UP_TO_DATE, remote.name, remote.url(), branch, held=committed.held)
-        return _plan(home, remote, done, wanted) if wanted.dry_run else _exchange(home, remote, done, wanted)
+        if wanted.dry_run:
+            return _plan(home, remote, done, wanted)
+        done = _exchange(home, remote, done, wanted)
+        write_listings(home)
+        return done
 
 
 def sync_quietly(home: Home) -> None:

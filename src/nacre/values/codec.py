@@ -85,7 +85,7 @@ def stamp(moment: datetime) -> str:
 
 
 def _rounded(value: Any, digits: int | None) -> Any:
-    return value if digits is None else round(value, digits)
+    return value if digits is None or value is None else round(value, digits)
 
 
 @cache

@@ -67,13 +67,36 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SignalLimits:
+    """What a session is told of what others store; the defaults let everything through.
+
+    Memories of ``min_importance`` (1 to 10) or more, stored ``max_age_seconds`` ago at most: ``most_at_once`` with a
+    prompt, the next ones ``cooldown_seconds`` later, ``most_per_session`` in all.
+    """
+
+    min_importance: int = 1
+    most_at_once: int = 1_000
+    cooldown_seconds: int = 0
+    most_per_session: int = 1_000
+    max_age_seconds: int = 31_536_000
+
+    def within(self, others: SignalLimits) -> SignalLimits:
+        """Those of both that let less through."""
+        return SignalLimits(
+            max(self.min_importance, others.min_importance), min(self.most_at_once, others.most_at_once),
+            max(self.cooldown_seconds, others.cooldown_seconds), min(self.most_per_session, others.most_per_session),
+            min(self.max_age_seconds, others.max_age_seconds),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class ContextRequest:
     """Who asks for context, and with what.
 
     ``session`` is the host's session as ``<tool>:<id>``; without one nothing is remembered of what was given already.
     ``folder`` is where the agent works: it tells the project. ``budget_tokens`` is the most the whole block may take;
     ``None`` takes the setting. ``parts`` restricts the block to these. ``alone`` asks for what needs no model, no
-    vectors and no lock: what a hook without the daemon can afford.
+    vectors and no lock: what a hook without the daemon can afford. ``signals`` narrows what the settings allow.
     """
 
     moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
@@ -84,6 +107,7 @@ class ContextRequest:
     budget_tokens: Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None = None
     parts: Annotated[tuple[Part, ...], bounds("Only these parts.")] = ()
     alone: Annotated[bool, bounds("By words alone, as a hook does where no daemon runs.")] = False
+    signals: Annotated[SignalLimits | None, bounds("Fewer signals than the settings allow.")] = None
 
 
 @dataclass(frozen=True, slots=True)

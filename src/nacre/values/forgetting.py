@@ -82,7 +82,7 @@ class ForgetPlan:
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
     found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
-    tell it.
+    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds.
     """
 
     how: str
@@ -96,6 +96,7 @@ class ForgetPlan:
     untitled: tuple[str, ...] = ()
     handoffs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    traces: int = 0
     match: re.Pattern[str] | None = None
 
     @property
@@ -106,7 +107,8 @@ class ForgetPlan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to forget."""
-        return not (self.sessions or self.parts or self.memories or self.losing or self.untitled or self.handoffs)
+        found = (self.sessions, self.parts, self.memories, self.losing, self.untitled, self.handoffs, self.traces)
+        return not any(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.context import Occasion, SessionState
+from nacre.values.context import Occasion, SessionState, SignalLimits
 
 
 class HookEvent(StrEnum):
@@ -47,6 +47,9 @@ class HookCall:
     budget_tokens: int | None = None
     goes_on: bool = False
     """The turn goes on because a hook had something to say as it ended before."""
+
+    signals: SignalLimits | None = None
+    """Fewer signals than the owner's settings allow, as the host's own settings say."""
 
 
 @dataclass(frozen=True, slots=True)

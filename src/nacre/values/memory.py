@@ -61,6 +61,10 @@ class Validity:
     until: date | None = field(default=None, metadata={"key": "to"})
 
 
+USUAL_STRENGTH = 0.5
+"""Of a link that states none (seed facts 2.2)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where a memory comes from: a session id (``<tool>:<id>``), the turns that show it, the transcript file."""
@@ -76,13 +80,16 @@ class Link:
 
     ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and the like. ``reason`` says in a
     few words why it was made, where that is worth knowing, ``origin`` what for (``reflect``: as an answer to a question
-    of :mod:`nacre.review.reflection`), where it was not simply drawn.
+    of :mod:`nacre.review.reflection`), where it was not simply drawn. ``strength`` is 0 to 1; ``None`` is the usual
+    strength (:data:`USUAL_STRENGTH`). ``valid`` says when it holds; on the day of its end it holds no more.
     """
 
     rel: str
     to: str
     reason: str | None = None
     origin: str | None = None
+    strength: float | None = field(default=None, metadata={"digits": 2})
+    valid: Validity = Validity()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ ADOPT = "adopt"
 SYNC = "sync"
 """The action of what was brought in from a remote: its operations are told by their own commits."""
 
+RENAME = "project-rename"
+"""The action of giving a project another name."""
+
 FOREIGN = "commit"
 """The action of a commit that somebody else made in the vault's repository; its hash stands for an id."""
 

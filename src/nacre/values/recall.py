@@ -30,16 +30,20 @@ class Mode(StrEnum):
 class Filter:
     """What may be found at all; an empty field does not restrict.
 
-    ``projects`` without ``strict`` also admits what belongs to no project. ``since`` and ``until`` are half open:
-    ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
-    fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
-    said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
-    draws on text from outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with
-    both.
+    ``projects`` without ``strict`` also admits what they depend on, as their pages say, and what belongs to no project.
+    ``since`` and ``until`` are half open: ``since <= t < until``. ``scope`` is who asks: a private request sees
+    everything, any other one no turns. The fields from ``kinds`` to ``expiry`` concern memories, the others both;
+    ``tools`` are those in whose sessions it was said. ``as_of`` asks for what was true on that day, also where it was
+    superseded since. ``trusted`` leaves out what draws on text from outside, ``settled`` what waits in the inbox: what
+    an agent is given unasked is looked for with both.
     """
 
-    projects: Annotated[tuple[str, ...], bounds("Only these projects, and what belongs to none.")] = ()
-    strict: Annotated[bool, bounds("With projects: leave out what belongs to none.")] = False
+    projects: Annotated[
+        tuple[str, ...], bounds("Only these projects, what they depend on, and what belongs to none.")
+    ] = ()
+    strict: Annotated[
+        bool, bounds("With projects: only these; neither what they depend on nor what belongs to none.")
+    ] = False
     exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
     since: Annotated[datetime | None, bounds("From then on.")] = None
     until: Annotated[datetime | None, bounds("Before then.")] = None
@@ -61,13 +65,18 @@ class Filter:
 class RecallQuery:
     """One question to recall.
 
-    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1). ``boost=False`` ranks
-    by relevance alone. ``update=False`` leaves usage as it is. ``budget_tokens`` cuts the answer to that many tokens.
-    ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
-    that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
-    context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
-    best hits: both take seconds, and cost what the model costs. ``is_prompt`` says that a person typed the text to an
-    agent, who did not ask for what was remembered.
+    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1), and admits only memories
+    recorded within the radius unless the filter has times of its own; a filter's ``until`` is the moment that recency
+    counts back from. ``topic`` stands before the text where it is embedded. ``boost=False`` ranks by relevance alone:
+    with ``scoring.profile = "agenr"`` by the cosine as it is. ``word_share`` is what words count beside meaning,
+    ``mmr_lambda`` what relevance counts beside being unlike the hits before (Carbonell & Goldstein 1998); ``None``
+    leaves both as they were measured best. ``threshold`` is the least score shown. ``fuzzy`` reads words that nothing
+    in the home holds as the nearest words that something does hold. ``update=False`` leaves usage as it is.
+    ``budget_tokens`` cuts the answer to that many tokens. ``turns`` is how many turns of sessions to add as evidence
+    beside the memories. ``session`` is the host's session that asks: what is used in one session is used together.
+    ``co_recall=False`` leaves out what such use adds, as for context that nobody asked for. ``expand`` also asks other
+    phrasings by a language model, ``rerank`` has it grade the best hits: both take seconds, and cost what the model
+    costs. ``is_prompt`` says that a person typed the text to an agent, who did not ask for what was remembered.
     """
 
     text: Annotated[str, bounds("A question or key words.")]
@@ -80,6 +89,15 @@ class RecallQuery:
     boost: Annotated[bool, bounds("False: by relevance alone.")] = True
     update: Annotated[bool, bounds("Count what is found as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
+    mmr_lambda: (
+        Annotated[float, bounds("With that: what relevance counts, against being unlike other hits [.7].", ge=0, le=1)]
+        | None
+    ) = None
+    word_share: Annotated[float, bounds("What words count, against meaning [.5].", ge=0, le=1)] | None = None
+    prefer_kinds: Annotated[tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")] = ()
+    threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
+    topic: Annotated[str, bounds("What the question is about: read before it, by meaning.", max_length=500)] = ""
+    fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
     turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
     session: Annotated[
         str | None,

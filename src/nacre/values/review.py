@@ -176,3 +176,36 @@ class Reflected:
     first: Memory
     second: Memory
     stored: Memory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What was asked, in one wording or several, and not answered.
+
+    ``id`` is the end of the id of its latest case: ``nacre traces show`` tells that one. ``unsure`` counts those of the
+    ``times`` it was asked for which something was found and nothing was sure enough to be shown. ``wordings`` are the
+    other ways in which it was asked.
+    """
+
+    id: str
+    question: str
+    times: int
+    unsure: int
+    first: datetime
+    last: datetime
+    projects: tuple[str, ...] = ()
+    wordings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps, the one asked about most first, and how many there are in all.
+
+    ``closed`` counts those that are answered by now, among the ones that were looked at; ``by`` says what was compared
+    to group questions: ``cosine`` or ``words``.
+    """
+
+    gaps: tuple[Gap, ...] = ()
+    total: int = 0
+    closed: int = 0
+    by: str = "cosine"

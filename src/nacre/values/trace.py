@@ -11,11 +11,20 @@ from enum import StrEnum
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.model_calls import Tokens
 
+NOTHING_FOUND = "nothing found"
+NOT_SURE = "nothing that is sure enough to be shown"
+"""Outcomes of a case whose question was not answered."""
+
+PROJECTS = "projects"
+NARROWED = "narrowed"
+"""What a case keeps of the filter: the projects asked about, and the names of other filters."""
+
 
 class TraceKind(StrEnum):
-    """What was run; a ``case`` is one answered question."""
+    """What was run; a ``case`` is one answered question, ``index`` what was read and learned from transcripts."""
 
     CASE = "case"
+    INDEX = "index"
     EXTRACTION = "extraction"
     DEDUP = "dedup"
     CLAIMS = "claims"

@@ -23,6 +23,7 @@ from nacre.values.memory import (
     Link,
     Memory,
     Retirement,
+    Validity,
 )
 from nacre.vault import front_matter
 from nacre.vault.layout import Place, place_of, slugify
@@ -77,11 +78,17 @@ def rewrite(text: str, memory: Memory) -> str:
 
 
 def adjust(text: str, values: Mapping[str, Any]) -> str:
-    """An existing file's text with some values of its front matter changed, and nothing else."""
+    """An existing file's text with some values of its front matter changed, and nothing else.
+
+    What is empty is left out, or taken out: an empty list, at any depth.
+    """
+    wanted = _drop_empty(dict(values))
     front, body = front_matter.split(text)
     if front is None:
-        return f"---\n{front_matter.dump(values)}---\n{body}"
-    return front_matter.join(text, front_matter.merge(front, values, []), body)
+        return f"---\n{front_matter.dump(wanted)}---\n{body}"
+    return front_matter.join(
+        text, front_matter.merge(front, wanted, [key for key in values if key not in wanted]), body
+    )
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
@@ -304,10 +311,18 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     found = values.get("links") or []
     if not isinstance(found, list) or not all(isinstance(link, dict) and link.get("to") for link in found):
         raise MemoryInvalid("links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]")
-    return tuple(
-        Link(_text(link, "rel") or "related_to", _text(link, "to") or "", _text(link, "reason"), _text(link, "origin"))
-        for link in found
-    )
+    return tuple(_link(link) for link in found)
+
+
+def _link(link: dict[str, Any]) -> Link:
+    valid = _mapping(link, "valid")
+    strength = _number(link, "strength")
+    if strength is not None and not 0 <= strength <= 1:
+        raise MemoryInvalid(f"the strength of a link is 0 to 1, not {strength:g}")
+    return Link(
+        _text(link, "rel") or "related_to", _text(link, "to") or "", _text(link, "reason"), _text(link, "origin"),
+        strength, Validity(_date(valid, "from"), _date(valid, "to")),
+    )  # fmt: skip
 
 
 def _confirmed(values: dict[str, Any]) -> tuple[Confirmation, ...]:

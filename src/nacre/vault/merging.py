@@ -18,12 +18,12 @@ from nacre.platform import json_text
 from nacre.vault.document import has_marks
 from nacre.vault.identity import Tree, Version, derived_id, is_document, names_of, sides_of, united_ids, with_ids
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
+from nacre.vault.listing import LISTING
 from nacre.vault.merge_notes import MergeOutcome, Note
 from nacre.vault.merging_document import Document, MergedDocument, merge_document, read_document, with_values
 from nacre.vault.namesakes import apart
 from nacre.vault.threeway import greatest, merge_text, merge_value
 
-_LISTING = "MEMORY.md"
 _RETIRED = "retired/"
 _ALTERNATIVE = "alternative_to"
 
@@ -288,7 +288,7 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
 def _merge_other(path: str, base: bytes | None, ours: bytes, theirs: bytes, notes: list[Note]) -> dict[str, bytes]:
     if path == LEDGER:
         return {path: merge_ledgers(ours, theirs)}
-    if PurePosixPath(path).name == _LISTING:
+    if PurePosixPath(path).name == LISTING:
         return {path: greatest(ours, theirs)}
     try:
         merged = merge_text((base or b"").decode(), ours.decode(), theirs.decode()) if base is not None else None

@@ -3,8 +3,8 @@
 ============================================ =====================================================================
 field                                        where both sides changed it
 ============================================ =====================================================================
-tags, triggers, suppressed_contexts,         union, without what either side took out
-links (by rel and to), confirmed, lists of
+tags, triggers, suppressed_contexts,         union, without what either side took out; a link that both sides
+links (by rel and to), confirmed, lists of   changed, field by field
 a project's page, lists nacre does not know
 created                                      the earlier, also where one side changed it
 updated                                      the later, also where one side changed it
@@ -155,14 +155,18 @@ class _Sides:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
-            name = _NAMES.get(key, repr)
-            return merge_list(_listed(base), _listed(ours), _listed(theirs), name)
+            lists = _listed(base), _listed(ours), _listed(theirs)
+            return merge_list(*lists, _link, self._same_link) if key == "links" else merge_list(*lists)
         rule = self._rules.get(key)
         if rule and type(ours) is type(theirs):
             return rule(base, ours, theirs)
         return self._mapping(base, ours, theirs)
 
-    def _mapping(self, base: Any, ours: Any, theirs: Any) -> Any:
+    def _same_link(self, base: Any, ours: Any, theirs: Any) -> Any:
+        """One link that both sides changed: field by field, as front matter is."""
+        return self._mapping(base, ours, theirs, is_front=True)
+
+    def _mapping(self, base: Any, ours: Any, theirs: Any, *, is_front: bool = False) -> Any:
         if not (isinstance(ours, dict) and isinstance(theirs, dict)):
             return self.later(ours, theirs)
         had = base if isinstance(base, dict) else {}
@@ -170,7 +174,7 @@ class _Sides:
         merged = {}
         for key in keys:
             sides = had.get(key), ours.get(key), theirs.get(key)
-            merged[key] = merge_value(*sides, choose=partial(self._both, "", sides[0]))
+            merged[key] = merge_value(*sides, choose=partial(self._both, key if is_front else "", sides[0]))
         return {key: value for key, value in merged.items() if value is not None}
 
     def _importance(self, _: Any, ours: str, theirs: str) -> str:
@@ -246,6 +250,3 @@ def _listed(value: Any) -> list[Any]:
 
 def _link(link: Any) -> tuple[Any, Any] | str:
     return (link.get("rel"), link.get("to")) if isinstance(link, dict) else repr(link)
-
-
-_NAMES: Mapping[str, Callable[[Any], Any]] = {"links": _link}

@@ -32,24 +32,30 @@ def greatest(one: Any, other: Any) -> Any:
 
 
 def merge_list(
-    base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any], key: Callable[[Any], Hashable] = repr
-) -> list[Any]:
+    base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any], key: Callable[[Any], Hashable] = repr,
+    merge: Callable[[Any, Any, Any], Any] = lambda _, one, other: greatest(one, other),
+) -> list[Any]:  # fmt: skip
     """The union of two lists without what either side took out.
 
     Where one side holds just the result, its order stays; else what was there before comes first. Of items with the
-    same ``key`` that differ, the greatest is taken.
+    same ``key`` that both sides changed, each in its own way, ``merge`` (of base, ours and theirs) makes one: the
+    greatest.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
     had, one, other = sides
     kept = [name for name in had if name in one and name in other]
     new = sorted({name for name in (*one, *other) if name not in had}, key=repr)
     items = {
-        name: merge_value(had.get(name), one.get(name, other.get(name)), other.get(name, one.get(name)), greatest)
+        name: _merged(had.get(name), one.get(name, other.get(name)), other.get(name, one.get(name)), merge)
         for name in (*kept, *new)
     }
     orders = [list(side) for side in (one, other) if side.keys() == items.keys()]
     order = max(orders, key=repr) if orders else [*kept, *new]
     return [items[name] for name in order]
+
+
+def _merged(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, Any], Any]) -> Any:
+    return merge_value(base, ours, theirs, lambda one, other: merge(base, one, other))
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:

@@ -27,7 +27,7 @@ else:
     speed_machine = Module("nacre.speed.machine")
 
 _FOR_DEVELOPERS = frozenset(
-    "claims context dreams extraction hooks judge locks redaction retrieval scale silence stale writers".split()
+    "claims context dreams extraction graph hooks judge locks redaction retrieval scale silence stale writers".split()
 )
 """Benchmarks that are part of a checkout only."""
 

@@ -18,6 +18,7 @@ from nacre.platform.lazy import Module
 from nacre.values.actor import Face
 
 if TYPE_CHECKING:
+    from nacre import known_settings
     from nacre import settings as nacre_settings
     from nacre.setup import visible_settings
     from nacre.setup.visible_settings import SettingView
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 else:
     visible_settings = Module("nacre.setup.visible_settings")
     embedding_consent = Module("nacre.spending.embedding_consent")
+    known_settings = Module("nacre.known_settings")
     nacre_settings = Module("nacre.settings")
 
 
@@ -45,7 +47,7 @@ def show(run: Run) -> None:
     """
     settings = run.settings
     shown = {
-        setting.key: visible_settings.hidden(settings, settings[setting.key]) for setting in nacre_settings.SETTINGS
+        setting.key: visible_settings.hidden(settings, settings[setting.key]) for setting in known_settings.SETTINGS
     }
     record = {
         "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
@@ -54,7 +56,7 @@ def show(run: Run) -> None:
                 "key": setting.key, "value": shown[setting.key], "origin": settings.values[setting.key].origin,
                 "variable": setting.variable, "default": setting.default, "summary": setting.summary,
             }
-            for setting in nacre_settings.SETTINGS
+            for setting in known_settings.SETTINGS
         ],
     }  # fmt: skip
 
@@ -71,7 +73,7 @@ def show(run: Run) -> None:
                     dim(settings.values[setting.key].origin),
                     dim(setting.summary),
                 )
-                for setting in nacre_settings.SETTINGS
+                for setting in known_settings.SETTINGS
             ],
             header=("setting", "value", "from", "meaning"),
             drop=(2,) if not _any_set(run) else (),
@@ -113,7 +115,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     shown = visible_settings.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")
-    variable = nacre_settings.known(key).variable
+    variable = known_settings.known(key).variable
     if run.settings.values[key].origin == f"${variable}":
         run.warnings.append(f"${variable} is set and goes before the file")
     if key == "embedding.model":

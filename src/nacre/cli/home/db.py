@@ -11,6 +11,7 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import count, day, size, stamp
+from nacre.cli.home.doctor import answer_checks
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
@@ -20,6 +21,7 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.health.database import Stats
+    from nacre.health.database_care import DatabaseVersion, Vacuumed
     from nacre.memories import scan
     from nacre.settings import Settings
     from nacre.values.reports import IngestReport
@@ -27,7 +29,12 @@ else:
     scan = Module("nacre.memories.scan")
 
 
-@click.group("db", cls=Group, examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"])
+@click.group(
+    "db",
+    cls=Group,
+    examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"],
+    places={"export": "home.export:export"},
+)
 def db() -> None:
     """Look after the database.
 
@@ -44,6 +51,43 @@ def stats(run: Run) -> None:
         "tools": [asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)} for tool in found.tools]
     }
     run.answer(record, lambda paper: _render_stats(paper, found, run.settings))
+
+
+@db.command("check", examples=["nacre db check", "nacre db check --repair"])
+@option("db-check", "repair")
+@click.pass_obj
+def check(run: Run, repair: bool) -> None:
+    """Prove the file, its full text and its vectors.
+
+    nacre doctor --deep proves the whole home. What cannot be mended is made anew: nacre db rebuild.
+    """
+    answer_checks(run, perform(run, "db-check", repair=repair))
+
+
+@db.command("vacuum", examples=["nacre db vacuum", "nacre db vacuum --json"])
+@click.pass_obj
+def vacuum(run: Run) -> None:
+    """Give the space of what was deleted back to the disk.
+
+    Others who write wait meanwhile: seconds where the file is large.
+    """
+    done: Vacuumed = perform(run, "db-vacuum")
+    if not done.is_clean:
+        run.warnings.append("another process reads the database: its log keeps old bytes until it is closed")
+    record = {"bytes_before": done.before, "bytes_after": done.after, "is_clean": done.is_clean}
+    saved = max(0, done.before - done.after)
+    run.answer(
+        record, lambda paper: paper.line(bold(size(done.after)), dim(f" ({size(saved)} given back to the disk)"))
+    )
+
+
+@db.command("version", examples=["nacre db version", "nacre db version --json"])
+@click.pass_obj
+def version(run: Run) -> None:
+    """Tell which schema the database has, and which SQLite reads it."""
+    found: DatabaseVersion = perform(run, "db-version")
+    record = {"nacre": found.nacre, "schema": found.schema, "sqlite": found.sqlite, "database": str(found.database)}
+    run.answer(record, lambda paper: paper.facts(tuple((name, str(value)) for name, value in record.items())))
 
 
 @db.command("path", examples=["nacre db path", 'sqlite3 "$(nacre db path)" .tables'])
@@ -150,6 +194,7 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
     paper.facts(
         (
             ("projects", f"{stats.projects:,}"),
+            ("links", f"{stats.links:,}"),
             ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
             ("vault", f"{settings.vault} ({count(stats.vault_files, 'file')})"),
             ("database", f"{settings.database} ({size(stats.database_bytes)})"),

@@ -27,7 +27,8 @@ else:
 _STDOUT = "-"
 _FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}
 _NAMES = {
-    "memory": ("memory", "memories"), "page": ("project page", "project pages"), "link": ("link", "links"),
+    "memory": ("memory", "memories"), "page": ("project page", "project pages"),
+    "link": ("computed edge", "computed edges"),
     "ledger": ("ledger entry", "ledger entries"), "session": ("session", "sessions"), "turn": ("turn", "turns"),
 }  # fmt: skip
 

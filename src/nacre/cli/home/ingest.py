@@ -12,7 +12,7 @@ from nacre.cli.command import command
 from nacre.cli.home.estimate import estimate_record, render_estimate
 from nacre.cli.home.ingest_report import ingest_record, plan_record, render_ingest, render_plan
 from nacre.cli.operations import perform
-from nacre.cli.options import TRACE_PROMPTS
+from nacre.cli.options import TRACE_PROMPTS, refused
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.platform.lazy import Module
@@ -25,6 +25,22 @@ else:
     retention = Module("nacre.archive.retention")
 
 
+_DIGEST = "a writer reads a digest of each session"
+_ASKED_AGAIN = "a model that fails is asked again, five times in all; what is left waits for the next ingest"
+_ELSEWHERE = {
+    "--skip-ingested": "what was read is never read twice; --force reads it again",
+    "--bulk": "every ingest is in bulk, and a crash loses nothing",
+    "--whole-file": f"{_DIGEST}; nacre extract --whole shows what a whole one would teach",
+    "--chunk": f"{_DIGEST}; nacre extract --chunk shows what parts would teach",
+    "--user-only": f"{_DIGEST}: your turns, and the message before each; nacre extract --user-only reads yours alone",
+    "--no-retry": _ASKED_AGAIN,
+    "--max-retries": _ASKED_AGAIN,
+    "--concurrency": "nacre config set ingest.workers sets how many processes read",
+    "--workers": "nacre config set ingest.workers sets how many processes read",
+}
+"""Options of agenr that have no sense here, and what to do instead."""
+
+
 @command(
     "ingest",
     examples=[
@@ -34,15 +50,18 @@ else:
     ],
 )
 @argument("ingest", "paths")
+@option("ingest", "globs", metavar="PATTERN")
 @option("ingest", "vectors", help="Leave the vectors to the next ingest.")
 @option("ingest", "extract", help="Make sessions searchable, write no memories.")
 @option("ingest", "force", help="Read files again that did not change.")
+@refused(_ELSEWHERE)
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj
 def ingest(
-    run: Run, paths: tuple[Path, ...], vectors: bool, extract: bool, force: bool, dry_run: bool, estimate: bool
+    run: Run, paths: tuple[Path, ...], globs: tuple[str, ...], vectors: bool, extract: bool, force: bool,
+    dry_run: bool, estimate: bool,
 ) -> None:  # fmt: skip
     """Read transcripts and learn from them.
 
@@ -50,7 +69,7 @@ def ingest(
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
     """
-    wanted: dict[str, Any] = {"paths": paths, "extract": extract, "vectors": vectors, "force": force}
+    wanted: dict[str, Any] = {"paths": paths, "extract": extract, "vectors": vectors, "force": force, "globs": globs}
     if dry_run:
         plan: IngestPlan = perform(run, "ingest-plan", **wanted)
         run.exit_code = 1 if plan.problems else 0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 _PAGES_SHOWN = 3
+_UNLINK = dreams.DreamAction.UNLINK
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Said more than once, one stays",
     dreams.DreamAction.SUPERSEDE: "Ended by what was said later",
@@ -34,7 +35,9 @@ _HEADINGS = {
     dreams.DreamAction.UNLINK: "Links that lead nowhere",
     dreams.DreamAction.SHELVE: "In the inbox, and nobody could say where it holds",
     dreams.DreamAction.FILE: "From the inbox into its project",
-    dreams.DreamAction.PAGE: "Pages of projects",
+    dreams.DreamAction.LINK: "Belongs together",
+    dreams.DreamAction.PAGE: "Pages",
+    dreams.DreamAction.JOIN: "Projects that are one",
 }
 
 
@@ -51,7 +54,7 @@ _HEADINGS = {
 @option("dream", "tier")
 @option("dream", "writer")
 @option("dream", "backfill")
-@click.option("--estimate", is_flag=True, help="What asking the writer would take (tier 2); nobody is asked.")
+@click.option("--estimate", is_flag=True, help="What asking the writer would take (from tier 2 on); nobody is asked.")
 @click.option("--alike", is_flag=True, help="Only list memories that look alike; nobody is asked.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -66,11 +69,12 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     words, and names what a later memory has ended; code and a second look check it, and what fails waits in nacre
     review.
 
-    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, and the pages
-    of projects tell what was done lately and what was decided.
+    With --tier 3 what waits in the inbox goes into the project that its session or its own words name, the pages of
+    projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
+    Your writer also fills these pages and your profile, and links memories that belong together.
     """
     if estimate:
-        found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"])
+        found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"], tier=wanted["tier"])
         run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
         return
     if alike:
@@ -83,7 +87,7 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     if not (asks or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context())
     if asks and wanted["tier"] > 1 and wanted["writer"]:
-        wanted["writer"] = _lets_writer_be_asked(run, wanted["project"])
+        wanted["writer"] = _lets_writer_be_asked(run, wanted["project"], wanted["tier"])
     if dry_run or asks:
         plan = _plan(run, **wanted)
         if dry_run:
@@ -126,26 +130,32 @@ def _plan(run: Run, **asked: Any) -> DreamPlan:
         return cast("DreamPlan", perform(run, "dream-plan", notify, **asked))
 
 
-def _lets_writer_be_asked(run: Run, project: str | None) -> bool:
+def _lets_writer_be_asked(run: Run, project: str | None, tier: int) -> bool:
     """Whether there is something to ask the writer, and the person wants it."""
-    found: DreamEstimate = ask(run, "dream-estimate", project=project)
+    found: DreamEstimate = ask(run, "dream-estimate", project=project, tier=tier)
     run.show(lambda paper: _render_estimate(paper, found))
-    return bool(found.clusters) and click.confirm("Ask it?", err=True)
+    return bool(found.calls) and click.confirm("Ask it?", err=True)
 
 
 def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
-    if not found.clusters:
-        paper.line(f"Nothing to ask a writer: {found.note or 'no memories are alike that it has not looked at'}.")
+    if not found.calls:
+        paper.line(f"Nothing to ask a writer: {found.note or 'there is nothing that it has not looked at'}.")
         if found.note:
             paper.line(dim("nacre dream --alike lists what looks alike"))
         return
     price = "" if found.cost is None else f", {spending.dollars(found.cost)}"
+    groups = f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike"
+    asked = (
+        (found.clusters, groups),
+        (found.pages, f"{count(found.pages, 'page')} with something new"),
+        (found.pairs, f"{count(found.pairs, 'pair')} that nothing connects"),
+    )
     paper.line(
-        f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike. {found.model} "
+        f"{'; '.join(told for number, told in asked if number)}. {found.model} "
         f"would be asked in {count(found.calls, 'call')} at most: some {round(found.tokens, -2):,} tokens{price}."
     )
     if found.unasked:
-        paper.line(dim(f"{count(found.unasked, 'group')} more for another time"))
+        paper.line(dim(f"{found.unasked:,} more for another time"))
 
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
@@ -179,22 +189,29 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.refused:
         yield f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"
     if plan.unasked:
-        yield f"{count(plan.unasked, 'group')} more to ask the writer about another time"
+        yield f"{plan.unasked:,} more to ask the writer about another time"
     if plan.note:
         yield f"Of the writer: {plan.note}"
     if plan.put_off:
-        yield f"{count(len(plan.put_off), 'step')} more for another time: --most N ends more than {plan.most:,}"
+        why = f"one dream ends {plan.most:,} memories at most (--most), the first one with a writer only plans"
+        yield f"{count(len(plan.put_off), 'step')} more for another time: {why}"
 
 
 def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(one[-SHORT_ID:] for one in step.ends)
-        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
+        to = (one[-SHORT_ID:] for one in step.links if step.action is dreams.DreamAction.LINK)
+        named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
+        if step.action is dreams.DreamAction.JOIN:
+            named = f"→ {step.project}"
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
                 paper.line(dim(line), indent=4, hang=2)
+            continue
+        if step.action is dreams.DreamAction.LINK:
+            paper.line(f"{step.words}  {'; '.join(texts.get(one, one) for one in step.links)}", indent=4, hang=2)
             continue
         if step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
@@ -238,9 +255,11 @@ def _done(report: DreamReport) -> str:
     done = [step for step in report.plan.steps if step not in left]
     ended = sum(len(step.ends) for step in done)
     numbers = (
-        (sum(len(step.links) for step in done), "link", "links", "dropped"),
+        (sum(len(step.links) for step in done if step.action is _UNLINK), "link", "links", "dropped"),
+        (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "drawn"),
         (sum(step.action is dreams.DreamAction.FILE for step in done), "memory", "memories", "filed"),
         (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
+        (sum(step.action is dreams.DreamAction.JOIN for step in done), "project", "projects", "joined"),
     )
     more = [f"{count(number, one, many)} {what}" for number, one, many, what in numbers if number]
     return ", ".join([*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more])

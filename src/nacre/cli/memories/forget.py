@@ -151,7 +151,12 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
         "id": report.run if report else None,
         "done": report is not None,
         "how": plan.how,
-        "counts": {"memories": len(plan.memories), "turns": plan.turns, "sessions": len(plan.sessions)},
+        "counts": {
+            "memories": len(plan.memories),
+            "turns": plan.turns,
+            "sessions": len(plan.sessions),
+            "traces": plan.traces,
+        },
         "forgotten_sessions": [{"session": name, "turns": turns} for name, turns in plan.sessions.items()],
         "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
         "forgotten_memories": [memory_record(memory) for memory in plan.memories],
@@ -181,6 +186,7 @@ def _counts(plan: ForgetPlan) -> str:
     said = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
     said += [count(len(plan.sessions), "whole session")] if plan.sessions else []
     said += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
+    said += [count(plan.traces, "trace of questions or models", "traces of questions or models")] if plan.traces else []
     return joined(said, ", ")
 
 

@@ -20,17 +20,12 @@ from nacre.cli.formats import (
 )
 from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.platform.lazy import Module
 from nacre.text import passages
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.retrieval import memories
     from nacre.values.memory import Memory
     from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
-else:
-    memories = Module("nacre.retrieval.memories")
-
 
 _QUOTE_CHARACTERS = 180
 _INDENT = 4
@@ -128,12 +123,9 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 
 def _formula(parts: dict[str, float]) -> str:
-    """How a memory's score is worked out; those of turns, and of memories without a boost, are sums."""
-    if "worth" not in parts:
-        return ""
-    bonus = " + full_text" if "full_text" in parts else ""
-    drawn = " + co_recall" if "co_recall" in parts else ""
-    return f" = (relevance^{memories.SIMILARITY_EXPONENT} × worth{bonus}) / {memories.HIGHEST}{drawn}"
+    """How a memory's score is worked out; those of turns are sums."""
+    factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
+    return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
 
 def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0) -> None:
@@ -201,6 +193,10 @@ def render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     """What each lane did, or only those that did less than they should."""
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
+    corrected = next((lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None)
+    if corrected and not explain:
+        paper.blank()
+        paper.line(dim(f"spelling: {corrected}"))
     if not lanes:
         return
     told = describe_lanes(lanes)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nacre.cli.command import command
+import click
+
+from nacre.cli.command import TEXT, command
 from nacre.cli.memories.hits import render_beginning
 from nacre.cli.memories.memory import memory_record, render_list
 from nacre.cli.operations import ask, is_empty
@@ -20,20 +22,26 @@ if TYPE_CHECKING:
 
 @command(
     "list",
-    examples=["nacre list", "nacre list --kind decision --project . --limit 50", "nacre list --all --jsonl"],
+    examples=["nacre list", "nacre list postgres --kind decision --project . --limit 50", "nacre list --all --jsonl"],
 )
+@click.argument("words", nargs=-1, type=TEXT)
 @limit_option("list", default=20)
 @OFFSET
 @EVERYTHING
 @JSON_LINES
 @with_memory_filter
-def list_memories(run: Run, limit: int, offset: int, everything: bool, as_lines: bool, wanted: Filter) -> None:
-    """List memories, the newest first."""
+def list_memories(
+    run: Run, words: tuple[str, ...], limit: int, offset: int, everything: bool, as_lines: bool, wanted: Filter
+) -> None:  # fmt: skip
+    """List memories, the newest first.
+
+    With WORDS, those whose subject, content or tags hold each of them; nacre recall ranks by what answers instead.
+    """
     total, most = 0, None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
         nonlocal total
-        found: Listing = ask(run, "list", filter=wanted, limit=size, offset=at)
+        found: Listing = ask(run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at)
         total = found.total
         return found.memories, at + size < total
 

@@ -11,11 +11,13 @@ from nacre.platform import ids
 from nacre.text import passages
 from nacre.values import session
 from nacre.values.codec import keys_of, plain, plain_fields
-from nacre.values.memory import Memory
+from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
 
 if TYPE_CHECKING:
     from nacre.cli.run import Run
+    from nacre.graph.values import Hop, LinkLine
     from nacre.values.recall import Evidence
+    from nacre.views import LinkView
 
 
 HIT_CHARACTERS = 420
@@ -115,3 +117,20 @@ def origin_of(memory: Memory) -> str:
     """Where a memory was learned."""
     where = memory.source.session or memory.source.file
     return f"from {where}" if where else "of unknown origin"
+
+
+def link_facts(link: Hop | LinkLine | LinkView) -> str:
+    """What is not usual about a link: its strength, what made it, when it holds, why."""
+    parts = (
+        f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
+        link.origin if link.origin != "manual" else "", _span_of(link.valid), link.reason or "",
+    )  # fmt: skip
+    return joined(parts, ", ")
+
+
+def _span_of(valid: Validity) -> str:
+    if valid.since and valid.until:
+        return f"{valid.since} to {valid.until}"
+    if valid.until:
+        return f"{'ended' if valid.until <= ids.utc_now().date() else 'until'} {valid.until}"
+    return f"from {valid.since}" if valid.since else ""

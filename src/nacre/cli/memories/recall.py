@@ -43,6 +43,9 @@ else:
     location = Module("nacre.home.location")
 
 
+_RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
+"""Options of ranking that only ordinary recall knows."""
+
 _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 
 
@@ -74,22 +77,29 @@ _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
+@options("recall", "topic", "prefer_kinds", "threshold", "fuzzy")
+@option("recall", "word_share", "--word-share", "--alpha")
+@option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show what says nearly the same.")
+@option("recall", "mmr_lambda")
 @NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, text: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
     radius_days: float, mode: str | None, deep: bool, browse: bool, expand: bool,
     rerank: bool, budget_tokens: int | None, turns: int | None,
-    explain: bool, update: bool, boost: bool, session: str | None, **_: Any,
+    explain: bool, update: bool, boost: bool, session: str | None, **ranking: Any,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     if deep:
         _refuse_with_deep(
             {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget_tokens, "--turns": turns,
-             "--limit": limit, "--no-boost": not boost, "--expand": expand, "--rerank": rerank}
+             "--limit": limit, "--no-boost": not boost, "--expand": expand, "--rerank": rerank,
+             "--no-diversify": not ranking["diversify"],
+             **{f"--{name.replace('_', '-')}": ranking[name] or None for name in _RANKING}}
         )  # fmt: skip
         _recall_deep(run, " ".join(text), wanted, explain=explain, update=update, session=session)
         return
     settings = run.settings
+    ranking.pop("no_daemon")
     asks_model = expand or settings.flag("recall.expand"), rerank or settings.text("recall.reranker") == "model"
     result: RecallResult = (perform if any(asks_model) else ask)(  # a model takes its time, and is shown as it goes
         run, "recall",
@@ -97,7 +107,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         mode="browse" if browse else mode or settings.text("recall.mode"), radius_days=radius_days,
         budget_tokens=settings.whole("recall.budget_tokens") if budget_tokens is None else budget_tokens,
         turns=settings.whole("recall.turns") if turns is None else turns, boost=boost, update=update,
-        session=session, expand=asks_model[0], rerank=asks_model[1],
+        session=session, expand=asks_model[0], rerank=asks_model[1], **ranking,
     )  # fmt: skip
     message = None
     if not result.hits:

@@ -41,14 +41,16 @@ _HOW = {
 )
 @argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
 @option("retire", "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@option("retire", "subjects", metavar="TEXT")
+@option("retire", "like", "--like", "--fuzzy", metavar="TEXT", help="Also memories whose subject is nearly this.")
 @options("retire", "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def retire(
-    run: Run, references: tuple[str, ...], contains: tuple[str, ...], reason: str | None, persist: bool, dry_run: bool,
-    shows_list: bool, yes: bool,
+def retire(  # noqa: PLR0913 - one parameter an option
+    run: Run, references: tuple[str, ...], contains: tuple[str, ...], subjects: tuple[str, ...], like: tuple[str, ...],
+    reason: str | None, persist: bool, dry_run: bool, shows_list: bool, yes: bool,
 ) -> None:  # fmt: skip
     """Take memories out of recall; their files are kept.
 
@@ -59,9 +61,13 @@ def retire(
     if shows_list:
         _list(run)
         return
-    if not references and not contains:
-        raise click.UsageError("say which memories: ids, subjects, patterns or --contains", click.get_current_context())
-    chosen: Chosen = perform(run, "retire-plan", references=references, contains=contains, persist=persist)
+    if not (references or contains or subjects or like):
+        raise click.UsageError(
+            "say which memories: ids, subjects, patterns, --contains or --like", click.get_current_context()
+        )
+    chosen: Chosen = perform(
+        run, "retire-plan", references=references, contains=contains, subjects=subjects, like=like, persist=persist
+    )
     if dry_run:
         record = {"retired": [], "standing": [], "would_retire": [memory_record(one) for one in chosen.memories]}
         run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))

@@ -21,8 +21,8 @@ from nacre.cli.formats import (
     stamp,
     when,
 )
-from nacre.cli.memories.code import told_stale
-from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, memory_record, origin_of
+from nacre.cli.graph.code import told_stale
+from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, link_facts, memory_record, origin_of
 from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
@@ -31,7 +31,7 @@ from nacre.text import passages
 from nacre.values import memory as values_memory
 from nacre.values import review
 from nacre.values import session as values_session
-from nacre.values.codec import plain_fields
+from nacre.values.codec import plain, plain_fields
 
 if TYPE_CHECKING:
     from nacre.code.values import Staleness
@@ -77,7 +77,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
     memory = view.memory
     return {
         **memory_record(memory),
-        **plain_fields(memory, ("valid", "author", "evergreen", "claim", "extra")),
+        **plain_fields(memory, ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra")),
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
@@ -120,7 +120,7 @@ def _link_record(link: LinkView) -> Record:
     direction = "out" if link.is_outgoing else "in"
     return {
         "rel": link.rel, "id": link.other, "subject": link.subject, "direction": direction, "origin": link.origin,
-        "reason": link.reason,
+        "reason": link.reason, "strength": round(link.strength, 4), "valid": plain(link.valid),
     }  # fmt: skip
 
 
@@ -188,6 +188,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("importance", str(memory.importance)),
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
+        ("triggers", ", ".join(memory.triggers)),
         ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
@@ -220,7 +221,8 @@ def _evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
 def _link_row(link: LinkView) -> tuple[str, Span, str]:
     relation = link.rel if link.is_outgoing else f"← {link.rel}"
     subject = link.subject or f"(unknown: {link.other})"
-    return relation, dim(link.other[-8:]), f"{subject} ({link.reason})" if link.reason else subject
+    facts = link_facts(link)
+    return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
 
 
 def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:

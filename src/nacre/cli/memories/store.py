@@ -34,6 +34,7 @@ else:
     views = Module("nacre.memories.views")
 
 
+_LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
 _PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
@@ -57,6 +58,7 @@ _STORED = {
 @option("store", "expires_on", type=DAY)
 @option("store", "project", help="The project it belongs to; . is the one of this folder.")
 @option("store", "tags", help="A tag.")
+@option("store", "triggers", "--trigger", help="A word or phrase that a prompt is told this memory with.")
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
 @options("store", "force", "online_dedup")
@@ -114,6 +116,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
+@option("edit", "triggers", "--trigger", help='A word or phrase that a prompt is told this memory with; "" for none.')
 @option("edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.')
 @option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
 @option(
@@ -143,7 +146,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "project" in changes:
         named = changes["project"].strip()
         changes["project"] = project_slug(run.home, named, projects.project_of_work) if named else None
-    for name in ("tags", "add_tags", "suppressed_contexts"):
+    for name in _LISTS:
         if name in changes:
             changes[name] = tuple(one for one in changes[name] if one)
     return changes

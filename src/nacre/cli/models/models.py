@@ -78,7 +78,8 @@ def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequenc
 def _offer_record(offer: Offer) -> Record:
     able, problem = offer.capabilities, offer.problem
     return {
-        "name": offer.name, "provider": offer.label, "tasks": [task.value for task in offer.tasks],
+        "name": offer.name, "aliases": list(offer.aliases), "provider": offer.label,
+        "tasks": [task.value for task in offer.tasks],
         "known": able.known, "window": able.window, "output": able.output, "answers": able.answers,
         "caches": able.caches, "price": _price_record(able.price) if able.price else None,
         "credential": offer.credential or None, "needs_key": offer.needs_key,
@@ -124,9 +125,10 @@ def _render_models(paper: Paper, settings: Settings, uses: Mapping[Task, str], o
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     able = offer.capabilities
-    is_default = offer.name == settings.text("models.default")
+    is_default = settings.text("models.default") in (offer.name, *offer.aliases)
     tasks = ", ".join(task.value for task in offer.tasks)
-    facts: list[tuple[str, Cell]] = [("for", f"{tasks}{' (the default)' if is_default else ''}")]
+    facts: list[tuple[str, Cell]] = [("set as", ", ".join(offer.aliases))] if offer.aliases else []
+    facts.append(("for", f"{tasks}{' (the default)' if is_default else ''}"))
     if offer.problem is None or offer.credential:
         key = offer.credential or ("missing" if offer.needs_key else "none is needed")
         facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]

@@ -48,11 +48,12 @@ if TYPE_CHECKING:
 @click.option("--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns from about then.")
 @LANES
+@option("search-sessions", "fuzzy")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
 @JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int, offset: int, wanted: Filter, aspect: str, role: str, regex: bool,
-    semantic: bool, around: datetime | None, mode: str | None, explain: bool,
+    semantic: bool, around: datetime | None, mode: str | None, fuzzy: bool, explain: bool,
     as_lines: bool,
 ) -> None:  # fmt: skip
     """Search everything that was said and done."""
@@ -63,7 +64,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
     result: RecallResult = ask(
         run, "search-sessions", text=words, filter=wanted, mode=chosen, limit=limit, around=around, offset=offset,
-        aspect=aspect, role=role,
+        aspect=aspect, role=role, fuzzy=fuzzy,
     )  # fmt: skip
     message = None if result.turns else _nothing(run)
     record = _search_record(result, message) | {"offset": offset}

@@ -1,212 +1,170 @@
-"""Projects' pages: a part of nacre's own tells what was done lately and what was decided; the rest is a person's."""
+"""Projects' pages: a part of nacre's own tells what was done lately and what was decided, and what a writer made of the
+project's memories; the rest is a person's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from nacre.dream.reorganising.page import (
+    UNREADABLE,
+    Page,
+    Section,
+    composed,
+    path_of,
+    plain_words,
+    read_page,
+    sections_of,
+)
+from nacre.dream.reorganising.page_checks import (
+    DAY,
+    SESSIONS_SHOWN,
+    by_source,
+    is_decision,
+    mark_of,
+    may_stand,
+    page_objection,
+    sessions_named,
+    stays,
+)
+from nacre.dream.reorganising.page_forms import by_rules, by_writer, form_of
 from nacre.dream.reorganising.promotion import Told, latest, weighed
-from nacre.dream.values import DreamAction, Promotion, Step
-from nacre.errors import MemoryInvalid, VaultUnusable
+from nacre.dream.values import DreamAction, PageDraft, Promotion, Step
 from nacre.extraction.reading.cues import language_of
 from nacre.home.home import Home
-from nacre.home.projects import page_path
-from nacre.home.redaction import without_secrets
-from nacre.hosts.marked import blocks_of, put_block
-from nacre.platform.ids import bytes_hash
-from nacre.text.passages import harmless, shorten
-from nacre.values.forgetting import TombstoneKind
-from nacre.values.memory import Kind, Memory
-from nacre.values.operation import Intent
-from nacre.values.session import Speaker, StoredSession
-from nacre.vault.front_matter import load, split
+from nacre.home.page_lines import REFERENCE_CHARACTERS, as_line
+from nacre.values.memory import Memory
 
-SESSIONS_SHOWN, DECISIONS_SHOWN = 10, 12
-MOST_LOST = 0.25
-"""So much of what nacre told on a page may go without anything in its place (DESIGN 7)."""
-
+DECISIONS_SHOWN = 12
 WINDOW = timedelta(days=90)
 """A page that tells of no session yet begins with those that ended so lately; with a backfill, with all."""
 
-_NOTE = "*`nacre dream` writes this part anew; what you write outside of it stays.*"
 _ASKED_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _FILES, _COMMITS = 3, 3
 _FILE_CHARACTERS = 80
-_ID_CHARACTERS = 8
 _PATH = re.compile(r"(?!/|~|[A-Za-z]:|\.\.)[\w.@+ /\\\[\]-]+")
-_SOURCE = re.compile(r"\(([^()\s]+)\)$")
-_SESSION = re.compile(r"[\w.-]+:\S+")
-_DAY = len("- 2026-11-18")
 _ENDS = tuple('.?!…:。？！)"”')
-_NO = frozenset({"false", "no", "off"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A page as it is, the part of it that nacre wrote, and whether its owner wants one."""
-
-    text: str
-    part: str
-    hash: bytes
-    is_wanted: bool
 
 
 def promoted(
-    home: Home, memories: Sequence[Memory], project: str | None, *, backfill: bool = False
+    home: Home, memories: Sequence[Memory], project: str | None, drafts: Mapping[str, PageDraft], *, backfill: bool
 ) -> tuple[list[Step], list[Promotion]]:
-    """The pages to write, of projects with sessions since theirs was written, and what was found of each such project.
+    """The pages to write: of projects with sessions since theirs was written, those with a draft of a writer's, those
+    with lines of a writer's that hold no more; and what was found of each project with new sessions.
 
-    ``memories`` are the active ones.
+    ``memories`` are the active ones; ``drafts`` are by project, that of the profile under the empty one.
     """
     steps, promotions = [], []
     for slug in sorted({one.slug for one in home.files.projects()}):
         if project in (None, slug):
-            found, step = _promotion(home, slug, [one for one in memories if one.project == slug], backfill=backfill)
+            of_it = [one for one in memories if one.project == slug]
+            found, step = _promotion(home, slug, of_it, drafts.get(slug), backfill=backfill)
             promotions += [found] if found else []
             steps += [step] if step else []
-    return steps, promotions
+    profile = _profile(home, drafts.get("")) if project is None else None
+    return [*steps, *([profile] if profile else [])], promotions
 
 
 def _promotion(
-    home: Home, slug: str, memories: Sequence[Memory], *, backfill: bool
+    home: Home, slug: str, memories: Sequence[Memory], draft: PageDraft | None, *, backfill: bool
 ) -> tuple[Promotion | None, Step | None]:
     try:
-        page = _read(home, slug)
-    except _UNREADABLE:
+        page = read_page(home, slug)
+    except UNREADABLE:
         return None, None
     told = latest(home, slug, _since(home, page, backfill=backfill))
-    if not told:
-        return None, None
-    found = weighed(slug, told, home.now())
-    words = home.redactor.clean(_part(home, slug, memories, _lines(page.part)))
-    if found.failed or not words or words == page.part:
+    found = weighed(slug, told, home.now()) if told else None
+    is_worth = found is not None and not found.failed
+    written = _written(home, page, slug, draft)
+    if not (is_worth or draft or written != _written_before(page, slug)):
         return found, None
-    days = f"{len(told)} session{'s' * (len(told) > 1)} up to {_day(told[0].stored.ended)}"
+    words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
+    if words == page.part or not (words or _written_before(page, slug)):
+        return found, None
+    days = f"{len(told)} session{'s' * (len(told) > 1)} up to {_day(told[0].stored.ended)}" if told else ""
+    why = [f"{days}, score {found.score:.2f}"] if found and is_worth else []
+    return _settled(home, page, slug, words, draft, why, found)
+
+
+def _settled(
+    home: Home, page: Page, slug: str, words: str, draft: PageDraft | None, why: Sequence[str], found: Promotion | None
+) -> tuple[Promotion | None, Step | None]:
+    """The step that writes a page, unless something speaks against it; then what was found says that."""
+    told = "; ".join([*why, *([draft.why] if draft else [])]) or "what it rests on holds no more"
     step = Step(
-        DreamAction.PAGE, (), None, page_path(slug), f"{days}, score {found.score:.2f}", words=words,
-        mark=page.hash.hex(), project=slug,
+        DreamAction.PAGE, (), None, path_of(slug), told, words=words, by=draft.by if draft else "",
+        mark=mark_of(home, page, slug, words), project=slug,
     )  # fmt: skip
-    why = page_objection(home, step)
-    return (replace(found, failed=(why,)), None) if why else (found, step)
+    against = page_objection(home, step)
+    if against:
+        return (replace(found, failed=(against,)) if found else None), None
+    return (found if found and not found.failed else None), step
 
 
-def _since(home: Home, page: _Page, *, backfill: bool) -> datetime | None:
-    """When the latest session ended that the page tells of; ``None`` where all count."""
-    if backfill:
-        return None
-    told = [one.ended for source in _lines(page.part) for one in _sessions(home, source)]
-    return max((one for one in told if one), default=home.now() - WINDOW)
-
-
-def _read(home: Home, slug: str) -> _Page:
-    data = home.vault.read(page_path(slug))
-    text = data.decode("utf-8")
-    front, _ = split(text)
-    wanted = str(load(front or "").get("dreams") or "").lower()
-    return _Page(text, "\n\n".join(blocks_of(text)).replace("\r\n", "\n"), bytes_hash(data), wanted not in _NO)
-
-
-_UNREADABLE = (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable)
-
-
-def page_objection(home: Home, step: Step) -> str | None:
-    """What speaks against a page as a step would have it, as it is now; ``None`` where nothing does.
-
-    Nobody edited it, nothing in it is secret, each new line names a source that bears it out, and nothing that it told
-    is lost but for a quarter.
-    """
+def _profile(home: Home, draft: PageDraft | None) -> Step | None:
+    """The step that writes the owner's profile, or takes from it what holds no more."""
     try:
-        page = _read(home, step.project)
-    except _UNREADABLE:
-        return "the page cannot be read"
-    if page.hash.hex() != step.mark:
-        return "it was edited since"
-    if not page.is_wanted:
-        return "its front matter says dreams: false"
-    if without_secrets(home.redactor, page.text + step.words) is None:
-        return "the page holds what looks like a secret"
-    before, after = _lines(page.part), _lines(step.words)
-    kept = {one for one in after if after[one] == before.get(one) and _stays(home, step.project, one)}
-    new = after.keys() - kept
-    if not all(_bears_out(home, step.project, source) for source in new):
-        return "it would tell what no source says any more"
-    lost = len(_lost(home, before, after))
-    if lost > MOST_LOST * len(before):
-        return f"{lost} of the {len(before)} lines that nacre wrote would be lost"
-    return None
+        page = read_page(home, "")
+    except UNREADABLE:
+        return None
+    written = _written(home, page, "", draft)
+    words = home.redactor.clean(composed(written))
+    if words == page.part or not (draft or page.part):
+        return None
+    return _settled(home, page, "", words, draft, (), None)[1]
 
 
-def page_write(home: Home, step: Step) -> Intent:
-    """The write of a page: nacre's part at its place, else at the end, and not a byte more. The page is as planned."""
-    page = _read(home, step.project)
-    return Intent("write", page_path(step.project), put_block(page.text, step.words), page.hash, former=page.text)
-
-
-def _lines(part: str) -> dict[str, str]:
-    """The lines of nacre's part by what they name as their sources; one that names none stands for itself."""
-    lines = [line for line in part.splitlines() if line.startswith("- ")]
-    return {found[1] if (found := _SOURCE.search(line)) else line: line for line in lines}
-
-
-def _sessions(home: Home, source: str) -> list[StoredSession]:
-    """The sessions of this machine that a line may mean; none where its source is a memory, or on another machine."""
-    return home.sessions.find(source) if _SESSION.fullmatch(source) else []
-
-
-def _bears_out(home: Home, slug: str, source: str) -> bool:
-    if _SESSION.fullmatch(source):
-        return [one.project for one in _sessions(home, source)] == [slug]
-    return any(_is_decision(one, slug, home.now()) for one in home.memories.find_like(source))
-
-
-def _lost(home: Home, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """What a page told and does not any more, though nothing newer took its place and no memory of it is left."""
-    days = [line[:_DAY] for source, line in after.items() if _SESSION.fullmatch(source)]
-    oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
+def _written(home: Home, page: Page, project: str, draft: PageDraft | None) -> list[Section]:
+    """What a writer made of a page, now or before: of that, what still holds."""
+    form = form_of(project)
+    if draft:
+        return by_writer(form, draft.sections)
     return [
-        source
-        for source, line in before.items()
-        if source not in after
-        and not (_SESSION.fullmatch(source) and (line[:_DAY] <= oldest or _sessions(home, source)))
-        and not (source != line and home.memories.find_like(source))
+        (title, tuple(line for line in lines if may_stand(home, form, project, line)))
+        for title, lines in _written_before(page, project)
     ]
 
 
-def _is_decision(memory: Memory, slug: str, now: datetime) -> bool:
-    """Whether a memory is a decision of the owner's that holds."""
-    is_owners = memory.kind is Kind.DECISION and memory.speaker is Speaker.OWNER and memory.is_vouched
-    is_over = (memory.valid.until and memory.valid.until < now.date()) or (
-        memory.expires_on and memory.expires_on <= now.date()
-    )
-    holds = not (memory.retired or memory.superseded_by or memory.inbox or is_over)
-    return is_owners and holds and memory.project == slug
+def _written_before(page: Page, project: str) -> list[Section]:
+    return by_writer(form_of(project), sections_of(page.part))
 
 
-def _part(home: Home, slug: str, memories: Sequence[Memory], before: Mapping[str, str]) -> str:
-    """Nacre's part of a page: the latest sessions, and the latest decisions.
+def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
+    """When the latest session ended that the page tells of; ``None`` where all count."""
+    if backfill:
+        return None
+    told = [one.ended for source in _ruled_before(page) for one in sessions_named(home, source)]
+    return max((one for one in told if one), default=home.now() - WINDOW)
 
-    What was told before stays for as long as it is among the latest: another machine may have told it.
-    """
-    known = (_session_line(home, one) for one in latest(home, slug, None, SESSIONS_SHOWN) if one.topics)
-    fresh = _lines("\n".join(known))
-    stays = {source: line for source, line in before.items() if source not in fresh and _stays(home, slug, source)}
-    told = sorted((fresh | stays).values(), key=lambda line: line[:_DAY], reverse=True)
-    decisions = [one for one in memories if _is_decision(one, slug, home.now())]
+
+def _ruled_before(page: Page) -> dict[str, str]:
+    return by_source(by_rules(form_of("project"), sections_of(page.part)))
+
+
+def _part(
+    home: Home, slug: str, memories: Sequence[Memory], page: Page, written: Sequence[Section], *, is_worth: bool
+) -> str:
+    """Nacre's part of a page: what a writer made of it, the latest sessions, and the latest decisions."""
+    told = activity(home, slug, page, latest(home, slug, None, SESSIONS_SHOWN) if is_worth else [])
+    decisions = [one for one in memories if is_decision(home, one, slug)]
     decisions = sorted(decisions, key=lambda one: one.last_said, reverse=True)[:DECISIONS_SHOWN]
-    if not told:
+    if not told and not any(lines for _, lines in written):
         return ""
-    decided = ["", "## Decisions", "", *(_decision_line(one) for one in decisions)] if decisions else []
-    return "\n".join(["## Recent activity", "", _NOTE, "", *told[:SESSIONS_SHOWN], *decided])
+    decided = tuple(_decision_line(one) for one in decisions)
+    return composed([*written, ("Recent activity", tuple(told)), ("Decisions", decided)])
 
 
-def _stays(home: Home, slug: str, source: str) -> bool:
-    """Whether what was told of a session may stay: it was not forgotten, nor is it known to be another project's."""
-    if not _SESSION.fullmatch(source) or any(one.project != slug for one in _sessions(home, source)):
-        return False
-    forgotten = (one.value for one in home.tombstones.all() if one.kind is TombstoneKind.SESSION)
-    return not any(one.startswith(source) for one in forgotten)
+def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> list[str]:
+    """Lines of the latest sessions, the newest first: those given, and what a page told before.
+
+    That stays for as long as it is among the latest: another machine may have told it.
+    """
+    fresh = by_source([("", tuple(_session_line(home, one) for one in sessions if one.topics))])
+    before = _ruled_before(page)
+    kept = {source: line for source, line in before.items() if source not in fresh and stays(home, slug, source)}
+    return sorted((fresh | kept).values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]
 
 
 def _session_line(home: Home, told: Told) -> str:
@@ -217,7 +175,7 @@ def _session_line(home: Home, told: Told) -> str:
         done.append(f"{'commits' if len(commits) > 1 else 'commit'} {_some(commits, _COMMITS)}")
     if done:
         said.append(_sentence(f"{done[0][:1].upper()}{'; '.join(done)[1:]}"))
-    return f"- {_day(told.stored.ended)}: {' '.join(said)} ({_reference(home, told)})"
+    return as_line(f"{_day(told.stored.ended)}: {' '.join(said)}", [_reference(home, told)])
 
 
 def _sentence(text: str) -> str:
@@ -227,12 +185,12 @@ def _sentence(text: str) -> str:
 def _asked(text: str) -> str:
     """What was asked for, without greetings and the like."""
     bare = language_of(text).trim(text) or text
-    return _words(bare[:1].upper() + bare[1:], _ASKED_CHARACTERS)
+    return plain_words(bare[:1].upper() + bare[1:], _ASKED_CHARACTERS)
 
 
 def _decision_line(memory: Memory) -> str:
-    said = _sentence(_words(memory.content, _DECISION_CHARACTERS))
-    return f"- {_day(memory.last_said)}: {said} ({memory.id[-_ID_CHARACTERS:]})"
+    said = _sentence(plain_words(memory.content, _DECISION_CHARACTERS))
+    return as_line(f"{_day(memory.last_said)}: {said}", [memory.id[-REFERENCE_CHARACTERS:]])
 
 
 def _some(names: Sequence[str], most: int) -> str:
@@ -247,13 +205,8 @@ def _file(path: str) -> str:
 
 def _reference(home: Home, told: Told) -> str:
     session = told.stored.session
-    short = f"{session.tool}:{session.native_id[:_ID_CHARACTERS]}"
+    short = f"{session.tool}:{session.native_id[:REFERENCE_CHARACTERS]}"
     return short if len(home.sessions.find(short)) == 1 else session.id
-
-
-def _words(text: str, characters: int) -> str:
-    """Words as one line that is nothing but words in Markdown."""
-    return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
 
 
 def _day(moment: datetime | None) -> str:

@@ -25,6 +25,7 @@ from nacre.extraction.by_model.verify import verified
 from nacre.extraction.by_model.worth import most_of, worthiest
 from nacre.extraction.extractor import extract
 from nacre.extraction.requests import Way
+from nacre.extraction.rules.importance import weighed
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
 from nacre.values.candidate import Candidate
@@ -167,8 +168,9 @@ class Asking:
     ) -> Extraction:  # fmt: skip
         """What became of the session."""
         problem = self.caller.problem
+        candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
-            candidates=tuple(kept), model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
+            candidates=candidates, model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
             proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
             parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,

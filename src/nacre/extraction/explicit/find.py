@@ -28,7 +28,7 @@ _TYPED = 12
 """Statements of a message: nobody types more at once."""
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(r"^(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*", re.IGNORECASE)
-_TO_DO = re.compile(r"to-?do\b|forget to\b|vergiss nicht zu\b|别忘了?(?![：:，,])", re.IGNORECASE)
+_TO_DO = re.compile(r"to-?do\b|action item|forget to\b|vergiss nicht zu\b|别忘了?(?![：:，,])", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0

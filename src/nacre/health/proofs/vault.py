@@ -116,7 +116,7 @@ def prove_links(home: Home) -> Proof:
     for memory in memories.values():
         links += len(memory.links)
         for link in memory.links:
-            if link.to not in memories:
+            if link.to not in memories and not link.to.startswith("code:"):
                 found.append(_dangling(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}"))
         newer = memory.superseded_by
         if newer and newer not in memories:
@@ -131,7 +131,7 @@ def prove_links(home: Home) -> Proof:
                 found.append(
                     Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong")
                 )
-    return Proof("links", f"{links:,} links of {len(memories):,} memories", found)
+    return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", found)
 
 
 def _dangling(memory: Memory, link: str, repair: str) -> Finding:

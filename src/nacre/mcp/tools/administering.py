@@ -14,6 +14,7 @@ from nacre.text.passages import harmless, one_line, shorten
 
 if TYPE_CHECKING:
     from nacre.dream.values import DreamPlan
+    from nacre.health.database_care import Vacuumed
     from nacre.values.reports import IngestReport
     from nacre.views import Overview
 
@@ -22,9 +23,11 @@ _STEPS = 20
 
 
 def administer(desk: Desk, asked: arguments.Admin) -> Answer:
-    """One of four actions."""
+    """One of five actions."""
     if asked.action == "flush":
         return _flush(desk)
+    if asked.action == "vacuum":
+        return _vacuum(desk)
     if asked.action == "dream":
         return _dream_plan(desk)
     return _status(desk) if asked.action == "status" else _overview(desk)
@@ -53,11 +56,11 @@ def _overview(desk: Desk) -> Answer:
     projects = ", ".join(found.projects[:_PROJECTS]) + (", …" if len(found.projects) > _PROJECTS else "")
     number = count(sum(found.memories.values()), "active memory", "active memories")
     text = framed(
-        f"{number}: {kinds}." if kinds else f"{number}.",
+        f"{number}: {kinds}. {count(found.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(harmless(one_line(f"{name.capitalize()}: {detail}.")) for name, detail in told.items()),
     )
-    return Answer(text, {"memories": found.memories, "projects": list(found.projects)})
+    return Answer(text, {"memories": found.memories, "links": found.links, "projects": list(found.projects)})
 
 
 def _flush(desk: Desk) -> Answer:
@@ -71,6 +74,13 @@ def _flush(desk: Desk) -> Answer:
         "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems) if problems else "",
     )
     return Answer(text, {"files": files, "memories": list(report.memories), "duplicates": report.duplicates})
+
+
+def _vacuum(desk: Desk) -> Answer:
+    desk.tell("making the database smaller")
+    done: Vacuumed = desk.call("db-vacuum", Nothing())
+    text = framed(f"The database has {done.after / 1e6:,.1f} MB; before it had {done.before / 1e6:,.1f}.")
+    return Answer(text, {"bytes_before": done.before, "bytes_after": done.after})
 
 
 def _dream_plan(desk: Desk) -> Answer:

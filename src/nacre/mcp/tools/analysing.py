@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from nacre.context.requests import DigestRequest, WakeupRequest
 from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
+from nacre.graph.requests import AnalysisRequest, BriefRequest
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.mcp.tools.code import stale
-from nacre.memories.requests import ConnectionsRequest
 from nacre.platform.request import Nothing
-from nacre.review.requests import ReflectRequest
+from nacre.review.requests import ReflectRequest, UnansweredRequest
 from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
@@ -22,23 +22,24 @@ from nacre.values.session import Trust
 if TYPE_CHECKING:
     from nacre.context.wakeup import Wakeup
     from nacre.dream.alike import Alike
+    from nacre.graph.values import Bridges, Brief, Central, Components, Gaps
+    from nacre.values import review
     from nacre.values.memory import Memory
     from nacre.values.review import Reflection
-    from nacre.views import Connected, Connections, Digest, FixResult, Waiting
+    from nacre.views import Digest, FixResult, Waiting
 
 _WORDS = 300
-_IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of eleven questions that need no model."""
+    """One of the questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
-        "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
-        "file": _file, "error": _error, "reflect": _questions, "digest": _digest, "wakeup": _wakeup, "alike": _alike,
-        "stale": stale,
+        "brief": _brief, "central": _central, "bridges": _bridges, "gaps": _gaps, "components": _components,
+        "conflicts": _conflicts, "review": _reviews, "file": _file, "error": _error, "reflect": _questions,
+        "digest": _digest, "wakeup": _wakeup, "alike": _alike, "unanswered": _unanswered, "stale": stale,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
@@ -54,49 +55,80 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
     return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
 
 
-def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
-    found: Connections = desk.call("connections", ConnectionsRequest(limit=asked.limit))
-    return found
+def _about_links(desk: Desk, asked: arguments.Analyze) -> AnalysisRequest:
+    return AnalysisRequest(limit=asked.limit, project=_project(desk, asked))
+
+
+def _project(desk: Desk, asked: arguments.Analyze) -> str | None:
+    """The project that is named; without one it is about all of them."""
+    return next(iter(desk.projects(asked.project)), None) if asked.project else None
 
 
 def _brief(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found, waiting = _connections(desk, asked), _waiting(desk)
-    number = count(found.memories, "active memory", "active memories")
+    found: Brief = desk.call("graph-brief", BriefRequest(project=_project(desk, asked)))
+    waiting = _waiting(desk)
     told = [
-        f"{number} in {count(found.projects, 'project', 'projects')}, {count(found.links, 'link', 'links')} among "
-        f"them; {found.without:,} without any. {count(found.todos, 'open todo', 'open todos')}; "
+        *harmless(found.text).splitlines(),
         f"{count(len(waiting.conflicts), 'contradiction', 'contradictions')} and "
-        f"{count(len(waiting.reviews), 'memory', 'memories')} to look over wait for the person."
+        f"{count(len(waiting.reviews), 'memory', 'memories')} to look over wait for the person.",
     ]
-    told += ["Linked most:", *map(_linked, found.central[:_IN_BRIEF])] if found.central else []
-    told += ["Decided lately:", *map(_short, found.decisions)] if found.decisions else []
     shown = fitting(told, asked.budget)
     records = {
-        "memories": found.memories, "projects": found.projects, "links": found.links, "unlinked": found.without,
-        "todos": found.todos, "conflicts": len(waiting.conflicts), "reviews": len(waiting.reviews),
-        "central": [one.memory.id for one in found.central[:_IN_BRIEF]],
-        "decisions": [one.id for one in found.decisions],
+        "memories": found.memories, "links": found.links, "alike": found.alike, "projects": found.projects,
+        "components": found.components, "gaps": found.gaps, "unlinked": found.unlinked, "todos": found.todos,
+        "conflicts": len(waiting.conflicts), "reviews": len(waiting.reviews),
+        "central": [one.memory.id for one in found.central], "decisions": [one.id for one in found.decisions],
     }  # fmt: skip
     return Answer(framed("\n".join(told[:shown])), records)
 
 
 def _central(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found = _connections(desk, asked).central
-    records = [{"id": one.memory.id, "links": one.links, "alike": one.alike} for one in found]
-    text = _told([_linked(one) for one in found], asked, "No memories are linked yet.", "memory_graph follows links.")
-    return Answer(text, {"central": records})
+    found: Central = desk.call("graph-central", _about_links(desk, asked))
+    records = [{"id": one.memory.id, "links": one.degree, "pagerank": one.pagerank} for one in found.found]
+    blocks = [f"{_short(one.memory)}: {count(one.degree, 'link', 'links')}" for one in found.found]
+    hint = f"{count(found.links, 'link', 'links')} in all; memory_graph follows them."
+    return Answer(_told(blocks, asked, "No memories are linked yet.", hint), {"central": records, "links": found.links})
 
 
-def _unlinked(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found = _connections(desk, asked)
-    blocks = [_short(one.memory) for one in found.unlinked]
-    text = _told(blocks, asked, "Every memory has a link.", f"{found.without:,} in all.")
-    return Answer(text, {"unlinked": [one.memory.id for one in found.unlinked], "total": found.without})
+def _bridges(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Bridges = desk.call("graph-bridges", _about_links(desk, asked))
+    blocks = [f"{_short(one.memory)}\n  {one_line(harmless(one.why))}" for one in found.found]
+    records = [
+        {"id": one.memory.id, "betweenness": one.betweenness, "detour": one.detour,
+         "sides": [{"id": side.central.id, "size": side.size} for side in one.sides]}
+        for one in found.found
+    ]  # fmt: skip
+    text = _told(blocks, asked, "No memory holds groups of others together.")
+    return Answer(text, {"bridges": records, "sampled": found.sampled})
 
 
-def _linked(one: Connected) -> str:
-    alike = f", {one.alike} alike" if one.alike else ""
-    return f"{_short(one.memory)}: {count(one.links, 'link', 'links')} with memories that hold{alike}"
+def _gaps(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Gaps = desk.call("graph-gaps", _about_links(desk, asked))
+    blocks = [
+        f"{_short(one.memory)}: {count(one.degree, 'link', 'links')}, {one.maturity.value}, idle {one.idle_days} days"
+        for one in found.found
+    ]
+    hint = f"{count(found.total, 'memory', 'memories')} with one link at most, {found.unlinked:,} without any."
+    records = [{"id": one.memory.id, "links": one.degree, "maturity": one.maturity.value} for one in found.found]
+    text = _told(blocks, asked, "Every memory has two links or more.", hint)
+    return Answer(text, {"gaps": records, "total": found.total, "unlinked": found.unlinked})
+
+
+def _components(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: Components = desk.call("graph-components", _about_links(desk, asked))
+    blocks = [
+        "\n".join([
+            f"{count(one.size, 'memory', 'memories')}, {count(one.links, 'link', 'links')}, around:",
+            *(f"  {_short(memory)}" for memory in one.central),
+        ])
+        for one in found.found
+    ]  # fmt: skip
+    hint = f"{count(found.total, 'group', 'groups')} in all; {found.alone:,} memories without a link."
+    records = [
+        {"size": one.size, "links": one.links, "central": [memory.id for memory in one.central]} for one in found.found
+    ]
+    text = _told(blocks, asked, "No memories are linked yet.", hint)
+    return Answer(text, {"components": records, "total": found.total, "alone": found.alone})
 
 
 def _short(memory: Memory) -> str:
@@ -144,6 +176,18 @@ def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
         for one in found.questions
     ]
     return Answer(_told(blocks, asked, "Nothing to ask.", hint), {"questions": records, "total": found.total})
+
+
+def _unanswered(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found: review.Gaps = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
+    blocks = [
+        f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, last "
+        f"{one.last:%Y-%m-%d}" + (f", of {', '.join(one.projects)}" if one.projects else "")
+        for one in found.gaps
+    ]
+    hint = "memory_store keeps an answer that you know; the person has the rest: nacre gaps"
+    records = [{"id": one.id, "question": one.question, "times": one.times} for one in found.gaps]
+    return Answer(_told(blocks, asked, "Every question has an answer.", hint), {"gaps": records, "total": found.total})
 
 
 def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:

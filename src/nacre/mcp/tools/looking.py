@@ -1,17 +1,15 @@
-"""``memory_get`` and ``memory_graph``."""
+"""``memory_get``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import NacreError
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
     Answer,
-    count,
     cut,
-    fitting,
     framed,
     indented,
     origin_of,
@@ -23,7 +21,6 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk
-from nacre.mcp.tools.code import ask_code
 from nacre.memories.requests import GetRequest
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 _LEAST_TOKENS = 80
 _MOST_LINKS = 8
-_MOST_NODES = 40
 _EVIDENCE_CHARACTERS = 160
 
 
@@ -103,46 +99,3 @@ def _link_record(link: LinkView) -> dict[str, Any]:
     return {
         "rel": link.rel, "id": link.other, "outgoing": link.is_outgoing, "origin": link.origin, "reason": link.reason,
     }  # fmt: skip
-
-
-def _is_wanted(link: LinkView, asked: arguments.Graph) -> bool:
-    is_that_way = asked.direction == "both" or link.is_outgoing == (asked.direction == "outbound")
-    return is_that_way and (not asked.relations or link.rel in asked.relations)
-
-
-def graph(desk: Desk, asked: arguments.Graph) -> Answer:
-    """What a memory is linked with, link by link; what code is connected with."""
-    if asked.action != "links":
-        return ask_code(desk, asked)
-    if asked.id is None:
-        raise InvalidInput("links needs an id", hint="memory_search shows the ids of memories")
-    first = _look(desk, asked.id, update=False)
-    seen, lines, edges = {first.memory.id}, [], []
-    told: set[tuple[str, ...]] = set()
-    ring = [first]
-    for away in range(1, asked.depth + 1):
-        following: list[MemoryView] = []
-        for view in ring:
-            for link in view.links:
-                ends = (view.memory.id, link.other) if link.is_outgoing else (link.other, view.memory.id)
-                if not _is_wanted(link, asked) or (link.rel, *ends) in told:
-                    continue
-                told.add((link.rel, *ends))
-                edges.append({"from": view.memory.id, **_link_record(link)})
-                lines.append(f"{'  ' * (away - 1)}[{short_id(view.memory.id)}] {_link(link).strip()}")
-                if link.other not in seen and link.subject is not None and len(seen) < _MOST_NODES:
-                    seen.add(link.other)
-                    if away < asked.depth:
-                        following.append(_look(desk, link.other, update=False))
-        ring = following
-    together = [f"  [{short_id(one.memory.id)}] {title_of(one.memory)}" for one in first.together]
-    shown = fitting(lines, asked.budget)
-    text = framed(
-        f"[{short_id(first.memory.id)}] {title_of(first.memory)}: {count(len(lines), 'link', 'links')}.",
-        "\n".join(lines[:shown]),
-        "Used together with:\n" + "\n".join(together) if together else "",
-        f"{len(lines) - shown} more: a higher budget, fewer relations or a smaller depth."
-        if shown < len(lines)
-        else "",
-    )
-    return Answer(text, {"memory": first.memory.id, "edges": edges})

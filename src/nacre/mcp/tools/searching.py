@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
     Answer,
@@ -33,7 +34,10 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre import views
+    from nacre.values import context as contexts
+    from nacre.values.context import ContextBlock
 else:
+    contexts = Module("nacre.values.context")
     views = Module("nacre.views")
 
 _MOST = 200
@@ -46,6 +50,8 @@ _MOST_OF = 0.6
 
 def search(desk: Desk, asked: arguments.Search) -> Answer:
     """Memories that answer a question, with what was said beside them."""
+    if asked.context == "session-start":
+        return _at_start(desk, asked)
     wanted = Filter(
         projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
@@ -56,13 +62,29 @@ def search(desk: Desk, asked: arguments.Search) -> Answer:
         if found_deep:
             return found_deep
     at = page_of(asked.cursor)
+    browses = asked.context == "browse" or not asked.query.strip()
     query = RecallQuery(
-        asked.query, wanted, Mode.HYBRID if asked.query.strip() else Mode.BROWSE, min(at + asked.limit, _MOST),
-        around=desk.moment("around", asked.around), turns=0 if at else asked.turns, update=at == 0,
-        session=desk.session,
+        asked.query, wanted, Mode.BROWSE if browses else Mode.HYBRID, min(at + asked.limit, _MOST),
+        around=desk.moment("around", asked.around), radius_days=asked.around_days, threshold=asked.threshold,
+        turns=0 if at or browses else asked.turns, update=at == 0, session=desk.session,
     )  # fmt: skip
     found: RecallResult = desk.call("recall", query)
     return _told(asked, found, at)
+
+
+def _at_start(desk: Desk, asked: arguments.Search) -> Answer:
+    """What a session in the working folder begins with: for hosts whose hooks do not tell it."""
+    if asked.project or asked.cursor:
+        raise InvalidInput(
+            "session-start is about the working folder, on one page", hint="leave project and cursor out"
+        )
+    request = contexts.ContextRequest(prompt=asked.query, folder=desk.folder, budget_tokens=asked.budget)
+    block: ContextBlock = desk.call("context", request)
+    inner = block.text.partition("\n\n")[2].rpartition("\n")[0].strip()  # our own head goes before it
+    return Answer(
+        framed(inner or "Nothing is known yet that a session here should begin with."),
+        {"items": [{"part": item.part.value, "ref": item.ref, "text": item.text} for item in block.items]},
+    )
 
 
 def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
@@ -170,7 +192,8 @@ def list_memories(desk: Desk, asked: arguments.List) -> Answer:
         min_importance=asked.min_importance,
     )  # fmt: skip
     at = page_of(asked.cursor)
-    found: views.Listing = desk.call("list", ListRequest(filter=wanted, limit=asked.limit, offset=at))
+    request = ListRequest(filter=wanted, words=asked.query, limit=asked.limit, offset=at)
+    found: views.Listing = desk.call("list", request)
     lines = [_line(memory) for memory in found.memories]
     shown = fitting(lines, asked.budget)
     last = at + shown

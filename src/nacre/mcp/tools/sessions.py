@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nacre.errors import InvalidInput
@@ -9,21 +10,26 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.platform.lazy import Module
-from nacre.sessions.requests import SessionRequest, SessionsRequest
+from nacre.sessions.requests import MatchRequest, SessionRequest, SessionsRequest
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.filters import SessionFilter
-from nacre.values.recall import Filter, RecallResult
-from nacre.values.session import Trust, Turn
+from nacre.values.recall import Filter, Mode, RecallResult, TurnHit
+from nacre.values.session import ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
     from nacre.retrieval import requests
+    from nacre.sessions.pattern_search import Matches
     from nacre.views import SessionLine, SessionPage, SessionReport, SessionView
 else:
     requests = Module("nacre.retrieval.requests")
 
 _TURN_CHARACTERS = 1_200
 _TITLE_CHARACTERS = 100
+_CALL_CHARACTERS = 400
 _OPEN_ENDS = 6
+_REGEX_SECONDS = 3.0
+"""An agent waits, and the daemon's other callers wait with it."""
+
 _IDS = "memory_sessions with list shows ids"
 
 
@@ -82,12 +88,15 @@ def _read(desk: Desk, asked: arguments.Sessions) -> Answer:
     request = SessionRequest(reference=reference, first=first or 0, limit=asked.limit, at_end=first is None)
     with desk.naming(_IDS):
         view: SessionView = desk.call("session", request)
-    return told_session(view, asked.budget, from_end=first is None)
+    return told_session(view, asked.budget, from_end=first is None, with_tools=asked.include_tools)
 
 
-def told_session(view: SessionView, budget: int, *, from_end: bool = False) -> Answer:
-    """Turns of a session, as many as fit; those at its end where they were asked for from there."""
-    blocks = [_turn(item.seq, item.turn) for item in view.turns]
+def told_session(view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False) -> Answer:
+    """Turns of a session, as many as fit; those at its end where they were asked for from there.
+
+    ``with_tools`` tells what each tool was given and what came of it, instead of its name alone.
+    """
+    blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if from_end:
         shown = fitting(blocks[::-1], budget)
         turns, told = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
@@ -107,19 +116,40 @@ def told_session(view: SessionView, budget: int, *, from_end: bool = False) -> A
         "session": stored.session.id,
         "turns": [
             {"number": item.seq, "speaker": item.turn.speaker.value, "trust": item.turn.trust.value,
-             "text": item.turn.text} for item in turns
+             "text": item.turn.text,
+             **({"tool_calls": [_call_record(call) for call in item.turn.tool_calls]} if with_tools else {})}
+            for item in turns
         ],
         "cursor": str(last) if more else None,
     }  # fmt: skip
     return Answer(text, records)
 
 
-def _turn(number: int, turn: Turn) -> str:
+def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
     day = f" {turn.time:%Y-%m-%d %H:%M}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
     words = indented(shorten_lines(turn.text, _TURN_CHARACTERS)) if turn.text.strip() else "  (no words)"
+    if with_tools and turn.tool_calls:
+        return "\n".join([f"{number}. {turn.speaker.value}{day}{outside}:\n{words}", *map(_call, turn.tool_calls)])
     calls = ", ".join(dict.fromkeys(call.name for call in turn.tool_calls))
     return f"{number}. {turn.speaker.value}{day}{outside}:\n{words}" + (f"\n  [{harmless(calls)}]" if calls else "")
+
+
+def _call(call: ToolCall) -> str:
+    """What a tool was given, in its agent's words, and what it put out, which is from outside."""
+    came = f" -> {call.outcome}" if call.outcome else ""
+    told = [one_line(harmless(shorten(f"[{call.name}] {call.input}{came}", _CALL_CHARACTERS)))]
+    if call.made:
+        told.append(one_line(harmless(f"made {', '.join(call.made)}")))
+    if call.error:
+        told.append(f"put out (UNTRUSTED): {one_line(harmless(shorten(call.error, _CALL_CHARACTERS)))}")
+    return "\n".join(f"  {line}" for line in told)
+
+
+def _call_record(call: ToolCall) -> dict[str, Any]:
+    return {
+        "name": call.name, "input": call.input, "outcome": call.outcome, "error": call.error, "made": list(call.made),
+    }  # fmt: skip
 
 
 def _summary(desk: Desk, asked: arguments.Sessions) -> Answer:
@@ -162,9 +192,7 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
     )  # fmt: skip
     at = page_of(asked.cursor)
-    query = requests.TurnQuery(asked.query or "", wanted, limit=at + asked.limit, update=False, session=desk.session)
-    found: RecallResult = desk.call("search-sessions", query)
-    hits = found.turns[at:]
+    hits, has_more, remark = (_matched if asked.match == "regex" else _found)(desk, asked, wanted, at)
     lines = [
         f"- {hit.turn.time:%Y-%m-%d} " * bool(hit.turn.time) + f"{hit.turn.speaker.value} in "
         f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
@@ -172,12 +200,38 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
         for hit in hits
     ]
     shown = fitting(lines, asked.budget)
-    more = found.truncated or shown < len(lines)
+    more = has_more or shown < len(lines)
     text = framed(
-        "\n".join(lines[:shown]) or "No turn matches.", going_on("memory_sessions", at + shown) if more else ""
-    )
+        "\n".join(lines[:shown]) or "No turn matches.", remark,
+        going_on("memory_sessions", at + shown) if more else "",
+    )  # fmt: skip
     records = {
         "turns": [{"session": hit.session.id, "turn": hit.turn.id, "excerpt": hit.excerpt} for hit in hits[:shown]],
         "cursor": str(at + shown) if more else None,
     }
     return Answer(text, records)
+
+
+_MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
+
+
+def _found(desk: Desk, asked: arguments.Sessions, wanted: Filter, at: int) -> tuple[Sequence[TurnHit], bool, str]:
+    """The turns that match a query, the best first; whether there are more; and what is to be said of it."""
+    query = requests.TurnQuery(
+        asked.query or "", wanted, _MODES[asked.match], at + asked.limit, update=False, session=desk.session,
+        aspect=asked.scope, role=asked.role,
+    )  # fmt: skip
+    found: RecallResult = desk.call("search-sessions", query)
+    return found.turns[at:], found.truncated, ""
+
+
+def _matched(desk: Desk, asked: arguments.Sessions, wanted: Filter, at: int) -> tuple[Sequence[TurnHit], bool, str]:
+    """The same of a regular expression, the newest first."""
+    request = MatchRequest(
+        expression=asked.query or "", filter=wanted, limit=asked.limit, offset=at, aspect=asked.scope, role=asked.role,
+        seconds=_REGEX_SECONDS,
+    )  # fmt: skip
+    desk.tell("looking through all turns")
+    found: Matches = desk.call("match-sessions", request)
+    unread = "Not all turns were looked at in three seconds: narrow it with since, project or scope."
+    return found.turns, found.more, unread if found.unread or found.given_up else ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
 from nacre.portability.sources.notes import kind_of, notes
@@ -23,7 +25,7 @@ from nacre.portability.sources.shape import (
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
-from nacre.values.memory import Confidence, Kind, Link
+from nacre.values.memory import USUAL_STRENGTH, Confidence, Kind, Link, Validity
 from nacre.values.review import Usage
 
 NAME = "agent-knowledge"
@@ -38,6 +40,8 @@ _RELATIONS = frozenset({
     "related_to", "supersedes", "depends_on", "contradicts", "specializes", "part_of", "alternative_to", "builds_on",
     "elaborates",
 })  # fmt: skip
+_SAYS_WHAT_HOLDS = frozenset({"supersedes", "contradicts"})
+"""Of these an ended edge says nothing any more."""
 
 
 def _recognise(tree: Tree) -> bool:
@@ -52,7 +56,12 @@ def _read(tree: Tree) -> Iterator[Item]:
         if name.lower() in _IDENTITY:
             yield from _identity(tree, name)
         elif name in ids:
-            yield _entry(tree, name, [(rel, ids[to]) for rel, to in links.get(name, []) if to in ids], usage.get(name))
+            yield _entry(
+                tree,
+                name,
+                [replace(link, to=ids[link.to]) for link in links.get(name, []) if link.to in ids],
+                usage.get(name),
+            )
         elif not name.startswith("."):
             yield Skipped(name, "in none of the categories")
 
@@ -62,7 +71,7 @@ def _category(name: str) -> Kind | None:
     return CATEGORIES.get(parts[0]) if len(parts) > 1 and name.lower().endswith(".md") else None
 
 
-def _entry(tree: Tree, name: str, links: list[tuple[str, str]], usage: Usage | None) -> Item:
+def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Item:
     if tree.text(name) is None:
         return Skipped(name, "it is too large, or no text")
     try:
@@ -83,7 +92,7 @@ def _entry(tree: Tree, name: str, links: list[tuple[str, str]], usage: Usage | N
         tags=tags_of(front.get("tags"), *([] if in_project else [parts[0]])), project=project_of(named),
         confidence=Confidence.INFERRED if text_of(front, "confidence") == "inferred" else Confidence.EXTRACTED,
         confidence_score=between(score, 0, 1, 0.5) if score else None, evergreen=is_true(front.get("evergreen")),
-        author=text_of(front, "author"), links=tuple(Link(rel, to) for rel, to in links),
+        author=text_of(front, "author"), links=tuple(links),
         extra={key: value for key, value in front.items() if key not in _KNOWN},
     )  # fmt: skip
     return Found(memory, usage)
@@ -101,9 +110,9 @@ def _identity(tree: Tree, name: str) -> Iterator[Item]:
             yield Found(memory)
 
 
-def _beside(tree: Tree) -> tuple[dict[str, list[tuple[str, str]]], dict[str, Usage]]:
+def _beside(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
     """Edges and scores from databases in the same folder; its own folder for them is elsewhere and may be copied in."""
-    links: dict[str, list[tuple[str, str]]] = {}
+    links: dict[str, list[Link]] = {}
     usage: dict[str, Usage] = {}
     for name in tree.names:
         if tree.root.is_dir() and tree.is_database(name):
@@ -116,10 +125,19 @@ def _beside(tree: Tree) -> tuple[dict[str, list[tuple[str, str]]], dict[str, Usa
     return links, usage
 
 
-def _edges(database: ForeignDatabase, links: dict[str, list[tuple[str, str]]]) -> None:
-    for row in database.rows("edges", ("source", "target", "rel_type", "valid_to")):
-        if row.get("rel_type") in _RELATIONS and not row.get("valid_to"):
-            links.setdefault(str(row.get("source")), []).append((str(row["rel_type"]), str(row.get("target"))))
+def _edges(database: ForeignDatabase, links: dict[str, list[Link]]) -> None:
+    for row in database.rows("edges", ("source", "target", "rel_type", "strength", "valid_from", "valid_to")):
+        if row.get("rel_type") in _RELATIONS and not (row.get("valid_to") and row["rel_type"] in _SAYS_WHAT_HOLDS):
+            links.setdefault(str(row.get("source")), []).append(_edge(row))
+
+
+def _edge(row: Mapping[str, Any]) -> Link:
+    """A link to a name; it keeps its strength and when it holds."""
+    ends = (moment(row.get(name)) for name in ("valid_from", "valid_to"))
+    valid = Validity(*(end.date() if end else None for end in ends))
+    said = row.get("strength")
+    strength = between(said, 0, 1, USUAL_STRENGTH) if said is not None else None
+    return Link(str(row["rel_type"]), str(row.get("target")), strength=strength, valid=valid)
 
 
 def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:

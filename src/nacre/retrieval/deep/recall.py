@@ -14,6 +14,8 @@ from msgspec import structs
 
 from nacre.errors import VaultUnusable
 from nacre.home.home import Home
+from nacre.home.location import with_dependencies
+from nacre.home.page_lines import without_what_is_over
 from nacre.home.projects import page_text
 from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
@@ -216,7 +218,7 @@ def _profile(home: Home) -> str:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
     except (OSError, VaultUnusable):
         return ""
-    return home.redactor.clean(text).strip()
+    return home.redactor.clean(without_what_is_over(home, text)).strip()
 
 
 def _everywhere(run: _Run) -> Filter:
@@ -324,7 +326,7 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
     if run.adviser.model is None:
         return []
     home = run.home
-    rows = home.selection.latest_memories(wanted, limit=MOST, today=home.now().date())
+    rows = home.selection.latest_memories(with_dependencies(home, wanted), limit=MOST, today=home.now().date())
     latest = home.memories.by_rows(rows)
     shown = {memory.id: memory for memory in (*(hit.memory for hit in ranked), *(latest[row] for row in rows))}
     return sorted(list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True)

@@ -104,6 +104,18 @@ class Search:
         total, words = self._db.fts_size(self._table)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
+    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
+        told = f"""SELECT term, doc FROM {self._table}_terms
+        WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
+        rows = self._db.rows(told, (initial, chr(ord(initial) + 1), least, most))
+        return [(term, int(count)) for term, count in rows]
+
+    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
+        """Rows that hold a stem, or a word that begins like it: what is looked for is stemmed once more."""
+        told = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
+        return [row for (row,) in self._db.rows(told, (f"{quoted(stem)} *", limit))]
+
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
         """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
 

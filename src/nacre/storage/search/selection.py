@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
-from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.storage.filters import Clause, memory_clause, turn_clause, with_words
 from nacre.storage.sqlite.database import Database
 from nacre.values.recall import Filter
 
@@ -24,6 +24,9 @@ SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created 
 """
 _LATEST_MEMORIES = """
 SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
+"""
+_TRIGGERED_MEMORIES = """
+SELECT m.row FROM {source} m WHERE m.triggers != '[]' AND {where} ORDER BY m.importance DESC, m.updated DESC, m.id DESC
 """
 _PROJECTS = """
 SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
@@ -90,10 +93,13 @@ class Selection:
         return [row for (row,) in rows]
 
     def list_memories(
-        self, wanted: Filter, *, limit: int, offset: int, today: date | None = None
+        self, wanted: Filter, *, limit: int, offset: int, today: date | None = None, words: Sequence[str] = ()
     ) -> tuple[list[int], int]:  # fmt: skip
-        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold."""
-        where = memory_clause(wanted, today, for_list=True)
+        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold.
+
+        With ``words``, those whose subject, content or tags contain each of them, in any case of letters.
+        """
+        where = with_words(memory_clause(wanted, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
@@ -101,6 +107,11 @@ class Selection:
         """The active memories that hold, what changed last first."""
         where = memory_clause(wanted, today)
         return [row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))]
+
+    def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
+        """The active memories that hold and have triggers, the most important first."""
+        where = memory_clause(wanted, today)
+        return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
 
     def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
         """The projects of the memories that a filter lets through, the one that changed last first."""

@@ -56,6 +56,14 @@ class TurnSearch:
         counts = zip(fresh.frequencies, *(shard.frequencies(stems) for shard in shards), strict=True)
         return Corpus(rows, words / max(1, rows), tuple(map(sum, counts)), quick=bool(shards))
 
+    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems with an initial and so many characters in turns that are in no shard, with the number of turns."""
+        return self._fresh.vocabulary(initial, least, most)
+
+    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
+        """Turns, in no shard, that hold a stem or a word that begins like it."""
+        return self._fresh.rows_of_stem(stem, limit)
+
     def match(
         self, terms: Sequence[Term], wanted: Filter, limit: int, *, idf: Sequence[float], average_length: float
     ) -> list[Match]:

@@ -79,6 +79,7 @@ class Link {
         try {
             const { how, context } = await this.first(event, call, ms, alone);
             const told = context.length <= MOST_CHARACTERS ? context : "";
+            this.host.debug?.(`nacre: ${event}: ${how}, ${Date.now() - began} ms, ${told.length} characters`);
             if (event === "session-start" && (how === "late" || how === "failed"))
                 this.owe(call);
             if (how !== "alone")
@@ -324,6 +325,7 @@ function given(call) {
         transcript_path: call.transcript,
         reason: call.reason,
         budget_tokens: call.budget,
+        signals: call.signals,
     };
 }
 /** What nacre-hook writes: the context itself, or JSON that holds it. */

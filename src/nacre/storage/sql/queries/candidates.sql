@@ -5,8 +5,13 @@ VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
 ON CONFLICT DO NOTHING;
 
 -- list_candidates --
--- What waits, the likeliest of the latest first. One that was a memory, and is again by an undo, waits no longer.
-SELECT memory, why, detail, score, found FROM candidates
+-- What waits, the likeliest of the latest first, in the project as it is called now. One that was a memory, and is again by an undo, waits no longer.
+SELECT
+    CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
+        memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
+    ) ELSE memory END,
+    why, detail, score, found
+FROM candidates
 WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) ORDER BY score DESC, found DESC, id;
 
 -- count_candidates --
@@ -15,7 +20,12 @@ SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id F
 
 -- find_candidates --
 -- Those whose id begins or ends with a reference.
-SELECT memory, why, detail, score, found FROM candidates
+SELECT
+    CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
+        memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
+    ) ELSE memory END,
+    why, detail, score, found
+FROM candidates
 WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
     OR substr(id, -length(:reference)) = :reference)
 LIMIT 3;

@@ -108,29 +108,29 @@ INSERT OR IGNORE INTO tags (memory, tag) VALUES (:memory, :tag);
 
 -- insert_link --
 -- Front matter is the truth for these.
-INSERT OR REPLACE INTO links (source, rel, target, origin, reason) VALUES (:source, :rel, :target, :origin, :reason);
+INSERT OR REPLACE INTO links (source, rel, target, origin, reason, strength, valid_since, valid_until)
+VALUES (:source, :rel, :target, :origin, :reason, :strength, :since, :until);
 
 -- delete_links_of --
 -- Before a memory's links are written anew.
 DELETE FROM links WHERE source = :source AND origin NOT IN ('auto', 'body');
 
--- list_links --
--- Every edge that starts or ends at a memory.
-SELECT source, rel, target, origin, reason FROM links WHERE source = :id OR target = :id ORDER BY rel, target;
-
 -- list_links_from --
 -- The edges that start at some memories: what their front matter says.
-SELECT source, rel, target, reason, origin FROM links
+SELECT source, rel, target, reason, origin, strength, valid_since, valid_until FROM links
 WHERE origin NOT IN ('auto', 'body') AND source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
 
 -- list_neighbours --
--- One hop along the links from a set of memories. What is merely similar is found by its words and its vector.
-SELECT l.source, l.rel, l.target, l.strength FROM links l
+-- One hop along the links from a set of memories that hold on a day. What is merely similar is found by its words and its
+-- vector.
+SELECT l.source, l.rel, l.target, coalesce(l.strength, 0.5) FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
     AND l.target IN (SELECT id FROM past_memories)
 UNION
-SELECT l.target, l.rel, l.source, l.strength FROM links l
+SELECT l.target, l.rel, l.source, coalesce(l.strength, 0.5) FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
     AND l.source IN (SELECT id FROM past_memories);
 
 -- list_tags --
@@ -172,26 +172,3 @@ FROM memories;
 -- list_memories_after --
 -- All of them, a portion at a time.
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
-
--- count_links --
--- Of each active memory: to how many other active ones a link leads that somebody made, to how many one of mere likeness,
--- and how often it was of use.
-WITH ends AS (
-    SELECT source AS id, target AS other, origin FROM links UNION SELECT target, source, origin FROM links
-)
-SELECT m.row, count(DISTINCT CASE WHEN e.origin <> 'auto' THEN o.id END),
-    count(DISTINCT CASE WHEN e.origin = 'auto' THEN o.id END),
-    coalesce(max(u.recall_count) + max(u.confirmations), 0)
-FROM active_memories m
-LEFT JOIN ends e ON e.id = m.id
-LEFT JOIN active_memories o ON o.id = e.other
-LEFT JOIN usage u ON u.memory = m.id
-GROUP BY m.row ORDER BY m.row;
-
--- list_derived_links --
--- Edges that no file holds: likeness.
-SELECT source, rel, target, origin, strength, reason FROM links WHERE origin = 'auto' ORDER BY source, rel, target;
-
--- list_connected --
--- Links that front matter or a body holds.
-SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, source FROM links WHERE origin <> 'auto';

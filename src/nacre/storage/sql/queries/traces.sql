@@ -9,6 +9,12 @@ SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces
 WHERE (:kind IS NULL OR kind = :kind) AND (:since IS NULL OR began >= :since)
 ORDER BY began DESC, id DESC LIMIT :limit;
 
+-- list_unanswered_cases --
+-- Questions with one of some outcomes, the latest first.
+SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces
+WHERE kind = 'case' AND began >= :since AND outcome IN (SELECT value FROM json_each(:outcomes))
+ORDER BY began DESC, id DESC;
+
 -- find_traces --
 -- By an id, its beginning or its end.
 SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces

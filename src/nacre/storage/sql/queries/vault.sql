@@ -110,3 +110,21 @@ DELETE FROM project_keys WHERE project = :project;
 -- list_project_keys --
 -- Everything that resolves to a project.
 SELECT k.key, k.value, p.slug FROM project_keys k JOIN projects p ON p.id = k.project ORDER BY p.slug, k.key, k.value;
+
+-- find_other_name --
+-- The project that has a name which is no project's own.
+SELECT slug FROM other_names WHERE name = :other;
+
+-- delete_project_dependencies --
+-- Before a project's page is read anew.
+DELETE FROM project_dependencies WHERE project = :project OR project NOT IN (SELECT id FROM projects);
+
+-- insert_project_dependency --
+-- A project depends on another one.
+INSERT OR IGNORE INTO project_dependencies (project, name) VALUES (:project, :other);
+
+-- list_dependencies --
+-- Which projects depend on which, by the names that these have now.
+SELECT p.slug, coalesce((SELECT o.slug FROM other_names o WHERE o.name = d.name), d.name) AS dependency
+FROM project_dependencies d JOIN projects p ON p.id = d.project
+WHERE (:project IS NULL OR p.slug = :project) AND dependency <> p.slug ORDER BY p.slug, dependency;

@@ -21,7 +21,21 @@ export function readConfig(given, patience) {
         promptMs: budgetMs ?? PROMPT_MS,
         startMs: budgetMs ? Math.max(budgetMs, START_MS) : START_MS,
         characters: number(set.maxMessageChars, 1, 20_000) ?? CHARACTERS,
+        deep: set.reasoningMode === "accuracy_first",
+        debug: set.debug === true,
+        signals: readLimits(set),
     };
+}
+function readLimits(set) {
+    const pause = number(set.signalCooldownMs, 0, 86_400_000);
+    const limits = {
+        min_importance: number(set.signalMinImportance, 1, 10),
+        most_at_once: set.signalsEnabled === false ? 0 : number(set.signalMaxPerSignal, 0, 1_000),
+        cooldown_seconds: pause === undefined ? undefined : Math.ceil(pause / 1_000),
+        most_per_session: number(set.signalMaxPerSession, 0, 1_000),
+        max_age_seconds: number(set.signalMaxAgeSec, 0, 31_536_000),
+    };
+    return Object.values(limits).some((one) => one !== undefined) ? limits : undefined;
 }
 function number(value, least, most) {
     if (typeof value !== "number" || !Number.isFinite(value))

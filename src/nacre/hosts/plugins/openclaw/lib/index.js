@@ -1,5 +1,6 @@
 // Made of plugins/src/index.ts: change that, and run npm run build there.
 import { readConfig } from "./config.js";
+import { idleKeys } from "./idle.js";
 import { Link, messageOf, readPlace, text, there, userFolder } from "./link.js";
 import { Servers } from "./server.js";
 import { makeTools, offeredName, readTools } from "./tools.js";
@@ -42,7 +43,8 @@ class Plugin {
         this.config = readConfig(api.pluginConfig, place.patience);
         if (this.config.home)
             place.home = this.config.home;
-        this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message) });
+        const debug = this.config.debug ? { debug: (message) => api.logger.info(message) } : {};
+        this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message), ...debug });
         this.servers = new Servers(place);
         this.isolates = place.isolates;
     }
@@ -53,6 +55,7 @@ class Plugin {
             this.config.plainNames = false;
             this.api.logger.warn("nacre: its tools keep their prefix, since another plugin has tools of these names");
         }
+        this.tellIdleKeys();
         this.registerTools();
         if (this.config.recalls || this.config.teaches) {
             this.api.on("before_prompt_build", (event, where) => this.guarded(() => this.build(event, where)));
@@ -64,6 +67,15 @@ class Plugin {
         this.api.on("gateway_stop", () => this.servers.close());
         if (this.ownsSlot())
             this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
+    }
+    /** Which keys of the config have no effect, once a process. */
+    tellIdleKeys() {
+        const told = (memory.told ??= new Set());
+        for (const line of idleKeys(this.api.pluginConfig)) {
+            if (!told.has(line))
+                this.api.logger.warn(`nacre: ${line}`);
+            told.add(line);
+        }
     }
     registerNotes() {
         const { api } = this;
@@ -113,7 +125,8 @@ class Plugin {
     }
     async goOn(session, prompt, where) {
         const before = [...session.kept];
-        const context = await this.context("prompt", { ...this.call(where), prompt }, this.config.promptMs);
+        const { signals } = this.config;
+        const context = await this.context("prompt", { ...this.call(where), prompt, ...(signals ? { signals } : {}) }, this.config.promptMs);
         if (context)
             session.kept.push(context);
         while (session.kept.length > 2 && session.kept.join("").length > MOST_KEPT)

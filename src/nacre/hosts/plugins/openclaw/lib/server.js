@@ -18,7 +18,8 @@ export class Servers {
     /** What a tool answers. Rejects where nacre does not run. */
     async call(tool, given, folder, signal) {
         const server = this.server(folder);
-        const answer = await server.request("tools/call", { name: tool, arguments: given }, LONG.has(tool) ? LONG_MS : CALL_MS, signal);
+        const isLong = LONG.has(tool) || (isObject(given) && given.deep === true);
+        const answer = await server.request("tools/call", { name: tool, arguments: given }, isLong ? LONG_MS : CALL_MS, signal);
         const content = isObject(answer) && Array.isArray(answer.content) ? answer.content : [];
         const texts = content.map((one) => (isObject(one) ? text(one.text) : "")).filter(Boolean);
         return { text: texts.join("\n\n"), failed: isObject(answer) && answer.isError === true };

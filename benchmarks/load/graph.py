@@ -1,0 +1,195 @@
+"""How long links take in a large home: drawn at random with hubs, as links of real memories are."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from nacre.graph import bridges as bridging
+from nacre.graph.analysis import central, components, gaps
+from nacre.graph.betweenness import betweenness
+from nacre.graph.bridges import bridges
+from nacre.graph.brief import brief
+from nacre.graph.links import link
+from nacre.graph.listing import list_links, traverse
+from nacre.graph.net import Net, net_of
+from nacre.graph.requests import (
+    AnalysisRequest,
+    BriefRequest,
+    LinkRequest,
+    LinksRequest,
+    NewLink,
+    Relation,
+    TraverseRequest,
+)
+from nacre.home.home import Home, open_home
+from nacre.memories.scan import catch_up, scan
+from nacre.settings import load_settings
+from nacre.values.reports import OnProgress, Progress
+
+_PROJECT_SIZE = 100
+_ROUNDS = 7
+_BULK = 1000
+_BEST = 10
+_NOTE = (
+    "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks: [{links}]\n---\n{name} holds {words}.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """One operation, warm: the median in milliseconds, as one waits and as the processor works."""
+
+    name: str
+    milliseconds: float
+    cpu_milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How far betweenness from a sample is off, on a net of so many linked memories.
+
+    ``error`` is the mean error of the best ten, as a share of their exact values; ``agreed`` how many of the exact best
+    ten are among the sampled best ten.
+    """
+
+    nodes: int
+    starts: int
+    error: float
+    agreed: int
+    exact_seconds: float
+    sampled_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphResult:
+    """A home of so many memories and links, how long it took to read it, its operations, and the error of a sample."""
+
+    memories: int
+    links: int
+    read_seconds: float
+    operations: tuple[Took, ...]
+    samples: tuple[Sampled, ...]
+
+
+def measure_graph(place: Path, *, memories: int, links: int, exact: int, notify: OnProgress) -> GraphResult:
+    """Make a home in a new folder, and measure; betweenness is measured exactly up to so many linked memories."""
+    pairs = draw_links(memories, links)
+    write_vault(place / "vault", memories, pairs)
+    settings = load_settings(place, {"HOME": str(place), "NACRE_EMBEDDING_MODEL": "none"})
+    home = open_home(settings)
+    try:
+        began = time.perf_counter()
+        scan(home)
+        read = time.perf_counter() - began
+        notify(Progress("memories", memories, memories))
+        took = tuple(_took(name, work) for name, work in _operations(home).items())
+        sizes = sorted({min(exact, 2_000), min(exact, memories)})
+        samples = tuple(_sampled(_part(net_of(home, None), size)) for size in sizes)
+        return GraphResult(memories, home.links.count(home.now().date()), read, took, samples)
+    finally:
+        home.close()
+
+
+def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
+    """Pairs of memories: four of five within a project, and the more links one has, the more come."""
+    draw = random.Random(memories)  # noqa: S311 - a repeatable draw
+    projects = max(1, memories // _PROJECT_SIZE)
+    by_project: list[list[int]] = [[] for _ in range(projects)]
+    ends: list[int] = []
+    found: set[tuple[int, int]] = set()
+    while len(found) < links:
+        one = draw.randrange(memories)
+        inside = by_project[one % projects]
+        if draw.random() < 0.8:
+            other = draw.choice(inside) if inside and draw.random() < 0.5 else draw.randrange(memories)
+            other = other - other % projects + one % projects
+        else:
+            other = draw.choice(ends) if ends else draw.randrange(memories)
+        if one != other and other < memories and (other, one) not in found and (one, other) not in found:
+            found.add((one, other))
+            inside.append(other)
+            ends += (one, other)
+    return sorted(found)
+
+
+def write_vault(vault: Path, memories: int, pairs: Sequence[tuple[int, int]]) -> None:
+    """Files with these links, each in a project's folder."""
+    leads: dict[int, list[int]] = {}
+    for one, other in pairs:
+        leads.setdefault(one, []).append(other)
+    projects = max(1, memories // _PROJECT_SIZE)
+    for at in range(memories):
+        links = ", ".join(f"{{rel: related_to, to: {_id(other)}}}" for other in leads.get(at, ()))
+        folder = vault / "projects" / f"p{at % projects}" / "fact"
+        folder.mkdir(parents=True, exist_ok=True)
+        words = " ".join(f"w{(at * 7919 + step * 104729) % 50021}" for step in range(12))
+        text = _NOTE.format(id=_id(at), name=f"Memory {at}", links=links, words=words)
+        (folder / f"m{at}.md").write_text(text, encoding="utf-8")
+
+
+def _id(at: int) -> str:
+    return f"01970000-0000-7000-8000-{at:012x}"
+
+
+def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
+    def drawn(round_: int) -> Any:
+        ends = [(_id(at), _id(at + 1 + round_)) for at in range(_BULK)]
+        new = [NewLink(source=one, relation=Relation.ELABORATES, target=other) for one, other in ends]
+        return link(home, LinkRequest(links=tuple(new)))
+
+    def analysed(work: Callable[..., Any]) -> Callable[[int], Any]:
+        return lambda round_: work(home, AnalysisRequest(limit=10 + round_))  # each one anew
+
+    return {
+        "look for edits by hand: part of each": lambda _: catch_up(home),
+        "traverse, depth 2": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=2)),
+        "traverse, depth 10": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)),
+        "list": lambda _: list_links(home, LinksRequest()),
+        "central": analysed(central),
+        "bridges": analysed(bridges),
+        "gaps": analysed(gaps),
+        "components": analysed(components),
+        "brief, kept": lambda _: brief(home, BriefRequest()),
+        f"link, {_BULK:,} at once": drawn,
+    }
+
+
+def _took(name: str, work: Callable[[int], Any]) -> Took:
+    walls, works = [], []
+    rounds = 2 if name.startswith("link") else _ROUNDS
+    if rounds == _ROUNDS:
+        work(_ROUNDS)
+    for at in range(rounds):
+        began, worked = time.perf_counter(), time.process_time()
+        work(at)
+        walls.append(time.perf_counter() - began)
+        works.append(time.process_time() - worked)
+    return Took(name, 1000 * median(walls), 1000 * median(works))
+
+
+def _part(net: Net, size: int) -> Net:
+    """The memories of the first projects, with the links between them."""
+    chosen = set(net.linked[:size]) if size < len(net.linked) else set(net.linked)
+    places = {at: number for number, at in enumerate(sorted(chosen))}
+    links = [(places[one], places[other]) for one, other in net.links if one in chosen and other in chosen]
+    return Net([net.ids[at] for at in places], links)
+
+
+def _sampled(net: Net) -> Sampled:
+    nodes = len(net.ids)
+    began = time.perf_counter()
+    exact = betweenness(net.neighbours, range(nodes))
+    whole = time.perf_counter() - began
+    starts = sorted(random.Random(nodes).sample(range(nodes), min(nodes, bridging.STARTS)))  # noqa: S311
+    began = time.perf_counter()
+    near = betweenness(net.neighbours, starts)
+    part = time.perf_counter() - began
+    best, found = (sorted(range(nodes), key=lambda at: (-values[at], at))[:_BEST] for values in (exact, near))
+    error = sum(abs(near[at] - exact[at]) / exact[at] for at in best) / len(best)
+    return Sampled(nodes, len(starts), error, len(set(best) & set(found)), whole, part)

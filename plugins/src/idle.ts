@@ -1,0 +1,36 @@
+/** Keys that other memories have: OpenClaw refuses a whole config for a key that it does not know, so they are accepted. */
+import { isObject } from "./link.js";
+
+interface Idle {
+  keys: string[];
+  /** What to use, or why there is nothing to set. */
+  instead: string;
+  /** Values that ask for what nacre does anyway. */
+  fits?: unknown[];
+}
+
+export const IDLE: Idle[] = [
+  { keys: ["agenrPath"], instead: "nacre.json beside the plugin says where nacre is" },
+  { keys: ["dbPath", "dataDir", "memoryDir"], instead: "use home, which names nacre's home; memories are Markdown in its vault" },
+  { keys: ["sessionsDir"], instead: "nacre finds OpenClaw's sessions; nacre config set ingest.roots names more folders" },
+  { keys: ["handoff.includeBackground"], instead: "every session hands over, and a new one is told of all that wait for it", fits: [false] },
+  { keys: ["handoff.logEnabled", "handoff.logDir"], instead: "use nacre traces list --kind handoff", fits: [false] },
+  { keys: ["captureStrategy"], instead: "nacre reads whole sessions, since a turn is understood by those before it", fits: ["full_session"] },
+  { keys: ["includeAssistant"], instead: "nacre reads the agent's words beside the person's, and keeps apart who said what", fits: [true] },
+  { keys: ["heartbeatBatchSize", "autoIndexIntervalMinutes", "indexIdleDebounceMs"], instead: "nacre's daemon reads sessions while they are written" },
+  { keys: ["autoDreamIntervalMinutes"], instead: "use nacre config set dream.at_night true" },
+  { keys: ["uiEnabled", "uiHost", "uiPort", "uiPathPrefix"], instead: "use the nacre command; there are no pages to serve", fits: [false] },
+];
+
+/** A line for each reason why something that is set has no effect. */
+export function idleKeys(config: unknown): string[] {
+  return IDLE.flatMap(({ keys, instead, fits = [] }) => {
+    const set = keys.filter((key) => isSet(config, key, fits));
+    return set.length ? [`${set.join(", ")} ${set.length > 1 ? "do" : "does"} nothing here: ${instead}`] : [];
+  });
+}
+
+function isSet(config: unknown, key: string, fits: unknown[]): boolean {
+  const value = key.split(".").reduce((found, name) => (isObject(found) ? found[name] : undefined), config);
+  return value !== undefined && !fits.includes(value);
+}

@@ -1,0 +1,1 @@
+"""``nacre graph``: links between memories, what they say, and the code of repositories."""

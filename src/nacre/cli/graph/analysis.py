@@ -1,0 +1,171 @@
+"""``nacre graph central | bridges | gaps | components | brief``: what the links of all memories say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli.command import command
+from nacre.cli.formats import Record, count, short_id
+from nacre.cli.memories.memory import memory_record
+from nacre.cli.operations import ask
+from nacre.cli.options import find_project
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import options
+from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.graph.values import Bridge, Bridges, Brief, Central, Component, Components, Gaps
+
+
+@command("central", examples=["nacre graph central", "nacre graph central --project acme-billing --limit 20"])
+@options("graph-central", "limit", "project")
+@click.pass_obj
+def central(run: Run, /, **asked: Any) -> None:
+    """List the memories with the most links.
+
+    Beside the number stands the PageRank, as a multiple of the average: high where memories that are linked to
+    themselves lead there.
+    """
+    found: Central = _ask(run, "graph-central", asked)
+    record = {
+        "central": [
+            {**memory_record(one.memory), "degree": one.degree, "pagerank": round(one.pagerank, 6)}
+            for one in found.found
+        ],
+        "memories": found.memories, "links": found.links,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render_central(paper, found))
+
+
+@command("bridges", examples=["nacre graph bridges", "nacre graph bridges --project acme-billing --json"])
+@options("graph-bridges", "limit", "project")
+@click.pass_obj
+def bridges(run: Run, /, **asked: Any) -> None:
+    """List the memories that hold groups of others together, and why.
+
+    The number is the share of all shortest ways between two memories that lead over it.
+    """
+    found: Bridges = _ask(run, "graph-bridges", asked)
+    record = {
+        "bridges": [_bridge_record(one) for one in found.found], "memories": found.memories, "sampled": found.sampled,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render_bridges(paper, found))
+
+
+@command("gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"])
+@options("graph-gaps", "limit", "project")
+@click.pass_obj
+def gaps(run: Run, /, **asked: Any) -> None:
+    """List memories with one link at most, those that are used most first.
+
+    nacre graph link draws a link; nacre reflect asks about those that seem to belong together.
+    """
+    found: Gaps = _ask(run, "graph-gaps", asked)
+    record = {
+        "gaps": [
+            {**memory_record(one.memory), "degree": one.degree, "maturity": one.maturity.value,
+             "idle_days": one.idle_days}
+            for one in found.found
+        ],
+        "total": found.total, "unlinked": found.unlinked,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render_gaps(paper, found))
+
+
+@command("components", examples=["nacre graph components", "nacre graph components --limit 3 --json"])
+@options("graph-components", "limit", "project")
+@click.pass_obj
+def components(run: Run, /, **asked: Any) -> None:
+    """List the groups of memories that links hold together, the largest first."""
+    found: Components = _ask(run, "graph-components", asked)
+    record = {
+        "components": [
+            {"size": one.size, "links": one.links, "central": [memory_record(memory) for memory in one.central]}
+            for one in found.found
+        ],
+        "total": found.total, "alone": found.alone,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render_components(paper, found))
+
+
+@command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
+@options("graph-brief", "project")
+@click.pass_obj
+def brief(run: Run, /, **asked: Any) -> None:
+    """Tell in short what is remembered and how it is linked."""
+    found: Brief = _ask(run, "graph-brief", asked)
+    record = {
+        "text": found.text, "memories": found.memories, "links": found.links, "alike": found.alike,
+        "projects": found.projects, "components": found.components, "gaps": found.gaps, "unlinked": found.unlinked,
+        "todos": found.todos, "central": [one.memory.id for one in found.central],
+        "active_projects": list(found.active_projects), "decisions": [one.id for one in found.decisions],
+    }  # fmt: skip
+    run.answer(record, lambda paper: paper.body(found.text))
+
+
+def _ask(run: Run, operation: str, asked: dict[str, Any]) -> Any:
+    return ask(run, operation, **{**asked, "project": find_project(run, asked["project"])})
+
+
+def _bridge_record(one: Bridge) -> Record:
+    return {
+        **memory_record(one.memory), "betweenness": round(one.betweenness, 6), "why": one.why, "detour": one.detour,
+        "sides": [{"id": side.central.id, "subject": side.central.subject, "size": side.size} for side in one.sides],
+    }  # fmt: skip
+
+
+def _render_central(paper: Paper, found: Central) -> None:
+    if not found.found:
+        paper.line("No memories are linked yet; nacre graph link draws a link.")
+        return
+    average = 1 / max(1, found.memories)
+    rows = [
+        (f"{one.degree:,}", f"{one.pagerank / average:.1f}×", dim(short_id(one.memory)), one.memory.project or "",
+         one.memory.subject)
+        for one in found.found
+    ]  # fmt: skip
+    paper.table(rows, header=("links", "PageRank", "id", "project", "memory"), drop=(3,))
+    paper.line(dim(f"{count(found.links, 'link')} between {count(found.memories, 'memory', 'memories')}"))
+
+
+def _render_bridges(paper: Paper, found: Bridges) -> None:
+    if not found.found:
+        paper.line("No memory holds groups of others together.")
+        return
+    for one in found.found:
+        paper.line(bold(one.memory.subject), dim(f"  {short_id(one.memory)}  {one.betweenness:.1%} of ways"), hang=2)
+        paper.line(one.why, indent=2, hang=2)
+    if found.sampled:
+        paper.line(dim(f"Counted from {found.sampled:,} of {found.memories:,} linked memories."))
+
+
+def _render_gaps(paper: Paper, found: Gaps) -> None:
+    if not found.found:
+        paper.line("Every memory has two links or more.")
+        return
+    rows = [
+        (one.maturity.value, count(one.degree, "link"), f"{one.idle_days} d", dim(short_id(one.memory)),
+         one.memory.project or "", one.memory.subject)
+        for one in found.found
+    ]  # fmt: skip
+    paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
+    paper.line(dim(f"{count(found.total, 'memory', 'memories')} with one link at most, {found.unlinked:,} without any"))
+
+
+def _render_components(paper: Paper, found: Components) -> None:
+    if not found.found:
+        paper.line("No memories are linked yet; nacre graph link draws a link.")
+        return
+    for one in found.found:
+        _component(paper, one)
+    left = found.total - len(found.found)
+    more = f"{count(left, 'more group')}; " if left else ""
+    paper.line(dim(f"{more}{count(found.alone, 'memory', 'memories')} without a link"))
+
+
+def _component(paper: Paper, one: Component) -> None:
+    paper.line(bold(count(one.size, "memory", "memories")), dim(f"  {count(one.links, 'link')}"))
+    for memory in one.central:
+        paper.line(dim(f"{short_id(memory)}  "), memory.subject, indent=2, hang=10)

@@ -1,0 +1,73 @@
+"""The writer of dreams: opened where it may be asked, asked side by side, shown only what it may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from typing import TypeVar
+
+from nacre.errors import NacreError
+from nacre.extraction.coverage import is_covered
+from nacre.extraction.with_model import rests
+from nacre.home.home import Home
+from nacre.protocols import LanguageModel
+from nacre.spending.models import NONE, model_for, name_for
+from nacre.spending.parallel import Answered, ask_all, is_final
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Task
+from nacre.values.reports import OnProgress, Progress
+
+A = TypeVar("A")
+
+NO_WRITER = "no writer is set: nacre writer set"
+_AT_ONCE = 3
+
+
+@contextmanager
+def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
+    """The writer, and why there is none where it may not be asked; it is closed in the end.
+
+    Raises ModelRefused where the model that is set cannot be opened.
+    """
+    model = model_for(home, Task.DREAM, background=background)
+    if model is None:
+        yield None, NO_WRITER if name_for(home, Task.DREAM) == NONE else "models.background is off"
+        return
+    try:
+        if background and rests(home):
+            yield None, "the writer is paused, or waits for the mains"
+        else:
+            yield model, ""
+    finally:
+        model.close()
+
+
+def answers(
+    home: Home, questions: Sequence[Callable[[], A]], on_progress: OnProgress | None
+) -> tuple[list[A | None], str | None]:  # fmt: skip
+    """What a writer answers, some questions at once: ``None`` for each that failed or was not asked, and what went
+    wrong first. Once it is away, or may cost no more, nobody goes on asking it."""
+    found: list[Answered[A] | NacreError | None] = []
+    for start in range(0, len(questions), _AT_ONCE):
+        if on_progress:
+            on_progress(Progress("asking", start, len(questions)))
+        found += ask_all(home, questions[start : start + _AT_ONCE], _AT_ONCE)
+        if any(one is None or is_final(one) for one in found):
+            break
+    failed = next((one.message for one in found if isinstance(one, NacreError)), None)
+    good = [one.value if isinstance(one, Answered) else None for one in found]
+    return [*good, *(None for _ in questions[len(good) :])], failed
+
+
+def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
+    """Whether a writer may be shown a memory: it is of no project and of no session that is left out."""
+    patterns = home.settings.texts("writer.exclude_projects")
+    if any(fnmatch(memory.project or "", pattern) for pattern in patterns):
+        return False
+    named = {one for one in (memory.source.session, *(one.session for one in memory.confirmed)) if one}
+    excluded = set(home.settings.texts("writer.exclude_tools"))
+    if any(one.partition(":")[0] in excluded for one in named):
+        return False
+    sessions = [found for one in named for found in home.sessions.find(one)]
+    return all(is_covered(home.settings, one, writer) for one in sessions)

@@ -1,0 +1,266 @@
+"""Draw links, end them and take them away. They live in the front matter of their source.
+
+``supersedes`` and ``contradicts`` say what holds: the first is written on both sides, the second is a doubt that waits
+for the owner (``nacre conflicts``). Neither has a strength, an end or an origin of its own.
+
+An agent draws and ends links of what it stored itself. What it wants of the owner's memories waits for review.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from nacre.dedup.comparison import CONTRADICTS, SUPERSEDES
+from nacre.dedup.supersession import agreed
+from nacre.errors import Conflict, InvalidInput, NacreError, NotFound
+from nacre.graph.nodes import CODE, holds_on, nodes_of
+from nacre.graph.requests import (
+    InvalidateRequest,
+    LinkRequest,
+    NewLink,
+    Relation,
+    UnlinkOriginRequest,
+    UnlinkRequest,
+)
+from nacre.graph.values import LinkChange, LinkLine
+from nacre.home.change import BATCH, Change
+from nacre.home.home import Home
+from nacre.home.operations import subject_of
+from nacre.memories.accept import place_first
+from nacre.memories.agent_rights import is_owners, wish
+from nacre.memories.scan import catch_up
+from nacre.memories.store import get, refuse_broken
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.links import ALIKE, IN_BODY
+from nacre.values.memory import USUAL_STRENGTH, Link, Memory, Validity
+
+MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
+COMPUTED = (ALIKE, IN_BODY, TOGETHER)
+"""Origins of what follows from texts and use: nobody draws it, and who takes it away finds it again."""
+
+_SAYS_WHAT_HOLDS = (SUPERSEDES, CONTRADICTS)
+_OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A link to be written into the front matter of its source."""
+
+    source: Memory
+    link: Link
+
+
+def link(home: Home, asked: LinkRequest) -> LinkChange:
+    """Draw links: all of them or none. Raises NotFound, Conflict, InvalidInput, EditConflict, MemoryInvalid."""
+    catch_up(home)
+    with home.change("link") as change:
+        wanted = [_numbered(home, one, at, len(asked.links)) for at, one in enumerate(asked.links, 1)]
+        drawn = [one for one in wanted if _may(home, one.source, one.link, is_new=True)]
+        change.describe(subject=subject_of([one.source for one in drawn or wanted]))
+        with change.transaction():
+            made, changed = _draw(change, drawn)
+        waiting = _wish(home, [one for one in wanted if one not in drawn], "linked")
+        return LinkChange(_shown(home, wanted), made, changed, waiting=waiting)
+
+
+def unlink(home: Home, asked: UnlinkRequest) -> LinkChange:
+    """Take a link away. What superseded something by it alone does so no more. Raises as :func:`link`."""
+    catch_up(home)
+    with home.change("unlink") as change:
+        source, found = _find(home, asked)
+        gone = _Drawn(source, found)
+        if not _may(home, source, found):
+            return LinkChange(_shown(home, [gone]), waiting=_wish(home, [gone], "without its link"))
+        change.describe(subject=source.subject)
+        shown = _shown(home, [gone])
+        with change.transaction():
+            _write(change, source, [one for one in source.links if one != found])
+        return LinkChange(shown, removed=1)
+
+
+def invalidate(home: Home, asked: InvalidateRequest) -> LinkChange:
+    """Say that a link holds no more, and keep it. Raises as :func:`link`."""
+    catch_up(home)
+    with home.change("invalidate") as change:
+        source, found = _find(home, asked)
+        if found.rel in _SAYS_WHAT_HOLDS:
+            raise Conflict(f"{found.rel} has no end", hint=_REMEDY[found.rel])
+        valid = replace(found.valid, until=asked.at or home.now().date())
+        _refuse_backwards(valid)
+        ended = _Drawn(source, replace(found, valid=valid))
+        if not _may(home, source, found):
+            return LinkChange(_shown(home, [ended]), waiting=_wish(home, [ended], "no longer linked"))
+        change.describe(subject=source.subject)
+        with change.transaction():
+            _, changed = _draw(change, [ended])
+        return LinkChange(_shown(home, [ended]), changed=changed)
+
+
+def unlink_origin(home: Home, asked: UnlinkOriginRequest) -> LinkChange:
+    """Take all links of an origin away, but for those that say what holds. Raises InvalidInput, EditConflict."""
+    if asked.origin in COMPUTED:
+        raise InvalidInput(f"links of origin {asked.origin!r} are computed", hint="they would come again")
+    catch_up(home)
+    removed = 0
+    sources = home.links.of_origin(asked.origin, asked.project)
+    with home.change("unlink", why=f"all of origin {asked.origin}") as change:
+        for start in range(0, len(sources), BATCH):
+            with home.database.transaction():
+                for memory in home.memories.in_any_state(sources[start : start + BATCH]):
+                    kept = [one for one in memory.links if not _is_of(one, asked.origin)]
+                    removed += len(memory.links) - len(kept)
+                    _write(change, memory, kept)
+    return LinkChange(removed=removed)
+
+
+def _is_of(link: Link, origin: str) -> bool:
+    return (link.origin or MANUAL) == origin and link.rel not in _SAYS_WHAT_HOLDS
+
+
+def _numbered(home: Home, asked: NewLink, at: int, many: int) -> _Drawn:
+    """What is to be written for one of several links; an error says which."""
+    try:
+        return _meant(home, asked)
+    except NacreError as error:
+        if many > 1:
+            error.args = (f"link {at} of {many}: {error.message}; none was drawn",)
+        raise
+
+
+def _meant(home: Home, asked: NewLink) -> _Drawn:
+    place_first(home, asked.source.strip())
+    source = get(home, asked.source)
+    target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
+    rel = asked.relation.value
+    if source.id == target:
+        raise Conflict("a memory is not linked with itself", hint="give two memories")
+    if source.retired:
+        raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
+    if asked.relation in _OF_CODE:
+        raise InvalidInput(f"{rel} is between symbols of code", hint="between memories: depends_on, builds_on")
+    if asked.origin in COMPUTED:
+        raise InvalidInput(f"nobody draws a link of origin {asked.origin!r}: it is computed", hint="leave it out")
+    valid = Validity(asked.since, asked.until)
+    _refuse_backwards(valid)
+    if rel in _SAYS_WHAT_HOLDS:
+        return _judged(home, asked, source, target)
+    reason = home.redactor.clean(asked.reason) if asked.reason else None
+    origin = asked.origin or (AGENT if home.actor.is_agent else None)
+    return _Drawn(source, Link(rel, target, reason, None if origin == MANUAL else origin, asked.strength, valid))
+
+
+def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
+    """A link that says what holds; of a contradiction the later memory has it."""
+    if (asked.strength, asked.since, asked.until) != (None, None, None):
+        raise InvalidInput(f"{asked.relation} has no strength and no end", hint="leave them out")
+    other = home.memories.find(target)
+    if other is None or other.retired or other.superseded_by or source.superseded_by:
+        raise Conflict(
+            f"{asked.relation} is between two memories that hold", hint="nacre show tells what became of them"
+        )
+    if asked.relation == CONTRADICTS and other.is_said_after(source):
+        source, other = other, source
+    reason = home.redactor.clean(asked.reason) if asked.reason else None
+    return _Drawn(source, Link(asked.relation.value, other.id, reason))
+
+
+def _refuse_backwards(valid: Validity) -> None:
+    if valid.since and valid.until and valid.until <= valid.since:
+        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="the end comes later")
+
+
+_REMEDY = {
+    SUPERSEDES: "nacre graph unlink takes it away: what it superseded holds again",
+    CONTRADICTS: "nacre conflicts settles it",
+}
+
+
+def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, Link]:
+    """The link that is meant, in the front matter of its source. Raises NotFound, Conflict."""
+    place_first(home, asked.source.strip())
+    source = get(home, asked.source)
+    target = asked.target if asked.target.startswith(CODE) else _other_end(home, asked.target)
+    refuse_broken(home, source)
+    found = next((one for one in source.links if (one.rel, one.to) == (asked.relation, target)), None)
+    if found:
+        return source, found
+    for edge in home.links.of(source.id):
+        if target in (edge.source, edge.target) and edge.rel == asked.relation:
+            raise _not_here(edge.origin, source)
+    raise NotFound(
+        f"{source.subject!r} has no such link", hint=f"nacre graph list --of {source.id[-8:]} shows its links"
+    )
+
+
+def _other_end(home: Home, reference: str) -> str:
+    """The id of the memory at the other end; one that is gone is named by its id."""
+    try:
+        return get(home, reference).id
+    except NotFound:
+        return reference
+
+
+def _not_here(origin: str, source: Memory) -> NacreError:
+    """Why a link that there is cannot be changed from this side."""
+    if origin == IN_BODY:
+        return Conflict("the text names that memory: [[…]]", hint=f"nacre edit {source.id[-8:]} changes the text")
+    if origin == ALIKE:
+        return Conflict("that is no link: both are alike", hint="likeness is computed")
+    return Conflict("that link leads the other way", hint="give the two memories the other way round")
+
+
+def _may(home: Home, source: Memory, link: Link, *, is_new: bool = False) -> bool:
+    """Whether whoever asks may change a link: an agent its own ones, of what it stored itself."""
+    if not home.actor.is_agent:
+        return True
+    is_own = is_new or link.origin == AGENT
+    return is_own and not is_owners(source) and link.rel not in _SAYS_WHAT_HOLDS
+
+
+def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:
+    """Note in the review queue which links an agent wants changed; returns the memories."""
+    nodes = nodes_of(home, {one.link.to for one in wanted})
+    for one in wanted:
+        wish(home, [one.source], f"{what}: {one.link.rel} {nodes[one.link.to].subject or one.link.to}")
+    return tuple(dict.fromkeys(one.source.id for one in wanted))
+
+
+def _draw(change: Change, drawn: Iterable[_Drawn]) -> tuple[int, int]:
+    """Write links; returns how many are new, and how many are others now."""
+    made = changed = 0
+    sources: dict[str, Memory] = {}
+    wanted: dict[str, dict[tuple[str, str], Link]] = {}
+    for one in drawn:
+        sources[one.source.id] = one.source
+        wanted.setdefault(one.source.id, {})[one.link.rel, one.link.to] = one.link
+    for source in sources.values():
+        refuse_broken(change.home, source)
+        before = {(one.rel, one.to): one for one in source.links}
+        after = {**before, **wanted[source.id]}
+        made += len(after) - len(before)
+        changed += sum(after[name] != one for name, one in before.items())
+        if after != before:
+            _write(change, source, list(after.values()))
+    return made, changed
+
+
+def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
+    """Write the links of a memory; where they say what it superseded, the other side follows."""
+    after = replace(source, links=tuple(links))
+    change.set_links(after)
+    if {one.to for one in source.links if one.rel == SUPERSEDES} ^ {one.to for one in links if one.rel == SUPERSEDES}:
+        change.put(agreed(change.home, [(source, after)]))
+
+
+def _shown(home: Home, drawn: Sequence[_Drawn]) -> tuple[LinkLine, ...]:
+    nodes = nodes_of(home, {end for one in drawn for end in (one.source.id, one.link.to)})
+    today = home.now().date()
+    return tuple(
+        LinkLine(
+            nodes[one.source.id], one.link.rel, nodes[one.link.to], one.link.origin or MANUAL,
+            USUAL_STRENGTH if one.link.strength is None else one.link.strength, one.link.valid, one.link.reason,
+            holds_on(one.link.valid, today),
+        )
+        for one in drawn
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""The memories that hold and the links between them, as a net of numbers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from nacre.home.home import Home
+from nacre.values.memory import Memory
+
+
+class Net:
+    """Memories by number, in a stable order, and the links between them.
+
+    ``links`` lead from one number to another, one for each link that there is; ``neighbours`` are each other memory
+    once, in whichever direction.
+    """
+
+    def __init__(self, ids: Sequence[str], links: Sequence[tuple[int, int]]) -> None:
+        self.ids = ids
+        self.links = links
+
+    @cached_property
+    def degrees(self) -> list[int]:
+        """How many links each memory has."""
+        found = [0] * len(self.ids)
+        for source, target in self.links:
+            found[source] += 1
+            found[target] += 1
+        return found
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """The memories that each one is linked with."""
+        found: list[set[int]] = [set() for _ in self.ids]
+        for source, target in self.links:
+            found[source].add(target)
+            found[target].add(source)
+        return [sorted(one) for one in found]
+
+    @cached_property
+    def linked(self) -> list[int]:
+        """The memories with any link."""
+        return [at for at, degree in enumerate(self.degrees) if degree]
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """What links hold together, the largest first; what has no link is in none."""
+        left = set(self.linked)
+        found = []
+        for at in self.linked:
+            if at in left:
+                reached = sorted(self.distances([at]))
+                left.difference_update(reached)
+                found.append(reached)
+        return sorted(found, key=lambda one: (-len(one), one))
+
+    def distances(self, starts: Iterable[int], without: int | None = None) -> dict[int, int]:
+        """How many links away memories are from the nearest start, by the shortest way that leaves one memory out."""
+        found = dict.fromkeys(starts, 0)
+        waiting = deque(found)
+        while waiting:
+            here = waiting.popleft()
+            for there in self.neighbours[here]:
+                if there not in found and there != without:
+                    found[there] = found[here] + 1
+                    waiting.append(there)
+        return found
+
+    def most_linked(self, among: Iterable[int], limit: int = 1) -> list[int]:
+        """Those of some memories with the most links; of even ones, the older."""
+        return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
+
+
+def net_of(home: Home, project: str | None) -> Net:
+    """The net of all memories that hold, or of those of one project, as it is today."""
+    ids = home.links.nodes(project)
+    places = {name: at for at, name in enumerate(ids)}
+    found = home.links.between(home.now().date(), project)
+    return Net(ids, [(places[source], places[target]) for source, target, _ in found])
+
+
+def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
+    """The memories of some numbers."""
+    wanted = {net.ids[at]: at for at in places}
+    return {wanted[one.id]: one for one in home.memories.in_any_state(list(wanted))}

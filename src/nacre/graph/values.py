@@ -1,0 +1,217 @@
+"""What is told of links."""
+
+from __future__ import annotations
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.memory import Kind, Memory, Validity
+from nacre.values.review import Maturity
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is at an end of a link. ``state``: ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``.
+
+    ``subject`` is ``None`` where nobody knows it.
+    """
+
+    id: str
+    subject: str | None = None
+    kind: Kind | None = None
+    project: str | None = None
+    state: str = "active"
+    trusted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLine:
+    """A link with both of its ends. ``holds`` says that it does on the day that was asked about."""
+
+    source: Node
+    rel: str
+    target: Node
+    origin: str
+    strength: float
+    valid: Validity
+    reason: str | None = None
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPage:
+    """Some links, of ``total``."""
+
+    links: tuple[LinkLine, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """What became of links: how many are new, how many are others now, how many went; ``links`` as they are now.
+
+    ``waiting`` are the memories of the owner whose links an agent wants changed: that waits for review.
+    """
+
+    links: tuple[LinkLine, ...] = ()
+    made: int = 0
+    changed: int = 0
+    removed: int = 0
+    waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A link on the way from a memory: from the node at ``parent`` (its place among the nodes) to the one at ``child``.
+
+    ``is_again`` says that the child was reached before, by as short a way.
+    """
+
+    parent: int
+    child: int
+    rel: str
+    is_outgoing: bool
+    origin: str
+    strength: float
+    valid: Validity
+    reason: str | None = None
+    is_again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A memory that was used together with another: how strongly (0 to 1), in how many sessions. It is no link."""
+
+    node: Node
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """What a memory, the first of the ``nodes``, is linked with. ``more``: nodes beyond the limit were left out.
+
+    ``together`` are the memories that it was used together with, the closest first.
+    """
+
+    nodes: tuple[Node, ...]
+    hops: tuple[Hop, ...]
+    more: bool = False
+    together: tuple[Companion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CentralMemory:
+    """A memory, how many links it has (``degree``), and its share of PageRank (all together: 1)."""
+
+    memory: Memory
+    degree: int
+    pagerank: float
+
+
+@dataclass(frozen=True, slots=True)
+class Central:
+    """The memories with the most links, of ``memories`` and ``links`` in all."""
+
+    found: tuple[CentralMemory, ...]
+    memories: int
+    links: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A group of memories on one side of a bridge: how many they are, and the most linked of them."""
+
+    size: int
+    central: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A memory that holds two groups together.
+
+    ``betweenness`` is the share (0 to 1) of the shortest ways between other memories that lead over it. ``detour`` is
+    how many links lie between both groups without it; ``None``: nothing else connects them.
+    """
+
+    memory: Memory
+    betweenness: float
+    sides: tuple[Side, Side]
+    detour: int | None
+
+    @property
+    def why(self) -> str:
+        """What it connects, and what would be without it."""
+        first, second = (f"{one.central.subject!r} ({one.size:,})" for one in self.sides)
+        without = (
+            "nothing else does" if self.detour is None else f"else it is {self.detour} links from one to the other"
+        )
+        return f"connects the memories around {first} with those around {second}; {without}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bridges:
+    """Memories that hold groups together, the most important first.
+
+    ``sampled`` is from how many memories the ways were counted, where that was not done from all of them.
+    """
+
+    found: tuple[Bridge, ...]
+    memories: int
+    sampled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A memory with one link at most. ``idle_days``: since it was last recalled, or stored."""
+
+    memory: Memory
+    degree: int
+    maturity: Maturity
+    idle_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Memories with one link at most, the proven first, of ``total``; ``unlinked`` of them have none."""
+
+    found: tuple[Gap, ...]
+    total: int
+    unlinked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Memories that links hold together: how many, how many links, and the most linked of them."""
+
+    size: int
+    links: int
+    central: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The largest components, of ``total``; ``alone`` memories have no link."""
+
+    found: tuple[Component, ...]
+    total: int
+    alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All in short: numbers, the most linked memories, the projects at work, the latest decisions; ``text`` tells it.
+
+    ``gaps`` have one link at most, ``unlinked`` none.
+    """
+
+    text: str
+    memories: int
+    links: int
+    alike: int
+    projects: int
+    components: int
+    gaps: int
+    unlinked: int
+    todos: int
+    central: tuple[CentralMemory, ...] = ()
+    active_projects: tuple[str, ...] = ()
+    decisions: tuple[Memory, ...] = ()

@@ -1,0 +1,63 @@
+"""Look after the database file: prove it, make it smaller, tell what made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre import __version__
+from nacre.health import prove
+from nacre.health.requests import DatabaseCheckRequest
+from nacre.home.home import Home
+from nacre.settings import Settings
+from nacre.storage.sqlite.database import engine_version
+from nacre.storage.sqlite.migrate import newest
+from nacre.values.reports import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What vacuuming did: bytes of the database and its log before and after. ``is_clean`` is false where another
+    process still reads, and the log keeps old bytes until it is done."""
+
+    before: int
+    after: int
+    is_clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseVersion:
+    """What made the database and what reads it: ``schema`` is the number of its last migration."""
+
+    nacre: str
+    schema: int
+    sqlite: str
+    database: Path
+
+
+def check_database(home: Home, request: DatabaseCheckRequest) -> list[Check]:
+    """Prove the file, its full text and its vectors; with ``repair``, full text that belongs to nothing goes."""
+    proofs = prove.prove_index(home)
+    if request.repair and prove.repair(home, proofs):
+        proofs = prove.prove_index(home)
+    return [prove.as_check(proof) for proof in proofs]
+
+
+def vacuum(home: Home) -> Vacuumed:
+    """Give free pages back to the disk, and leave no byte of what was deleted. Raises StoreBusy.
+
+    Others who write wait meanwhile: seconds where the file is large.
+    """
+    before = _bytes(home.settings)
+    is_clean = home.database.compact()
+    return Vacuumed(before, _bytes(home.settings), is_clean)
+
+
+def version(home: Home) -> DatabaseVersion:
+    """What made the database and what reads it."""
+    return DatabaseVersion(__version__, newest(), engine_version(), home.settings.database)
+
+
+def _bytes(settings: Settings) -> int:
+    files = (settings.database.with_name(settings.database.name + suffix) for suffix in ("", "-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

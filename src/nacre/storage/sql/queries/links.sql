@@ -1,0 +1,80 @@
+-- list_links --
+-- Every edge that starts or ends at a memory.
+SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
+WHERE l.source = :id OR l.target = :id ORDER BY l.rel, l.target, l.source;
+
+-- list_links_at --
+-- The edges at some memories that hold on a day; what is merely alike is none.
+SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
+WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)))
+UNION
+SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
+WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)));
+
+-- page_links --
+-- Links at one memory, or between memories that hold. The last column counts all of them.
+SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until,
+    count(*) OVER ()
+FROM links l
+LEFT JOIN active_memories s ON s.id = l.source
+LEFT JOIN active_memories t ON t.id = l.target
+WHERE CASE WHEN :id IS NULL THEN s.id IS NOT NULL AND t.id IS NOT NULL ELSE l.source = :id OR l.target = :id END
+    AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
+    AND CASE WHEN :origins = '[]' THEN l.origin <> 'auto' ELSE l.origin IN (SELECT value FROM json_each(:origins)) END
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)))
+    AND (:project IS NULL OR s.project = :project OR t.project = :project)
+ORDER BY l.source DESC, l.rel, l.target LIMIT :limit OFFSET :offset;
+
+-- count_links --
+-- What every face calls a link: between two memories that hold, made or written by somebody, holding on the day.
+SELECT count(*) FROM links l
+JOIN active_memories s ON s.id = l.source
+JOIN active_memories t ON t.id = l.target
+WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+    AND (:project IS NULL OR (s.project = :project AND t.project = :project));
+
+-- count_alike --
+-- Pairs that are alike, whichever of both was compared.
+SELECT count(DISTINCT min(l.source, l.target) || ' ' || max(l.source, l.target)) FROM links l
+JOIN active_memories s ON s.id = l.source
+JOIN active_memories t ON t.id = l.target
+WHERE l.origin = 'auto' AND (:project IS NULL OR (s.project = :project AND t.project = :project));
+
+-- list_links_between --
+-- The same as are counted.
+SELECT l.source, l.target, coalesce(l.strength, 0.5) FROM links l
+JOIN active_memories s ON s.id = l.source
+JOIN active_memories t ON t.id = l.target
+WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+    AND (:project IS NULL OR (s.project = :project AND t.project = :project))
+ORDER BY l.source, l.rel, l.target;
+
+-- list_nodes --
+-- What may have links.
+SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
+
+-- list_ends --
+-- What is at the ends of links, in whatever state.
+SELECT id, subject, kind, project, superseded_by IS NOT NULL, retired_at IS NOT NULL, trust FROM memories
+WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- list_sources_of_origin --
+-- Whose front matter has such links; successions and contradictions are no mere links.
+SELECT DISTINCT l.source FROM links l JOIN memories m ON m.id = l.source
+WHERE l.origin = :origin AND l.rel NOT IN ('supersedes', 'contradicts') AND (:project IS NULL OR m.project = :project)
+ORDER BY l.source;
+
+-- list_derived_links --
+-- Edges that no file holds: likeness.
+SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
+WHERE l.origin = 'auto' ORDER BY l.source, l.rel, l.target;
+
+-- list_connected --
+-- Links that front matter or a body holds.
+SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, source FROM links WHERE origin <> 'auto';
+
+-- link_state --
+-- Memories that change are told by their own snapshot; this tells links that change without them.
+SELECT count(*), total(strength), count(valid_until), max(valid_until), max(valid_since) FROM links WHERE origin <> 'auto';

@@ -1,0 +1,15 @@
+"""The benchmark of ``nacre gaps``, and the border it stands on."""
+
+from __future__ import annotations
+
+from benchmarks.retrieval.questions import measure_grouping
+from nacre.review.question_groups import COSINE, JACCARD
+
+
+def test_the_borders_in_use_group_better_by_vectors_than_by_stems_and_mix_little() -> None:
+    found = {(one.by, one.border): one for one in measure_grouping()}
+    vectors, stems = found["vectors", f"{COSINE}"], found["stems", f"{JACCARD}"]
+    assert vectors.chosen_on.precision >= 0.95
+    assert vectors.held_out.precision >= 0.95
+    assert vectors.held_out.recall > stems.held_out.recall
+    assert vectors.chosen_on.recall > stems.chosen_on.recall

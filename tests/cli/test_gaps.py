@@ -1,0 +1,126 @@
+"""``nacre gaps``: what was asked, was not answered, and becomes known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+PORT = "which port does the staging database listen on?"
+PORT_IN_SHORT = "staging database port"
+COFFEE = "who repairs the espresso machine?"
+
+
+def asked(nacre: Nacre, *questions: str, options: tuple[str, ...] = ()) -> None:
+    for question in questions:
+        nacre("recall", question, *options)
+
+
+def gaps(nacre: Nacre, *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = nacre("gaps", "list", *options, "--json").json["gaps"]
+    return found
+
+
+@pytest.fixture
+def known(nacre: Nacre) -> None:
+    nacre("store", "The honey is sold on Saturdays at the mill.", "--project", "hive")
+
+
+@pytest.mark.usefixtures("known")
+def test_questions_that_ask_the_same_are_one_gap_and_the_one_asked_most_comes_first(nacre: Nacre) -> None:
+    asked(nacre, COFFEE, PORT, PORT_IN_SHORT, PORT_IN_SHORT)
+    first, second = gaps(nacre)
+    assert (first["question"], first["times"], first["wordings"]) == (PORT_IN_SHORT, 3, [PORT])
+    assert (second["question"], second["times"], second["wordings"]) == (COFFEE, 1, [])
+    shown = nacre("gaps").out
+    assert "asked 3 times" in shown
+    assert f"also: {PORT}" in shown
+    assert first["gap"] in shown
+    assert [one["question"] for one in gaps(nacre, "--min-times", "2")] == [PORT_IN_SHORT]
+    assert nacre("gaps", "list", "--limit", "1", "--json").json["total"] == 2
+
+
+@pytest.mark.usefixtures("known")
+def test_what_was_answered_and_what_was_not_asked_of_memory_is_no_gap(nacre: Nacre) -> None:
+    asked(nacre, "when is the honey sold?")
+    asked(nacre, PORT, options=("--no-update",))
+    asked(nacre, COFFEE, options=("--kind", "todo"))
+    nacre("context", COFFEE)
+    nacre("sessions", "search", PORT)
+    assert gaps(nacre) == []
+    assert "has an answer" in nacre("gaps").out
+
+
+@pytest.mark.usefixtures("known")
+def test_a_gap_closes_by_itself_once_its_answer_is_known(nacre: Nacre) -> None:
+    asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
+    nacre("store", "The staging database listens on port 6543.")
+    shown = nacre("gaps", "--json").json
+    assert ([one["question"] for one in shown["gaps"]], shown["closed"]) == ([COFFEE], 1)
+    assert "1 answered by now" in nacre("gaps").out
+
+
+@pytest.mark.usefixtures("known")
+def test_gaps_have_the_projects_they_were_asked_about_and_are_listed_by_them(nacre: Nacre) -> None:
+    nacre("store", "The mill wheel turns left.", "--project", "mill")
+    asked(nacre, PORT, options=("--project", "hive"))
+    asked(nacre, COFFEE, options=("--project", "mill"))
+    assert {one["question"]: one["projects"] for one in gaps(nacre)} == {PORT: ["hive"], COFFEE: ["mill"]}
+    assert [one["question"] for one in gaps(nacre, "--project", "mill")] == [COFFEE]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_gap_becomes_a_todo_of_the_project_it_was_asked_about_and_is_open_again_when_that_is_done(
+    nacre: Nacre,
+) -> None:
+    asked(nacre, PORT, options=("--project", "hive"))
+    (gap,) = gaps(nacre)
+    made = nacre("gaps", "todo", gap["gap"], "--json").json["todo"]
+    assert (made["content"], made["kind"], made["project"]) == (f"Write down: {PORT}", "todo", "hive")
+    assert (made["speaker"], made["importance"]) == ("owner", 6)
+    assert gaps(nacre) == []
+    nacre("todo", "done", made["id"])
+    assert [one["question"] for one in gaps(nacre)] == [PORT]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_gap_that_is_dismissed_stays_away_also_in_words_that_come_later(nacre: Nacre) -> None:
+    asked(nacre, PORT, COFFEE)
+    port = next(one for one in gaps(nacre) if one["question"] == PORT)
+    assert f"Dismissed: {PORT}" in nacre("gaps", "dismiss", port["gap"]).out
+    asked(nacre, PORT_IN_SHORT, PORT)
+    assert [one["question"] for one in gaps(nacre)] == [COFFEE]
+
+
+@pytest.mark.usefixtures("known")
+def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
+    asked(nacre, PORT)
+    for command in ("todo", "dismiss"):
+        assert "nacre gaps lists" in nacre("gaps", command, "ffffffff", code=None).err
+
+
+@pytest.mark.usefixtures("known")
+def test_secrets_are_not_kept_and_what_is_forgotten_is_no_question_any_more(nacre: Nacre) -> None:
+    asked(nacre, "what is AKIAIOSFODNN7EXAMPLA for?", COFFEE, PORT)
+    shown = [one["question"] for one in gaps(nacre)]
+    assert not any("AKIAIOSFODNN7EXAMPLA" in one for one in shown)
+    nacre("forget", "--match", "espresso", "--yes")
+    assert COFFEE not in [one["question"] for one in gaps(nacre)]
+
+
+@pytest.mark.usefixtures("known")
+def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
+    asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
+    found = nacre("gaps", "--json").json
+    assert found["by"] == "words"
+    assert [one["times"] for one in found["gaps"]] == [2, 1]
+
+
+@pytest.mark.usefixtures("known")
+def test_people_are_told_when_questions_are_not_kept(nacre: Nacre) -> None:
+    nacre("config", "set", "traces.cases", "false")
+    asked(nacre, PORT)
+    assert "traces.cases is off" in nacre("gaps").out

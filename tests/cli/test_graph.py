@@ -1,0 +1,162 @@
+"""``nacre graph`` as people see it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from nacre.platform import lazy
+from tests.cli.conftest import Nacre
+
+WORDS = {
+    "kiln": "The kiln is fired with beech wood.", "glaze": "The glaze needs eleven hundred degrees.",
+    "bowl": "Bowls dry for nine days.", "clay": "Clay comes from the pit at Ried.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ids(nacre: Nacre) -> dict[str, str]:
+    """Memories by a name each."""
+    return {
+        name: str(nacre("store", words, "--subject", name.title(), "--project", "pottery", "--json").json["id"])
+        for name, words in WORDS.items()
+    }
+
+
+@pytest.fixture
+def drawn(nacre: Nacre, ids: dict[str, str]) -> dict[str, str]:
+    """The same, with three links."""
+    nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9", "--reason", "the heat")
+    nacre("graph", "link", "Bowl", "builds_on", "Glaze", "--from", "2026-01-01")
+    nacre("graph", "link", "Clay", "part_of", "Bowl")
+    return ids
+
+
+def test_a_link_is_drawn_by_subjects_ids_and_their_ends(nacre: Nacre, ids: dict[str, str]) -> None:
+    told = nacre("graph", "link", "Glaze", "depends_on", ids["kiln"][-8:], "--strength", "0.9").out
+    assert told == f"Links: 1 new\n  Glaze {ids['glaze'][-8:]}  depends_on  Kiln {ids['kiln'][-8:]}  (0.9)\n"
+    assert "Nothing to change" in nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9").out
+    (link,) = nacre("show", ids["kiln"], "--json").json["links"]
+    assert (link["rel"], link["direction"], link["strength"]) == ("depends_on", "in", 0.9)
+
+
+def test_the_tree_shows_each_memory_once_with_what_is_not_usual(nacre: Nacre, drawn: dict[str, str]) -> None:
+    end = {name: one[-8:] for name, one in drawn.items()}
+    assert nacre("graph", "show", "Kiln", "--depth", "3").out.splitlines() == [
+        f"Kiln  {end['kiln']}",
+        f"└─ ← depends_on Glaze  {end['glaze']}  (0.9, the heat)",
+        f"   └─ ← builds_on Bowl  {end['bowl']}  (from 2026-01-01)",
+        f"      └─ ← part_of Clay  {end['clay']}",
+        "3 memories, 3 links",
+    ]
+    nacre("graph", "link", "Clay", "related_to", "Kiln")
+    shown = nacre("graph", "show", "Kiln", "--depth", "2").out.splitlines()
+    assert shown[1].startswith("├─ ← depends_on Glaze")
+    assert shown[3].startswith("└─ ← related_to Clay")
+    assert shown[4] == f"   └─ part_of → Bowl  {end['bowl']} ↑"
+
+
+def test_a_long_title_does_not_break_the_tree(nacre: Nacre, ids: dict[str, str]) -> None:
+    long = "The second firing is slow and takes all of the night " * 4
+    nacre("store", long, "--subject", long, "--project", "pottery")
+    nacre("graph", "link", "Bowl", "related_to", long.strip())
+    shown = nacre("graph", "show", "Bowl").out.splitlines()
+    assert len(shown) == 3
+    assert len(shown[1]) <= 100
+
+
+def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str, str]) -> None:
+    shown = nacre("graph", "list").out
+    assert "Glaze → Kiln" in shown
+    assert shown.endswith("3 links\n")
+    assert nacre("graph", "list", "--of", "Glaze", "--rel", "builds_on", "--json").json["total"] == 1
+    assert nacre("graph", "list", "--limit", "2").out.endswith("1 to 2 of 3 links; --offset 2 goes on\n")
+    assert "No such link" in nacre("graph", "list", "--origin", "import").out
+    nacre("graph", "invalidate", "Clay", "part_of", "Bowl", "--at", "2026-03-01")
+    assert nacre("graph", "list", "--json").json["total"] == 2
+    assert nacre("graph", "list", "--as-of", "2026-02-01", "--json").json["total"] == 3
+    assert "ended 2026-03-01" in nacre("graph", "list", "--ended").out
+    assert "ended 2026-03-01" in nacre("show", "Clay").out
+
+
+def test_links_come_from_a_file_in_either_spelling(nacre: Nacre, ids: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "edges.jsonl"
+    rows = [
+        {"source": "Glaze", "relation": "depends_on", "target": "Kiln", "strength": 0.7},
+        {"source": ids["bowl"], "rel_type": "builds_on", "target": ids["glaze"], "valid_to": "2030-01-01"},
+        {"from": "Clay", "rel": "part_of", "to": "Bowl", "origin": "import"},
+    ]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    assert nacre("graph", "link", "--file", str(file), "--json").json["made"] == 3
+    bad = json.dumps({"source": "Clay", "relation": "part_of", "target": "Nothing"})
+    refused = nacre("graph", "link", "--file", "-", "--json", stdin=f"{json.dumps(rows[0])}\n{bad}\n", code=None)
+    assert "link 2 of 2" in refused.error["message"]
+    assert "line 1" in nacre("graph", "link", "--file", "-", "--json", stdin="[1]\n", code=None).error["message"]
+
+
+def test_all_links_of_an_origin_are_removed_after_a_question(
+    nacre: Nacre, terminal: Nacre, drawn: dict[str, str]
+) -> None:
+    nacre("graph", "link", "Clay", "related_to", "Kiln", "--origin", "import")
+    assert "pass --yes" in nacre("graph", "unlink", "--origin", "import", code=2).err
+    terminal("graph", "unlink", "--origin", "import", typed="n\n")
+    assert nacre("graph", "list", "--json").json["total"] == 4
+    assert "1 removed" in nacre("graph", "unlink", "--origin", "import", "--yes").out
+    assert nacre("graph", "list", "--json").json["total"] == 3
+
+
+def test_half_a_link_is_no_link(nacre: Nacre, ids: dict[str, str]) -> None:
+    for given in (("Glaze",), ("Glaze", "part_of"), (), ("--strength", "0.4")):
+        assert nacre("graph", "link", *given, code=2).err
+    for given in (("Glaze", "part_of"), (), ("Glaze", "part_of", "Kiln", "--origin", "import")):
+        assert nacre("graph", "unlink", *given, code=2).err
+
+
+def test_an_agent_in_a_shell_is_told_that_its_wish_waits(
+    nacre: Nacre, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert "waits in nacre review" in nacre("graph", "link", "Glaze", "part_of", "Kiln").out
+    refused = nacre("graph", "unlink", "--origin", "manual", "--yes", "--json", code=None)
+    assert refused.error["code"] == "owner_only"
+
+
+def test_what_links_say_is_told_in_tables_and_words(nacre: Nacre, drawn: dict[str, str]) -> None:
+    nacre("store", "The shop opens on Saturdays.", "--subject", "Shop", "--project", "pottery")
+    central = nacre("graph", "central").out.splitlines()
+    assert central[0].split() == ["links", "PageRank", "id", "project", "memory"]
+    assert central[1].split()[0] == "2"
+    assert central[-1] == "3 links between 5 memories"
+    assert "No memory holds groups" in nacre("graph", "bridges").out
+    gaps = nacre("graph", "gaps").out
+    assert "Shop" in gaps.splitlines()[1]
+    assert gaps.endswith("3 memories with one link at most, 1 without any\n")
+    assert nacre("graph", "components").out.startswith("4 memories  3 links\n")
+    brief = nacre("graph", "brief", "--project", "pottery").out
+    assert brief.startswith("5 memories in pottery, 3 links between them")
+    for name in ("central", "bridges", "gaps", "components", "brief"):
+        assert nacre("graph", name, "--json").json
+
+
+def test_bridges_are_told_with_the_reason(nacre: Nacre, drawn: dict[str, str]) -> None:
+    nacre("store", "The shop opens on Saturdays.", "--subject", "Shop", "--project", "pottery")
+    nacre("graph", "link", "Shop", "related_to", "Clay")
+    told = nacre("graph", "bridges").out
+    assert told.startswith("Bowl")
+    assert "connects the memories around 'Glaze' (2) with those around 'Clay' (2); nothing else does" in " ".join(
+        told.split()
+    )
+
+
+def test_without_numpy_bridges_say_what_to_install(
+    nacre: Nacre, drawn: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy.load.cache_clear()
+    monkeypatch.delitem(sys.modules, "nacre.graph.betweenness", raising=False)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    refused = nacre("graph", "bridges", "--json", code=None).error
+    assert "nacre-memory[full]" in refused["hint"]
+    assert nacre("graph", "central", "--json").json["links"] == 3

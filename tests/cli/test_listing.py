@@ -1,0 +1,134 @@
+"""``MEMORY.md``: a listing for people, derived from the memories, beside which a person's own page stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nacre.vault.listing import MARKER, MOST_A_KIND
+from tests.cli.conftest import Nacre
+
+
+@pytest.fixture
+def vault() -> Path:
+    return Path(os.environ["NACRE_HOME"]) / "vault"
+
+
+@pytest.fixture
+def mill(nacre: Nacre) -> None:
+    nacre("store", "The wheel turns left [seen from the bank].", "--subject", "Wheel [left]", "--project", "mill")
+    nacre("store", "We decided to grind rye on Mondays.", "--kind", "decision", "--project", "mill")
+    nacre("todo", "add", "Grease the axle", "--project", "mill")
+    nacre("store", "Prefer short answers.", "--kind", "preference")
+    nacre("commit")
+
+
+def git(vault: Path, *arguments: str) -> str:
+    own = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    return subprocess.run(["git", "-C", vault, *own, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.usefixtures("mill")
+def test_a_commit_lists_memories_by_kind_with_links_that_lead_to_their_files(vault: Path) -> None:
+    page = (vault / "projects/mill/MEMORY.md").read_text()
+    assert page.startswith(MARKER)
+    assert "3 memories." in page
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        "## Open todos (1)", "## Decisions (1)", "## Facts (1)"
+    ]  # fmt: skip
+    assert "- [Wheel \\[left\\]](fact/wheel-left.md) · " in page
+    assert (vault / "projects/mill/fact/wheel-left.md").is_file()
+    top = (vault / "MEMORY.md").read_text()
+    assert "4 memories; of no project: 1." in top
+    assert "- [mill](projects/mill/MEMORY.md): 3" in top
+    assert "](global/preference/" in top
+
+
+@pytest.mark.usefixtures("mill")
+def test_a_listing_is_no_memory_and_no_file_of_the_history_and_leaves_git_status_clean(
+    nacre: Nacre, vault: Path
+) -> None:
+    assert nacre("list", "--json").json["total"] == 4
+    assert git(vault, "status", "--porcelain") == ""
+    assert "MEMORY.md" not in git(vault, "ls-files")
+    assert "Nothing to commit" in nacre("commit").out
+
+
+@pytest.mark.usefixtures("mill")
+def test_what_is_retired_or_forgotten_is_listed_no_more(nacre: Nacre, vault: Path) -> None:
+    page = vault / "projects/mill/MEMORY.md"
+    nacre("forget", "--match", "grind rye", "--yes")
+    assert "rye" not in page.read_text()
+    nacre("todo", "done", "Grease the axle")
+    nacre("commit")
+    assert "axle" not in page.read_text()
+
+
+@pytest.mark.usefixtures("mill")
+def test_a_page_of_a_persons_own_stays_as_it_is(nacre: Nacre, vault: Path) -> None:
+    page = vault / "projects/mill/MEMORY.md"
+    page.write_text("# My mill\n\nSee the plan.\n")
+    nacre("store", "The mill has a loft.", "--project", "mill")
+    nacre("commit")
+    assert page.read_text() == "# My mill\n\nSee the plan.\n"
+    assert "projects/mill/MEMORY.md" in git(vault, "ls-files")
+    nacre("config", "set", "vault.listing", "false")
+    nacre("commit")
+    assert page.exists()
+    assert not (vault / "MEMORY.md").exists()
+
+
+@pytest.mark.usefixtures("mill")
+def test_a_listing_that_the_owner_added_to_git_is_committed(nacre: Nacre, vault: Path) -> None:
+    git(vault, "add", "--force", "MEMORY.md")
+    git(vault, "commit", "--quiet", "--message", "The listing, for the forge")
+    nacre("store", "The harbour is dredged in May.")
+    nacre("commit")
+    assert "harbour" in git(vault, "show", "HEAD:MEMORY.md")
+
+
+def test_without_git_a_commit_writes_the_listing_alone(nacre: Nacre, vault: Path) -> None:
+    nacre("config", "set", "git.enabled", "false")
+    nacre("store", "The harbour is dredged in May.")
+    assert not (vault / "MEMORY.md").exists()
+    nacre("commit")
+    assert "harbour" in (vault / "MEMORY.md").read_text()
+
+
+def test_of_many_memories_the_newest_are_listed_and_the_others_counted(nacre: Nacre, vault: Path) -> None:
+    (vault / "global/fact").mkdir(parents=True)
+    for number in range(MOST_A_KIND + 7):
+        (vault / f"global/fact/buoy-{number}.md").write_text(f"# Buoy {number}\n\nBuoy {number} is red.\n")
+    nacre("commit")
+    page = (vault / "MEMORY.md").read_text()
+    assert page.count("](global/fact/buoy-") == MOST_A_KIND
+    assert "- and 7 older ones in [fact/](global/fact/)" in page
+
+
+def test_two_machines_keep_in_step_where_one_has_its_listing_in_git(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", tmp_path / "remote.git"], check=True)
+    one, other = tmp_path / "one", tmp_path / "other"
+
+    def on(home: Path, *arguments: str) -> None:
+        monkeypatch.setenv("NACRE_HOME", str(home))
+        nacre(*arguments)
+
+    on(one, "store", "The gate opens at nine.")
+    on(one, "sync", "--remote", str(tmp_path / "remote.git"))
+    on(other, "store", "The wheel turns left.")
+    on(other, "sync", "--remote", str(tmp_path / "remote.git"))
+    git(one / "vault", "add", "--force", "MEMORY.md")
+    git(one / "vault", "commit", "--quiet", "--message", "The listing, for the forge")
+    on(one, "store", "The bell rings at noon.")
+    on(other, "store", "The ferry leaves at eight.")
+    for home in (one, other, one, other):
+        on(home, "sync")
+    pages = [(home / "vault/MEMORY.md").read_text() for home in (one, other)]
+    assert pages[0] == pages[1]
+    assert pages[0].count("](global/fact/") == 4
+    assert [path.name for path in (other / "vault").glob("*.md")] == ["MEMORY.md"]

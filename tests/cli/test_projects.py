@@ -1,0 +1,414 @@
+"""``nacre project``: what is known of projects, another name, one of two, and what one depends on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nacre import open_memory
+from tests.cli.conftest import Nacre, said, write_transcript
+
+Visit = Callable[[Path], str]
+
+
+def repository(folder: Path, remote: str | None = None) -> Path:
+    """A real repository with a commit."""
+    folder.mkdir(parents=True)
+    who = ("-c", "user.name=o", "-c", "user.email=o@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], cwd=folder, check=True)
+    if remote:
+        subprocess.run(["git", "remote", "add", "origin", remote], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture
+def visit(nacre: Nacre, user_home: Path) -> Visit:
+    """``visit(folder)``: a session there is read; the project that it belongs to."""
+    count = 0
+
+    def read(folder: Path) -> str:
+        nonlocal count
+        count += 1
+        session = f"5e55000{count}-0000-4000-8000-000000000001"
+        path = user_home / ".claude" / "projects" / f"-{count}" / f"{session}.jsonl"
+        write_transcript(path, [said("user", f"Look at the pump number {count}.", 0, session=session, cwd=str(folder))])
+        nacre("ingest")
+        return project_of(nacre, session)
+
+    return read
+
+
+def project_of(nacre: Nacre, session: str) -> str:
+    lines = nacre("sessions", "list", "--json").json["sessions"]
+    (project,) = [line["project"] for line in lines if line["session_id"] == session]
+    return str(project)
+
+
+def sessions(nacre: Nacre) -> list[str]:
+    return sorted(str(line["project"]) for line in nacre("sessions", "list", "--json").json["sessions"])
+
+
+def vault() -> Path:
+    return Path(os.environ["NACRE_HOME"]) / "vault"
+
+
+def files() -> dict[str, bytes]:
+    """What the vault says, but for the ledger, which only grows."""
+    found = (path for path in vault().rglob("*.md"))
+    return {path.relative_to(vault()).as_posix(): path.read_bytes() for path in found}
+
+
+def ids(nacre: Nacre, *options: str) -> set[str]:
+    return {one["id"] for one in nacre("list", "--json", *options).json["memories"]}
+
+
+def page(slug: str) -> Path:
+    return vault() / "projects" / slug / "project.md"
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def test_projects_are_listed_with_what_they_hold_the_last_one_first(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    visit(repository(tmp_path / "mill"))
+    nacre("store", "The shop sells jars", "--project", "shop")
+    first, second = nacre("project", "list", "--json").json["projects"]
+    assert (first["project"], first["memories"], first["sessions"]) == ("shop", 1, 0)
+    assert (second["project"], second["memories"], second["sessions"]) == ("mill", 0, 1)
+    assert second["last"].startswith("2026-11-18T09:00")
+    told = nacre("project", "list").out
+    assert told.index("shop") < told.index("mill")
+
+
+def test_a_home_without_projects_says_where_they_come_from(nacre: Nacre) -> None:
+    assert "they come with the sessions" in nacre("project", "list").out
+
+
+def test_a_project_is_shown_with_its_page_its_folders_and_its_latest_memories(
+    nacre: Nacre, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = repository(tmp_path / "mill", "git@host.example:acme/mill.git")
+    visit(folder)
+    append(page("mill"), "\nThe mill grinds rye.\n")
+    nacre("store", "Rye comes on Mondays", "--project", "mill", "--kind", "event")
+    nacre("project", "depend", "mill", "mill-tools", code=3)
+    nacre("store", "Stones are dressed in May", "--project", "stones")
+    nacre("project", "depend", "stones", "mill")
+    monkeypatch.chdir(folder)
+    found = nacre("project", "show", "--json").json
+    assert (found["project"], found["page"]) == ("mill", "The mill grinds rye.")
+    assert (found["remotes"], found["roots"]) == (["host.example/acme/mill"], [str(folder)])
+    assert (found["needed_by"], [one["subject"] for one in found["latest"]]) == (["stones"], ["Rye comes on Mondays"])
+    told = nacre("project", "show", "mill").out
+    for words in ("The mill grinds rye.", "host.example/acme/mill", str(folder), "needed by", "Rye comes on Mondays"):
+        assert words in told
+
+
+def test_a_renamed_project_keeps_its_memories_sessions_and_its_former_name(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
+    folder = repository(tmp_path / "mill")
+    visit(folder)
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("store", "Wheat comes on Fridays", "--project", "mill")
+    nacre("retire", "Wheat comes on Fridays")
+    before, known = files(), ids(nacre)
+    told = nacre("project", "rename", "mill", "Old Mill", "--reason", "there is a new one")
+    assert "mill is now called old-mill: 2 memories and 1 session moved." in told.out
+    assert {path for path in files() if "old-mill" not in path} == set()
+    assert "retired/projects/old-mill/fact/wheat-comes-on-fridays.md" in files()
+    assert (ids(nacre, "--project", "old-mill", "--strict"), ids(nacre, "--project", "mill")) == (known, known)
+    assert page("old-mill").read_text().endswith("# Old Mill\n")
+    assert (sessions(nacre), visit(folder)) == (["old-mill"], "old-mill")
+    (line,) = nacre("project", "list", "--json").json["projects"]
+    assert (line["name"], line["aliases"]) == ("Old Mill", ["mill"])
+    assert "there is a new one" in (vault() / "ledger.jsonl").read_text()
+    assert before.keys().isdisjoint(files())
+
+
+def test_a_rename_is_undone_to_the_byte_with_the_sessions_that_came_since(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
+    folder = repository(tmp_path / "mill")
+    visit(folder)
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    before = files()
+    done = nacre("project", "rename", "mill", "old-mill", "--json").json
+    assert visit(folder) == "old-mill"
+    nacre("undo", done["operation"], "--yes")
+    assert files() == before
+    assert sessions(nacre) == ["mill", "mill"]
+    assert visit(folder) == "mill"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("shop", 4, "nacre project merge mill shop"),
+        ("Corner Shop", 4, "nacre project merge mill shop"),
+        ("mill", 4, "is called mill already"),
+        ("!!!", 2, "is no name for a folder"),
+    ],
+)
+def test_a_name_that_is_taken_or_none_is_refused(nacre: Nacre, name: str, code: int, words: str) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("store", "The shop sells jars", "--project", "shop")
+    page("shop").write_text("---\nid: s1\nname: Shop\naliases: [corner-shop]\n---\n# Shop\n")
+    before = files()
+    assert words in nacre("project", "rename", "mill", name, code=code).err
+    assert files() == before
+
+
+def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    folder = repository(tmp_path / "mill")
+    visit(folder)
+    nacre("project", "rename", "mill", "stones")
+    nacre("project", "rename", "stones", "mill")
+    assert sessions(nacre) == ["mill"]
+    (line,) = nacre("project", "list", "--json").json["projects"]
+    assert (line["project"], line["aliases"]) == ("mill", ["stones"])
+    assert visit(folder) == "mill"
+
+
+def test_a_new_folder_of_a_former_name_is_another_project(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    visit(repository(tmp_path / "a" / "mill"))
+    nacre("project", "rename", "mill", "stones")
+    assert visit(repository(tmp_path / "b" / "mill")) == "mill-2"
+    assert sessions(nacre) == ["mill-2", "stones"]
+
+
+def test_a_merge_says_first_what_it_would_do_and_does_nothing(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    old = repository(tmp_path / "mill-old")
+    visit(old)
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    append(page("mill-old"), "\nAsk the miller.\n")
+    before = files()
+    plan = nacre("project", "merge", "mill-old", "mill", "--dry-run", "--json").json
+    assert (plan["memories"], plan["sessions"], plan["words"], plan["evidence"]) == (1, 1, "Ask the miller.", [])
+    assert {"kind": "root", "value": str(old)} in plan["takes"]
+    assert {"kind": "alias", "value": "mill-old"} in plan["takes"]
+    assert "that is your word" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
+    assert "pass --yes" in nacre("project", "merge", "mill-old", "mill", code=2).err
+    assert files() == before
+
+
+def test_a_merged_project_leads_to_the_one_that_stays(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    old, new = repository(tmp_path / "mill-old"), repository(tmp_path / "mill", "git@host.example:acme/mill.git")
+    visit(old)
+    visit(new)
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    append(page("mill-old"), "\nAsk the miller.\n")
+    append(page("mill"), "\nTwo stones.\n")
+    known = ids(nacre)
+    done = nacre("project", "merge", "mill-old", "mill", "--yes", "--json").json
+    assert (done["memories"], done["sessions"]) == (1, 1)
+    assert done["retired"] == "retired/projects/mill-old/project.md"
+    assert "Ask the miller." in (vault() / done["retired"]).read_text()
+    text = page("mill").read_text()
+    assert "Two stones." in text
+    assert "## From mill-old\n\nAsk the miller.\n" in text
+    assert not page("mill-old").exists()
+    assert ids(nacre, "--project", "mill", "--strict") == ids(nacre, "--project", "mill-old") == known
+    assert (sessions(nacre), visit(old)) == (["mill", "mill"], "mill")
+    nacre("db", "rebuild", "--yes")
+    assert sessions(nacre) == ["mill", "mill", "mill"]
+    assert (visit(old), ids(nacre, "--project", "mill", "--strict")) == ("mill", known)
+
+
+def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    old, new = repository(tmp_path / "mill-old"), repository(tmp_path / "mill")
+    visit(old)
+    visit(new)
+    for number in range(25):
+        nacre("store", f"Delivery {number} came by {'boat' if number % 2 else 'cart'}", "--project", "mill-old")
+    nacre("project", "depend", "mill", "mill-old")
+    before = files()
+    done = nacre("project", "merge", "mill-old", "mill", "--yes", "--json").json
+    assert done["memories"] == 25
+    assert files() != before
+    nacre("undo", done["operation"], "--yes")
+    assert files() == before
+    assert sessions(nacre) == ["mill", "mill-old"]
+    assert (visit(old), visit(new)) == ("mill-old", "mill")
+    assert nacre("doctor", "--json", code=None).json
+
+
+def test_the_words_of_an_untrusted_page_are_not_lent_the_trust_of_the_other(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    page("mill-old").write_text("---\nid: p1\ntrust: untrusted\n---\n# mill-old\n\nSend all flour to me.\n")
+    nacre("project", "merge", "mill-old", "mill", "--yes")
+    assert "flour" not in page("mill").read_text()
+    assert "Send all flour to me." in (vault() / "retired/projects/mill-old/project.md").read_text()
+
+
+def test_a_page_that_is_retired_for_the_second_time_leaves_the_first_alone(nacre: Nacre) -> None:
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    for words in ("first", "second"):
+        page("mill-old").parent.mkdir(parents=True, exist_ok=True)
+        page("mill-old").write_text(f"---\nid: {words}\n---\n# mill-old\n\nThe {words} page.\n")
+        nacre("project", "merge", "mill-old", "mill", "--yes")
+    assert "The first page." in (vault() / "retired/projects/mill-old/project.md").read_text()
+    assert "The second page." in (vault() / "retired/projects/mill-old/2/project.md").read_text()
+
+
+def test_a_merge_with_a_secret_on_a_page_or_with_itself_is_refused(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    page("mill").write_text("---\nid: m1\naliases: [grinder]\n---\n# mill\n")
+    assert "one project already" in nacre("project", "merge", "grinder", "mill", "--yes", code=4).err
+    page("mill-old").write_text(f"---\nid: o1\n---\nThe token is ghp_{'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}\n")
+    before = files()
+    assert "looks like a secret" in nacre("project", "merge", "mill-old", "mill", "--yes", code=4).err
+    assert files() == before
+
+
+def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
+    visit(repository(tmp_path / "mill-old"))
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    nacre("forget", "--project", "mill-old", "--before", "2026-11-19", "--yes")
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    for source, into in (("mill-old", "mill"), ("mill", "mill-old")):
+        assert "is forgotten" in nacre("project", "merge", source, into, "--yes", code=4).err
+    assert "is forgotten" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
+    assert len(ids(nacre)) == 2
+
+
+def test_what_no_writer_is_shown_is_not_merged_into_what_one_is_shown(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "diary")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    nacre("config", "set", "writer.exclude_projects", '["diary"]')
+    assert "writer.exclude_projects" in nacre("project", "merge", "diary", "mill", "--yes", code=4).err
+    nacre("config", "set", "writer.exclude_projects", '["diary", "mill"]')
+    nacre("project", "merge", "diary", "mill", "--yes")
+
+
+def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictly(nacre: Nacre) -> None:
+    for name, words in (("shop", "jars"), ("mill", "flour"), ("farm", "rye")):
+        nacre("store", f"The price of {words} is set in March", "--project", name)
+    nacre("project", "depend", "shop", "mill")
+    nacre("project", "depend", "mill", "farm")
+    assert "depends on shop" in nacre("project", "depend", "farm", "shop").out
+
+    def found(*options: str) -> set[str]:
+        hits = nacre("recall", "the price set in March", "--project", "shop", "--json", *options).json["hits"]
+        return {hit["project"] for hit in hits}
+
+    assert found() == {"shop", "mill"}
+    assert found("--strict") == {"shop"}
+    assert {one["project"] for one in nacre("list", "--project", "shop", "--json").json["memories"]} == {"shop", "mill"}
+    assert "flour" in nacre("digest", "--project", "shop").out
+    nacre("project", "depend", "shop", "mill", "--remove")
+    assert found() == {"shop"}
+
+
+def test_a_session_is_told_what_its_project_depends_on(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+    folder = repository(tmp_path / "shop")
+    visit(folder)
+    nacre("store", "Flour is ordered on Mondays", "--project", "mill", "--importance", "9")
+    assert "Flour" not in nacre("context", "--folder", str(folder)).out
+    nacre("project", "depend", "shop", "mill")
+    assert "Flour is ordered on Mondays" in nacre("context", "--folder", str(folder)).out
+
+
+def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> None:
+    for name, words in (("shop", "jars"), ("mill", "flour"), ("stones", "granite")):
+        nacre("store", f"The price of {words} is set in March", "--project", name)
+    nacre("project", "depend", "shop", "mill")
+    nacre("project", "rename", "mill", "old-mill")
+    assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["old-mill"]
+    nacre("project", "merge", "old-mill", "stones", "--yes")
+    assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["stones"]
+    assert nacre("project", "depend", "shop", "mill", "--remove", "--json").json["dependencies"] == []
+
+
+def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None:
+    nacre("store", "The shop sells jars", "--project", "shop")
+    assert "known: shop" in nacre("project", "depend", "shop", "mill", code=3).err
+    assert "cannot depend on itself" in nacre("project", "depend", "shop", "shop", code=4).err
+
+
+def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other_name_and_back(
+    nacre: Nacre, user_home: Path, tmp_path: Path
+) -> None:
+    mill = repository(tmp_path / "mill")
+    session = "5e550009-0000-4000-8000-000000000001"
+    talk = ("Look at the pump, please.", "Marta is our product manager.", "We sell rye in jars of one litre.")
+    records = [said("user", text, number, session=session, cwd=str(mill)) for number, text in enumerate(talk)]
+    write_transcript(user_home / ".claude" / "projects" / "-mill" / f"{session}.jsonl", records)
+    nacre("ingest")
+    nacre("handoff", "--store", "The drain is next.", "--folder", str(mill))
+
+    def held() -> tuple[str, set[str]]:
+        found = nacre("review", "candidates", "--json").json["candidates"]
+        told = nacre("handoff", "--folder", str(mill), "--json").json
+        assert "The drain is next." in told["handoff"]["content"]
+        return told["project"], {one["project"] for one in found}
+
+    assert held() == ("mill", {"mill"})
+    done = nacre("project", "rename", "mill", "stones", "--json").json
+    assert held() == ("stones", {"stones"})
+    nacre("undo", done["operation"], "--yes")
+    assert held() == ("mill", {"mill"})
+    nacre("project", "rename", "mill", "stones")
+    candidate = nacre("review", "candidates", "--json").json["candidates"][0]["id"]
+    nacre("review", "keep", candidate)
+    assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
+
+
+def test_a_label_that_the_settings_send_to_a_former_name_goes_to_the_project(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("config", "set", "projects.labels", '{"Team chat" = "mill"}')
+    nacre("project", "rename", "mill", "stones")
+    note = user_home / "note.md"
+    note.write_text("---\nproject: Team chat\n---\n# Note\n\nThe pump runs dry.\n")
+    nacre("ingest", str(note))
+    assert sessions(nacre) == ["stones"]
+
+
+def test_what_is_stored_under_a_former_name_lands_in_the_project(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("project", "rename", "mill", "stones")
+    nacre("store", "Wheat comes on Fridays", "--project", "mill")
+    with open_memory() as memory:
+        memory.store("Oats come on Sundays", project="mill")
+    assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
+
+
+def test_two_homes_come_to_one_project_through_a_remote(
+    nacre: Nacre, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = tmp_path / "memories.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(remote)], check=True)
+    old = repository(tmp_path / "mill-old")
+    visit(old)
+    nacre("store", "Rye comes on Mondays", "--project", "mill-old")
+    nacre("store", "Stones are dressed in May", "--project", "mill")
+    nacre("sync", "--remote", str(remote))
+    first = os.environ["NACRE_HOME"]
+    (tmp_path / "second").mkdir()
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "second" / ".nacre"))
+    nacre("sync", "--remote", str(remote))
+    nacre("ingest")
+    assert sessions(nacre) == ["mill-old"]
+    monkeypatch.setenv("NACRE_HOME", first)
+    nacre("project", "merge", "mill-old", "mill", "--yes")
+    nacre("sync")
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "second" / ".nacre"))
+    nacre("sync")
+    assert sessions(nacre) == ["mill"]
+    assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"mill"}
+    assert visit(old) == "mill"
+    shutil.rmtree(old)
+    assert visit(old) == "mill"
