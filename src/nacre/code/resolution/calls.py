@@ -8,8 +8,10 @@ from nacre.code.facts import CLASS_KINDS, MODULE, Call
 from nacre.code.resolution.index import Index, Node
 from nacre.code.resolution.names import MOST_FOUND, Names
 
-_DEPTH = 4
 _UNKNOWN = object()
+
+_Said = tuple[int, int, str]
+"""A type as the source says it: the file, the scope, and the name of the type, or ``=`` and what has the same type."""
 
 
 class Calls:
@@ -18,14 +20,14 @@ class Calls:
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
         self._known: dict[tuple[int, int, str], Node | object | None] = {}
-        self._types: dict[tuple[int, int, str], set[str]] = defaultdict(set)
-        self._fields: dict[tuple[str, str, str], set[tuple[int, int, str]]] = defaultdict(set)
+        self._types: dict[tuple[int, int, str], set[_Said]] = defaultdict(set)
+        self._fields: dict[tuple[str, str, str], set[_Said]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
             for one in facts.variables:
                 if one.name.startswith("self."):
                     self._add_field(number, one.scope, one.name[5:], one.type)
                 elif "." not in one.name:
-                    self._types[number, one.scope, one.name].add(one.type)
+                    self._types[number, one.scope, one.name].add((number, one.scope, one.type))
                     if one.scope != MODULE and facts.definitions[one.scope].kind in CLASS_KINDS:
                         self._add_field(number, one.scope, one.name, one.type)
 
@@ -82,7 +84,7 @@ class Calls:
         if not dot:
             return self._head_type(file, scope, receiver)
         owner = self._type_of(file, scope, before)
-        return self._field_type(owner, last, _DEPTH) if isinstance(owner, tuple) else owner
+        return self._field_type(owner, last) if isinstance(owner, tuple) else owner
 
     def _head_type(self, file: int, scope: int, head: str) -> Node | object | None:
         if head in ("self", "cls", "Self"):
@@ -93,14 +95,14 @@ class Calls:
         definitions = self._index.facts[file].definitions
         around = scope
         while True:
-            kinds = self._types.get((file, around, head))
-            if kinds:
-                return self._only_type(file, around, kinds)
+            said = self._types.get((file, around, head))
+            if said:
+                return self._only_type(said)
             if around == MODULE:
                 break
             around = definitions[around].parent
         owner = self._names.owner_of(file, scope) if self._names.modules(file).sees_members else None
-        return self._field_type(owner, head, _DEPTH, _UNKNOWN) if owner else _UNKNOWN
+        return self._field_type(owner, head, _UNKNOWN) if owner else _UNKNOWN
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
         """``this`` in a function of JavaScript that makes objects."""
@@ -108,21 +110,19 @@ class Calls:
         is_maker = scope != MODULE and definitions[scope].name[:1].isupper()
         return (file, scope) if is_maker and self._index.families[file] == "ecma" else None
 
-    def _field_type(self, owner: Node, name: str, depth: int, otherwise: object = None) -> Node | object | None:
-        held = self._fields.get((self._index.families[owner[0]], self._index.definition(owner).qualified, name))
-        near = {one for one in held or () if one[0] == owner[0]} or held or set()
-        kinds = {(file, scope, kind) for file, scope, kind in near if not kind.startswith("=")} or near
-        if not kinds:
-            for base in self._names.bases(owner) if depth else ():
-                found = self._field_type(base, name, depth - 1, _UNKNOWN)
-                if found is not _UNKNOWN:
-                    return found
-            return otherwise
-        file, scope, _ = min(kinds)
-        return self._only_type(file, scope, {kind for _, _, kind in kinds})
+    def _field_type(self, owner: Node, name: str, otherwise: object = None) -> Node | object | None:
+        """The class of a field. What has the type of something else counts only where no type is named.
 
-    def _only_type(self, file: int, scope: int, kinds: set[str]) -> Node | None:
-        found = {node for kind in sorted(kinds) if (node := self._type_named(file, scope, kind))}
+        Of several classes of one name, that of the same file is meant.
+        """
+        said = self._fields.get((self._index.families[owner[0]], self._index.definition(owner).qualified, name))
+        if not said:
+            return otherwise
+        own = {one for one in said if one[0] == owner[0]} or said
+        return self._only_type({one for one in own if not one[2].startswith("=")} or own)
+
+    def _only_type(self, said: set[_Said]) -> Node | None:
+        found = {node for one in sorted(said) if (node := self._type_named(*one))}
         return found.pop() if len(found) == 1 else None
 
     def _type_named(self, file: int, scope: int, kind: str) -> Node | None:

@@ -61,14 +61,8 @@ class Index:
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """The one of some nodes that is meant in a file: its own, that of its folder, or the only one."""
-        if len(nodes) == 1:
-            return nodes[0]
-        own = [node for node in nodes if node[0] == near]
-        if own:
-            return own[0]
-        beside = [node for node in nodes if _folder(self.paths[node[0]]) == _folder(self.paths[near])]
-        return beside[0] if len(beside) == 1 else None
+        """The only one of some nodes, else that of a file; ``None`` where neither tells which is meant."""
+        return nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
 
     def _add(self, number: int) -> None:
         family, definitions = self.families[number], self.facts[number].definitions
@@ -94,10 +88,6 @@ class Index:
         while parent != MODULE and definitions[parent].kind == "namespace":
             parent = definitions[parent].parent
         return parent == MODULE
-
-
-def _folder(path: str) -> str:
-    return posixpath.dirname(path)
 
 
 def _above(folder: str) -> list[str]:

@@ -101,10 +101,7 @@ class PythonModules(Modules):
         first = len(parts) - 1
         while first > 0 and f"{'/'.join(parts[:first])}/__init__.py" in self.index.by_path:
             first -= 1
-        if first < len(parts):
-            yield ".".join(parts[first:])
-        if parts[0] == "src":
-            yield ".".join(parts[1:])
+        yield ".".join(parts[first:])
 
 
 def _python_place(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from nacre.code.facts import CLASS_KINDS, MODULE, Import
 from nacre.code.resolution.index import OUTSIDE, Index, Module, Node, Target
@@ -93,8 +93,7 @@ class Names:
     def member(self, node: Node, name: str, depth: int = _DEPTH) -> Node | None:
         """A member of a class, else of what it inherits from."""
         definition, family = self.index.definition(node), self.index.families[node[0]]
-        held = self.index.members.get((family, definition.qualified), {}).get(name)
-        found = self.index.only(held, node[0]) if held else None
+        found = self.index.only(self.index.members.get((family, definition.qualified), {}).get(name, ()), node[0])
         if found or not depth:
             return found
         for base in self.bases(node):
@@ -188,7 +187,9 @@ class Names:
             found = self._in_module(file, modules.reach(file, one.module), name, depth - 1) if depth else None
             if isinstance(found, tuple):
                 return found
-        return self._anywhere(file, name) if modules.is_global else self._builtin(file, name)
+        if modules.is_global:
+            return self.index.only(self.index.functions.get((self.index.families[file], name), ()), file)
+        return self._builtin(file, name)
 
     def _builtin(self, file: int, name: str) -> Module | None:
         """A name that is not bound here and is a builtin, or looks like a class, is one of elsewhere."""
@@ -256,13 +257,7 @@ class Names:
                     return (one, place)
         return None
 
-    def _anywhere(self, file: int, name: str) -> Node | None:
-        return self._one_of(file, self.index.functions.get((self.index.families[file], name), ()))
-
     def _only_class(self, file: int, qualified: str) -> Node | None:
         name = qualified.rsplit(".", 1)[-1]
         held = self.index.functions.get((self.index.families[file], name), ())
-        return self._one_of(file, [node for node in held if self.index.definition(node).qualified == qualified])
-
-    def _one_of(self, file: int, nodes: Sequence[Node]) -> Node | None:
-        return self.index.only(list(nodes), file) if nodes else None
+        return self.index.only([node for node in held if self.index.definition(node).qualified == qualified], file)
