@@ -89,7 +89,7 @@ def _assess(home: Home, memory: Memory, named: Sequence[Mention], asked: StaleRe
     said = memory.last_said
     since = max(said, home.now() - timedelta(days=asked.days))
     paths = [one.written for one in named if one.manner == "path"]
-    if memory.evergreen or memory.retired or memory.superseded_by or not paths:
+    if memory.evergreen or not memory.is_active or not paths:
         return None
     changes = _changes(home, memory, paths, since, said)
     sessions = {session for held in changes.values() for session, _, _ in held}

@@ -225,7 +225,7 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
     """What speaks against a link, by the memories as they are; ``None`` where nothing does."""
     pair = [present.get(one) for one in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
-    if source is None or target is None or any(one.retired or one.superseded_by for one in (source, target)):
+    if source is None or target is None or not (source.is_active and target.is_active):
         return "they are not there any more"
     if step.mark not in (mark((source, target)), mark((target, source))):
         return "they have changed since"

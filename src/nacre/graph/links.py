@@ -155,7 +155,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
     if (asked.strength, asked.since, asked.until) != (None, None, None):
         raise InvalidInput(f"{asked.relation} has no strength and no end", hint="leave them out")
     other = home.memories.find(target)
-    if other is None or other.retired or other.superseded_by or source.superseded_by:
+    if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
             f"{asked.relation} is between two memories that hold", hint="nacre show tells what became of them"
         )

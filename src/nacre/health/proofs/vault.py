@@ -126,7 +126,7 @@ def prove_links(home: Home) -> Proof:
             found.append(Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong"))
         for old in superseded(memory):
             one = memories.get(old)
-            if one and not one.superseded_by and not one.retired and not memory.retired:
+            if one and one.is_active and not memory.retired:
                 told = f"{_named(memory)} says that it superseded {_named(one)}, which still holds"
                 found.append(
                     Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong")
