@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from nacre.code.mentions import is_path, symbol_parts
 from nacre.code.values import CodeNode
 from nacre.errors import NotFound
+from nacre.graph.nodes import CODE
 from nacre.home.home import Home
 from nacre.storage.code.graph import FILE, Symbol
-
-_PREFIX = "code:"
 
 
 def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
@@ -19,8 +18,8 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
     ``src/a.py#A.f`` is the symbol of a file; a dotted name is that of a symbol or its end, modules before it or not.
     """
     asked = name.strip()
-    if asked.startswith(_PREFIX):
-        project, _, asked = asked.removeprefix(_PREFIX).partition("/")
+    if asked.startswith(CODE):
+        project, _, asked = asked.removeprefix(CODE).partition("/")
     path, hash_sign, symbol = asked.partition("#")
     if hash_sign and (is_path(path) or "/" in path):
         found = [one for one in _symbols(home, symbol, project) if ends_alike(one.path, path)]
@@ -35,7 +34,7 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
 
 def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
     """The files that a path, or the dotted name of a module, may mean."""
-    asked = name.strip().removeprefix(_PREFIX)
+    asked = name.strip().removeprefix(CODE)
     found = _files(home, asked, project)
     if not found and not is_path(asked):
         place = "/".join(symbol_parts(asked.replace("/", ".")))
@@ -49,7 +48,7 @@ def node_of(symbol: Symbol) -> CodeNode:
     """A symbol as it is answered."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
-        f"{_PREFIX}{symbol.project}/{symbol.path}{name}", symbol.project, symbol.path, symbol.qualified, symbol.kind,
+        f"{CODE}{symbol.project}/{symbol.path}{name}", symbol.project, symbol.path, symbol.qualified, symbol.kind,
         symbol.line,
     )  # fmt: skip
 

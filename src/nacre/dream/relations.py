@@ -15,7 +15,7 @@ from enum import StrEnum
 import msgspec
 
 from nacre.dream.checks import mark, said
-from nacre.dream.questions import as_data, known_pairs, prompt_of, words_of
+from nacre.dream.questions import as_data, as_reason, known_pairs, prompt_of, words_of
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
 from nacre.dream.writer import answers, may_be_shown
@@ -25,7 +25,7 @@ from nacre.platform.ids import content_hash
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.reflection import unconnected
-from nacre.text.passages import count_tokens, one_line, shorten, visible
+from nacre.text.passages import count_tokens, shorten
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt, Tokens
 from nacre.values.reports import OnProgress
@@ -40,10 +40,8 @@ MOST_OF_ONE = 3
 
 _TOGETHER = 12
 _TEXT_CHARACTERS = 600
-_WHY_CHARACTERS = 160
 _PAIR_TOKENS = 80
 _ANSWER_TOKENS = 100
-_PLAIN = str.maketrans("[]<>", "()()")
 _MISLED = "{} of {} answers of the writer are not used: it connected what has nothing in common"
 _MARKED = "link "
 
@@ -213,7 +211,7 @@ class PairsQuestion:
         elif is_later is not (again.leads_from is Side.B):
             return None
         source, target = pair if is_later else (pair[1], pair[0])
-        why = shorten(self.redactor.clean(one_line(visible(one.why))).translate(_PLAIN), _WHY_CHARACTERS)
+        why = as_reason(self.redactor, one.why)
         step = Step(
             DreamAction.LINK, (), source.id, source.subject, why or one.relation.value, (target.id,),
             words=one.relation.value, by=self.model.name, mark=mark(pair),

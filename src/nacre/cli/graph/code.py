@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     )
 
 _WORDS = 160
-_NODES = 12
 _PROJECT = "Of this project only; . is the one of this folder."
 
 

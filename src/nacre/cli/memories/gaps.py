@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import DefaultGroup
-from nacre.cli.formats import Record, count, short_id, stamp, when
-from nacre.cli.memories.memory import memory_record
+from nacre.cli.formats import Record, count, stamp, when
+from nacre.cli.memories.todo import answer_todo
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 from nacre.text import passages
 
 if TYPE_CHECKING:
-    from nacre.memories import store
-    from nacre.values.reports import StoreOutcome
     from nacre.values.review import Gap, Gaps
-else:
-    store = Module("nacre.memories.store")
 
 _WORDINGS_SHOWN = 3
 _CHARACTERS = 160
@@ -61,16 +56,7 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 @click.pass_obj
 def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
-    outcome: StoreOutcome = perform(run, "unanswered-todo", reference=reference, importance=importance)
-    memory = store.get(run.home, outcome.memory_id)
-    record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "todo": memory_record(memory),
-    }
-    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
-    run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))))
+    answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
     run.embed_afterwards()
 
 
