@@ -17,7 +17,7 @@ from nacre.cli.run import Run
 from nacre.text import passages
 
 if TYPE_CHECKING:
-    from nacre.values.review import Gap, Gaps
+    from nacre.values.review import Unanswered, UnansweredQuestion
 
 _WORDINGS_SHOWN = 3
 _CHARACTERS = 160
@@ -65,12 +65,12 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
     """List a gap no more, however it is worded."""
-    gap: Gap = perform(run, "unanswered-dismiss", reference=reference)
+    gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
     run.answer({"dismissed": _record(gap)}, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
 
 def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found: Gaps = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
+    found: Unanswered = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
     record = {
         "gaps": [_record(one) for one in found.gaps], "total": found.total, "closed": found.closed, "by": found.by,
         "days": days, "limit": limit,
@@ -79,7 +79,7 @@ def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: in
     run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log))
 
 
-def _record(gap: Gap) -> Record:
+def _record(gap: UnansweredQuestion) -> Record:
     """A question without an answer."""
     return {
         "gap": gap.id, "question": gap.question, "times": gap.times, "unsure": gap.unsure, "first": stamp(gap.first),
@@ -87,7 +87,7 @@ def _record(gap: Gap) -> Record:
     }  # fmt: skip
 
 
-def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
+def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
         paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
@@ -103,7 +103,7 @@ def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
         paper.line(dim("nacre gaps todo ID stores a todo to write it down; nacre gaps dismiss ID hides it"), hang=2)
 
 
-def _render_gap(paper: Paper, gap: Gap) -> None:
+def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     paper.line(dim(gap.id), "  ", bold(passages.shorten(gap.question, _CHARACTERS)), hang=10)
     unsure = f"{gap.unsure} of them with something near" if gap.unsure else ""
     facts = (f"asked {count(gap.times, 'time')}", unsure, f"last {when(gap.last)}", ", ".join(gap.projects))
