@@ -31,6 +31,7 @@ from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
 from nacre.storage.sessions import Unlearned
+from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
@@ -354,7 +355,7 @@ class _Learner:
     def why(self) -> str:
         """Where what was learned so far comes from."""
         self.sessions += len(self.seen)
-        return f"learned from {self.sessions} session{'s' if self.sessions > 1 else ''}"
+        return f"learned from {count(self.sessions, 'session')}"
 
     def retire(self, change: Change, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""

@@ -9,13 +9,13 @@ from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
 from nacre.graph.requests import AnalysisRequest, BriefRequest
 from nacre.mcp import arguments
-from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
+from nacre.mcp.answers import Answer, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.mcp.tools.code import stale
 from nacre.platform.request import Nothing
 from nacre.review.requests import ReflectRequest, UnansweredRequest
 from nacre.sessions.requests import DidQuery, FixQuery
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
 
