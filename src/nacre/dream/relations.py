@@ -33,10 +33,10 @@ from nacre.values.review import Relates
 
 RELATE = "relate-1"
 MOST_PAIRS = 48
-"""So many pairs are asked about in one dream; the rest waits."""
+"""Most pairs that one dream asks about; the rest waits."""
 
 MOST_OF_ONE = 3
-"""Pairs of one memory in one dream: what is near to everything would be linked to all of it."""
+"""Most pairs of one memory in one dream: a memory near to everything would be linked to all of it."""
 
 _TOGETHER = 12
 _TEXT_CHARACTERS = 600
@@ -119,7 +119,7 @@ def wanted_pairs(home: Home, memories: Iterable[Memory], asked: Iterable[str], w
 
 
 def settled_mark(pair: str) -> str:
-    """What is noted of a pair that was asked about, by its mark."""
+    """The note that a pair was asked about, by its mark."""
     return f"{_MARKED}{pair}"
 
 
@@ -142,7 +142,7 @@ def asked_for_relations(
 
 
 def tokens_for_relations(wanted: Sequence[Pair]) -> tuple[int, Tokens]:
-    """How many calls asking about pairs takes at most, and how many tokens."""
+    """The most calls and tokens that asking about pairs takes."""
     chosen = wanted[:MOST_PAIRS]
     calls = 2 * -(-len(chosen) // _TOGETHER)
     shown = sum(count_tokens(shorten(one.content, _TEXT_CHARACTERS)) for pair in chosen for one in pair)
@@ -220,7 +220,7 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
-    """What speaks against a link, by the memories as they are; ``None`` where nothing does."""
+    """The objection to a link, by the memories as they are; ``None`` if there is none."""
     pair = [present.get(one) for one in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):

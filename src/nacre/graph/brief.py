@@ -1,4 +1,4 @@
-"""All that is remembered, in about 200 tokens."""
+"""A summary of everything that is remembered, in about 200 tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUBJECT = 70
 
 
 def brief(home: Home, asked: BriefRequest) -> Brief:
-    """All in short. The daemon keeps it until something is written, for half a minute at most."""
+    """The summary. The daemon caches it until something is written, for at most half a minute."""
     catch_up(home)
     key = ("brief", asked, home.memories.snapshot(), home.links.state(), home.now().date())
     known = home.analyses.get(key)
