@@ -61,7 +61,7 @@ def symbol_parts(written: str) -> list[str]:
 
 
 def key_of(written: str) -> str:
-    """What a name is looked up by: the last part of it, in lower case."""
+    """The lookup key of a name: its last part, in lower case."""
     if is_path(written):
         return written.rsplit("/", 1)[-1].lower()
     parts = symbol_parts(written)
@@ -69,7 +69,7 @@ def key_of(written: str) -> str:
 
 
 def is_path(written: str) -> bool:
-    """Whether a name is that of a file of code."""
+    """Whether a name is the path of a source file."""
     return language_of(written) is not None or ("/" in written and "." in written.rsplit("/", 1)[-1])
 
 

@@ -15,7 +15,7 @@ from nacre.cli.formats import Record, count, kind_span, short_id
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim, joined
-from nacre.cli.request_options import argument, option
+from nacre.cli.request_options import Decorator, Function, argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import NotFound
 from nacre.text import passages
@@ -33,8 +33,17 @@ if TYPE_CHECKING:
     )
 
 _WORDS = 160
-_NODES = 12
-_PROJECT = "Of this project only; . is the one of this folder."
+
+
+def _narrowed(operation: str, *names: str) -> Decorator:
+    """Options of some fields, ``--project`` and ``--limit``."""
+
+    def decorate(function: Function) -> Function:
+        function = option(operation, "limit", "--limit", "-n")(function)
+        function = option(operation, "project", help="Of this project only; . is the one of this folder.")(function)
+        return options(operation, *names)(function)
+
+    return decorate
 
 
 @command(
@@ -42,10 +51,7 @@ _PROJECT = "Of this project only; . is the one of this folder."
     examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
-@option("graph-ingest-code", "project")
-@option("graph-ingest-code", "force")
-@option("graph-ingest-code", "max_files")
-@option("graph-ingest-code", "seconds")
+@options("graph-ingest-code", "project", "force", "max_files", "seconds")
 @click.pass_obj
 def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
     """Read a repository's symbols, and who calls, imports and inherits what.
@@ -78,9 +84,7 @@ def forget_code(run: Run, project: str) -> None:
     examples=["nacre graph callers Order.pay", "nacre graph callers src/shop/orders.py#place --depth 3"],
 )
 @argument("graph-callers", "name")
-@option("graph-callers", "depth")
-@option("graph-callers", "project", help=_PROJECT)
-@option("graph-callers", "limit", "--limit", "-n")
+@_narrowed("graph-callers", "depth")
 @click.pass_obj
 def callers(run: Run, /, name: str, **asked: Any) -> None:
     """Tell who calls a symbol.
@@ -93,8 +97,7 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
 
 @command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
 @argument("graph-importers", "name", metavar="FILE|MODULE")
-@option("graph-importers", "project", help=_PROJECT)
-@option("graph-importers", "limit", "--limit", "-n")
+@_narrowed("graph-importers")
 @click.pass_obj
 def importers(run: Run, /, name: str, **asked: Any) -> None:
     """Tell which files import a file, a module or a library."""
@@ -103,8 +106,7 @@ def importers(run: Run, /, name: str, **asked: Any) -> None:
 
 @command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
 @argument("graph-about", "name", metavar="NAME|FILE")
-@option("graph-about", "project", help=_PROJECT)
-@option("graph-about", "limit", "--limit", "-n")
+@_narrowed("graph-about")
 @click.pass_obj
 def about(run: Run, /, name: str, **asked: Any) -> None:
     """Tell which memories speak of a symbol or a file."""
@@ -117,9 +119,7 @@ def about(run: Run, /, name: str, **asked: Any) -> None:
 )
 @argument("graph-impact", "name", metavar="FILE")
 @argument("graph-impact", "symbol", required=False)
-@option("graph-impact", "depth")
-@option("graph-impact", "project", help=_PROJECT)
-@option("graph-impact", "limit", "--limit", "-n")
+@_narrowed("graph-impact", "depth")
 @click.pass_obj
 def impact(run: Run, /, name: str, **asked: Any) -> None:
     """Tell what a change to a file touches, in code and in memory.
@@ -131,9 +131,7 @@ def impact(run: Run, /, name: str, **asked: Any) -> None:
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
-@option("graph-stale", "project", help=_PROJECT)
-@option("graph-stale", "days")
-@option("graph-stale", "limit", "--limit", "-n")
+@_narrowed("graph-stale", "days")
 @click.pass_obj
 def stale(run: Run, /, project: str | None, **asked: Any) -> None:
     """Tell which memories may be out of date, as files they name were changed since.

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import DefaultGroup
-from nacre.cli.formats import Record, count, short_id, stamp, when
-from nacre.cli.memories.memory import memory_record
+from nacre.cli.formats import Record, count, stamp, when
+from nacre.cli.memories.todo import answer_todo
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 from nacre.text import passages
 
 if TYPE_CHECKING:
-    from nacre.memories import store
-    from nacre.values.reports import StoreOutcome
-    from nacre.values.review import Gap, Gaps
-else:
-    store = Module("nacre.memories.store")
+    from nacre.values.review import Unanswered, UnansweredQuestion
 
 _WORDINGS_SHOWN = 3
 _CHARACTERS = 160
@@ -61,16 +56,7 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 @click.pass_obj
 def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
-    outcome: StoreOutcome = perform(run, "unanswered-todo", reference=reference, importance=importance)
-    memory = store.get(run.home, outcome.memory_id)
-    record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "todo": memory_record(memory),
-    }
-    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
-    run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))))
+    answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
     run.embed_afterwards()
 
 
@@ -79,12 +65,12 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
     """List a gap no more, however it is worded."""
-    gap: Gap = perform(run, "unanswered-dismiss", reference=reference)
+    gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
     run.answer({"dismissed": _record(gap)}, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
 
 def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found: Gaps = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
+    found: Unanswered = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
     record = {
         "gaps": [_record(one) for one in found.gaps], "total": found.total, "closed": found.closed, "by": found.by,
         "days": days, "limit": limit,
@@ -93,7 +79,7 @@ def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: in
     run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log))
 
 
-def _record(gap: Gap) -> Record:
+def _record(gap: UnansweredQuestion) -> Record:
     """A question without an answer."""
     return {
         "gap": gap.id, "question": gap.question, "times": gap.times, "unsure": gap.unsure, "first": stamp(gap.first),
@@ -101,7 +87,7 @@ def _record(gap: Gap) -> Record:
     }  # fmt: skip
 
 
-def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
+def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
         paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
@@ -117,7 +103,7 @@ def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
         paper.line(dim("nacre gaps todo ID stores a todo to write it down; nacre gaps dismiss ID hides it"), hang=2)
 
 
-def _render_gap(paper: Paper, gap: Gap) -> None:
+def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     paper.line(dim(gap.id), "  ", bold(passages.shorten(gap.question, _CHARACTERS)), hang=10)
     unsure = f"{gap.unsure} of them with something near" if gap.unsure else ""
     facts = (f"asked {count(gap.times, 'time')}", unsure, f"last {when(gap.last)}", ", ".join(gap.projects))
