@@ -46,9 +46,9 @@ _KEYS = {
     examples=["nacre graph show 5f0c2a4d", "nacre graph link 5f0c2a4d depends_on 91d0a4be", "nacre graph bridges"],
 )
 def graph() -> None:
-    """Draw links between memories, follow them, and see what they hold together.
+    """Link memories, follow the links, and analyse them.
 
-    A link is in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
+    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
     """
 
 
@@ -80,7 +80,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     """
     given = {name: value for name, value in asked.items() if value is not None}
     if (file is None) == (not given):
-        raise click.UsageError("say which link: A REL B, or --file")
+        raise click.UsageError("give A, REL and B, or --file")
     if file is None and not {"source", "relation", "target"} <= given.keys():
         raise click.UsageError("a link needs A, REL and B")
     links = _read_links(file) if file else [given]
@@ -98,17 +98,17 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 @argument("graph-unlink", "source", metavar="[A", required=False)
 @argument("graph-unlink", "relation", metavar="REL", required=False)
 @argument("graph-unlink", "target", metavar="B]", required=False)
-@option("graph-unlink-origin", "origin", required=False, help="Instead: all links that this made, as import.")
+@option("graph-unlink-origin", "origin", required=False, help="Instead: all links of this origin, e.g. import.")
 @option("graph-unlink-origin", "project", help="With --origin: only those of memories of this project.")
 @click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
 @click.pass_obj
 def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **asked: Any) -> None:
-    """Take a link away, or all that one origin made.
+    """Remove a link, or all links of one origin.
 
-    What A superseded by that link holds again. nacre undo brings the link back.
+    A memory that A superseded by that link is active again. nacre undo brings the link back.
     """
     if (origin is None) == (None in asked.values()):
-        raise click.UsageError("say which link: A REL B, or --origin")
+        raise click.UsageError("give A, REL and B, or --origin")
     if origin is None:
         done: LinkChange = perform(run, "graph-unlink", **asked)
     else:
@@ -133,9 +133,9 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
 @option("graph-invalidate", "at", type=SAID_DAY)
 @click.pass_obj
 def invalidate(run: Run, /, **asked: Any) -> None:
-    """Say that a link holds no more, and keep it.
+    """End a link, and keep it.
 
-    Recall and lists leave it out from that day on; --as-of an earlier day shows it.
+    Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
     """
     done: LinkChange = perform(run, "graph-invalidate", **asked)
     run.answer(_change_record(done), lambda paper: _render_change(paper, done))
@@ -157,7 +157,7 @@ def invalidate(run: Run, /, **asked: Any) -> None:
 def list_links(run: Run, /, **asked: Any) -> None:
     """List links, those of the newest memories first.
 
-    Without --of they are those between memories that hold. Likeness is computed, and is none: --origin auto lists it.
+    Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
     """
     found: LinkPage = ask(run, "graph-list", **asked)
     record = {"links": [_line_record(one) for one in found.links], "total": found.total, "limit": asked["limit"]}
@@ -178,9 +178,9 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @options("graph-show", "limit")
 @click.pass_obj
 def show(run: Run, /, **asked: Any) -> None:
-    """Show what a memory is linked with, as a tree.
+    """Show the links of a memory as a tree.
 
-    An arrow says which way a link leads. A memory that is reached a second time is marked ↑, and not followed again.
+    An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
     """
     found: Traversal = ask(run, "graph-show", **asked)
     record = {
@@ -202,7 +202,7 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise InvalidInput(f"line {at} is no JSON object", hint='{"source": "…", "relation": "…", "target": "…"}')
+        raise InvalidInput(f"line {at} is not a JSON object", hint='{"source": "…", "relation": "…", "target": "…"}')
     return {_KEYS.get(str(name), str(name)): value for name, value in values.items() if value is not None}
 
 
@@ -249,13 +249,13 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
     if told:
         paper.line(bold("Links: "), joined(told, ", "))
     elif not done.waiting:
-        paper.line("Nothing to change: it is so already.")
+        paper.line("Nothing to change.")
     for one in done.links[:_MOST_SHOWN]:
         _line(paper, one)
     if len(done.links) > _MOST_SHOWN:
         paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
     if done.waiting:
-        paper.line(f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the wish waits in nacre review.")
+        paper.line(f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request waits in nacre review.")
 
 
 _MOST_SHOWN = 10
@@ -309,7 +309,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "No link leads here or away; nacre graph link draws one."))
+    paper.line(dim(more if found.hops else "This memory has no links; nacre graph link draws one."))
     if found.together:
         paper.heading("Used together with")
         rows = [(f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together]

@@ -52,10 +52,10 @@ _HEADINGS = {
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
-@option("dream", "writer")
+@option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
 @option("dream", "backfill")
-@click.option("--estimate", is_flag=True, help="What asking the writer would take (from tier 2 on); nobody is asked.")
-@click.option("--alike", is_flag=True, help="Only list memories that look alike; nobody is asked.")
+@click.option("--estimate", is_flag=True, help="Show what asking the writer would cost (from tier 2 on); asks no model.")
+@click.option("--alike", is_flag=True, help="Only list similar memories; asks no model.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -110,7 +110,7 @@ def _alike_record(found: Alike) -> Record:
 
 def _render_alike(paper: Paper, found: Alike) -> None:
     if not found.groups:
-        paper.line("No memories look alike.")
+        paper.line("No memories are similar.")
     for group in found.groups:
         paper.heading(f"{group[0].kind.value}{f' · {group[0].project}' if group[0].project else ''}")
         for one in group:
@@ -120,7 +120,7 @@ def _render_alike(paper: Paper, found: Alike) -> None:
         paper.line(dim(f"and {count(found.total - len(found.groups), 'group')} more"))
     if found.groups:
         paper.blank()
-        paper.line(dim("Alike is not the same: nacre retire ID ends one that says nothing more than another."))
+        paper.line(dim("Similar is not the same: nacre retire ID retires a memory that another one covers."))
 
 
 def _plan(run: Run, **asked: Any) -> DreamPlan:
@@ -139,9 +139,9 @@ def _lets_writer_be_asked(run: Run, project: str | None, tier: int) -> bool:
 
 def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
     if not found.calls:
-        paper.line(f"Nothing to ask a writer: {found.note or 'there is nothing that it has not looked at'}.")
+        paper.line(f"Nothing to ask a writer: {found.note or 'it has seen all of it'}.")
         if found.note:
-            paper.line(dim("nacre dream --alike lists what looks alike"))
+            paper.line(dim("nacre dream --alike lists similar memories"))
         return
     price = "" if found.cost is None else f", {spending.dollars(found.cost)}"
     groups = f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike"
@@ -162,7 +162,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
         _promotions(paper, plan.promotions)
         paper.line(
-            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
+            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none is expired, unused or duplicate."
         )
         for told in _remarks(plan):
             paper.line(dim(told))
@@ -191,7 +191,7 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.unasked:
         yield f"{plan.unasked:,} more to ask the writer about another time"
     if plan.note:
-        yield f"Of the writer: {plan.note}"
+        yield f"Writer: {plan.note}"
     if plan.put_off:
         why = f"one dream ends {plan.most:,} memories at most (--most), the first one with a writer only plans"
         yield f"{count(len(plan.put_off), 'step')} more for another time: {why}"

@@ -35,10 +35,10 @@ _CHARACTERS = 160
 )
 @click.pass_context
 def gaps(context: click.Context) -> None:
-    """Tell what nacre was asked and could not answer.
+    """List questions that nacre could not answer.
 
-    Questions that ask the same thing are shown as one, the one asked most first. Each is asked again before it is
-    shown: what is known by now is a gap no more.
+    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
+    question that has an answer by now is closed.
     """
     if context.invoked_subcommand is None:
         _list(context.obj, days=30, project=None, min_times=1, limit=10)
@@ -46,12 +46,12 @@ def gaps(context: click.Context) -> None:
 
 @gaps.command("list", examples=["nacre gaps list --days 7 --json", "nacre gaps list --project . --min-times 2"])
 @option("unanswered", "days")
-@option("unanswered", "project", help="Asked about this project only; . is the one of this folder.")
+@option("unanswered", "project", help="Only questions about this project; . is the one of this folder.")
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 @click.pass_obj
 def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: int) -> None:
-    """List questions without an answer, the one asked most first."""
+    """List unanswered questions, the most asked first."""
     _list(run, days=days, project=find_project(run, project), min_times=min_times, limit=limit)
 
 
@@ -78,7 +78,7 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @argument("unanswered-dismiss", "reference", metavar="ID")
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
-    """List a gap no more, however it is worded."""
+    """Hide a gap in all its wordings."""
     gap: Gap = perform(run, "unanswered-dismiss", reference=reference)
     run.answer({"dismissed": _record(gap)}, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
@@ -110,7 +110,7 @@ def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
-    more = joined((f"{left} more" if left else "", f"{found.closed} answered by now" if found.closed else ""), "; ")
+    more = joined((f"{left} more" if left else "", f"{found.closed} answered since" if found.closed else ""), "; ")
     if more:
         paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
     if found.gaps:
@@ -119,8 +119,8 @@ def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
 
 def _render_gap(paper: Paper, gap: Gap) -> None:
     paper.line(dim(gap.id), "  ", bold(passages.shorten(gap.question, _CHARACTERS)), hang=10)
-    unsure = f"{gap.unsure} of them with something near" if gap.unsure else ""
-    facts = (f"asked {count(gap.times, 'time')}", unsure, f"last {when(gap.last)}", ", ".join(gap.projects))
+    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
+    facts = (f"asked {count(gap.times, 'time')}", near, f"last {when(gap.last)}", ", ".join(gap.projects))
     paper.line(dim(joined(facts)), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
         paper.line(dim("also: "), passages.shorten(wording, _CHARACTERS), indent=10, hang=2)

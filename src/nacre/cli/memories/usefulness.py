@@ -42,7 +42,7 @@ _SUGGESTED = 0.2
 )
 @click.pass_obj
 def usefulness(run: Run) -> None:
-    """Tell whether memory helps: sessions that were told something, beside those held out.
+    """Measure whether memory helps: sessions with and without it, compared.
 
     With usefulness.hold_out a share of sessions, drawn by lot, is told nothing unasked. What differs between these and
     the others is what telling does. Where too few sessions are held out to say anything, nothing is said.
