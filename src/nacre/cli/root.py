@@ -59,9 +59,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
-        "graph": Entry(
-            "graph.links:graph", "Link memories, follow the links, and analyse them."
-        ),
+        "graph": Entry("graph.links:graph", "Link memories, follow the links, and analyse them."),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
         "edges": Entry("memories.edges:edges", "List memories that were used together."),

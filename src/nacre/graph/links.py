@@ -157,7 +157,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
     other = home.memories.find(target)
     if other is None or other.retired or other.superseded_by or source.superseded_by:
         raise Conflict(
-            f"{asked.relation} links two active memories", hint="nacre show shows which of them is superseded or retired"
+            f"{asked.relation} links two active memories", hint="nacre show shows which one is retired or superseded"
         )
     if asked.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
@@ -167,7 +167,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
 
 def _refuse_backwards(valid: Validity) -> None:
     if valid.since and valid.until and valid.until <= valid.since:
-        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="give an end after the beginning")
+        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="give a later end")
 
 
 _REMEDY = {

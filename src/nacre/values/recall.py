@@ -90,13 +90,13 @@ class RecallQuery:
     update: Annotated[bool, bounds("Count what is found as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
     mmr_lambda: (
-        Annotated[float, bounds("Relevance against difference from better hits, 1 is relevance alone [.7].", ge=0, le=1)]
+        Annotated[float, bounds("Relevance against difference from other hits; 1: relevance alone [.7].", ge=0, le=1)]
         | None
     ) = None
-    word_share: Annotated[float, bounds("Weight of words against meaning, 1 is words alone [.5].", ge=0, le=1)] | None = None
+    word_share: Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None = None
     prefer_kinds: Annotated[tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")] = ()
     threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
-    topic: Annotated[str, bounds("What the question is about: put before it in the search by meaning.", max_length=500)] = ""
+    topic: Annotated[str, bounds("Put before the question in the search by meaning.", max_length=500)] = ""
     fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
     turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
     session: Annotated[

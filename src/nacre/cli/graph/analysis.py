@@ -135,7 +135,8 @@ def _render_bridges(paper: Paper, found: Bridges) -> None:
         paper.line("No memory connects groups of others.")
         return
     for one in found.found:
-        paper.line(bold(one.memory.subject), dim(f"  {short_id(one.memory)}  {one.betweenness:.1%} of shortest paths"), hang=2)
+        facts = f"  {short_id(one.memory)}  {one.betweenness:.1%} of shortest paths"
+        paper.line(bold(one.memory.subject), dim(facts), hang=2)
         paper.line(one.why, indent=2, hang=2)
     if found.sampled:
         paper.line(dim(f"Counted from {found.sampled:,} of {found.memories:,} linked memories."))

@@ -51,7 +51,8 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
     Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
-    names, paths and line numbers, but no contents, and runs none of the code. Python, JavaScript, TypeScript, Go, Rust, Java, C, C++.
+    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
+    TypeScript, Go, Rust, Java, C, C++.
     """
     with progress.shown(run) as notify:
         report: CodeReport = perform(run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked)
@@ -201,8 +202,10 @@ def _record(found: CodeAnswer) -> Record:
 def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
     if found.choices:
         paper.line(bold(f"{found.asked} matches several symbols:"))
+        several = len({node.project for node in found.choices}) > 1
         for node in found.choices:
-            paper.line(_place(node), "  ", dim(node.kind), indent=2, hang=2)
+            facts = joined((node.kind, node.project if several else ""))
+            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
         paper.line(dim("repeat the command with one of these names" + ("; there are more" if found.more else "")))
         return
     for node in found.nodes:
@@ -249,6 +252,6 @@ def _render_report(paper: Paper, report: CodeReport) -> None:
     told = (
         f"{report.read:,} read", f"{report.unchanged:,} unchanged" if report.unchanged else "",
         f"{report.removed:,} gone" if report.removed else "",
-        f"{report.skipped:,} too long or no text" if report.skipped else "", f"{report.seconds:.1f} s",
+        f"{report.skipped:,} skipped" if report.skipped else "", f"{report.seconds:.1f} s",
     )  # fmt: skip
     paper.line(dim(joined(told)))

@@ -54,7 +54,7 @@ _HEADINGS = {
 @option("dream", "tier")
 @option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
 @option("dream", "backfill")
-@click.option("--estimate", is_flag=True, help="Show what asking the writer would cost (from tier 2 on); asks no model.")
+@click.option("--estimate", is_flag=True, help="Show what the writer would cost (from tier 2 on); asks no model.")
 @click.option("--alike", is_flag=True, help="Only list similar memories; asks no model.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")

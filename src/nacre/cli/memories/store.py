@@ -116,7 +116,10 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
-@option("edit", "triggers", "--trigger", help='An agent gets this memory with a prompt that has this word or phrase; "" for none.')
+@option(
+    "edit", "triggers", "--trigger",
+    help='An agent gets this memory with a prompt that has this word or phrase; "" for none.',
+)  # fmt: skip
 @option("edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.')
 @option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
 @option(
