@@ -50,7 +50,7 @@ def test_what_was_answered_and_what_was_not_asked_of_memory_is_no_gap(nacre: Nac
     nacre("context", COFFEE)
     nacre("sessions", "search", PORT)
     assert gaps(nacre) == []
-    assert "has an answer" in nacre("gaps").out
+    assert "No unanswered question" in nacre("gaps").out
 
 
 @pytest.mark.usefixtures("known")

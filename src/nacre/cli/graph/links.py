@@ -203,7 +203,12 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict):
         raise InvalidInput(f"line {at} is not a JSON object", hint='{"source": "…", "relation": "…", "target": "…"}')
-    return {_KEYS.get(str(name), str(name)): value for name, value in values.items() if value is not None}
+    link = {_KEYS.get(str(name), str(name)): value for name, value in values.items() if value is not None}
+    if unknown := sorted(link.keys() - set(NewLink.__struct_fields__)):
+        raise InvalidInput(
+            f"line {at}: unknown key {unknown[0]!r}", hint=f"keys: {', '.join(NewLink.__struct_fields__)}"
+        )
+    return link
 
 
 def _change_record(done: LinkChange) -> Record:

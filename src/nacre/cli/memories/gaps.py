@@ -90,7 +90,8 @@ def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: in
         "days": days, "limit": limit,
     }  # fmt: skip
     has_log = run.settings.flag("traces.cases") and run.settings.whole("traces.keep_days") > 0
-    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log))
+    is_narrowed = project is not None or min_times > 1
+    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed))
 
 
 def _record(gap: Gap) -> Record:
@@ -101,12 +102,12 @@ def _record(gap: Gap) -> Record:
     }  # fmt: skip
 
 
-def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
+def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool, is_narrowed: bool) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
         paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"Every question of the last {days} days has an answer.")
+        paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)

@@ -56,8 +56,8 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.line("No session is held out: every session gets context from nacre.")
         paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
         paper.line(
-            f"gives a random session in {round(1 / _SUGGESTED)} no context, and compares these with the others. Searches "
-            "of their agents are still answered. "
+            f"gives a random session in {round(1 / _SUGGESTED)} no context, and compares these with the others. "
+            "Searches of their agents are still answered. "
             f"A result takes {needed_at(_SUGGESTED)} sessions, {needed_at(0.5)} with 0.5."
         )
     if found.since is None:
