@@ -67,6 +67,13 @@ def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
     assert told["choice"] == "keep-both"
 
 
+def test_a_conflict_that_a_person_drew_says_so(nacre: Nacre) -> None:
+    nacre("store", "The gate opens at eight", "--subject", "Gate", "--project", "acme")
+    nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
+    nacre("graph", "link", "Gate", "contradicts", "Guards")
+    assert "(linked as contradicts)" in nacre("conflicts").out
+
+
 def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
     answer = nacre("conflicts", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
     assert answer["resolved"]["older"]["superseded_by"] == doubted["newer"]["id"]

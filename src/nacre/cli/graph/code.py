@@ -68,7 +68,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
 @click.pass_obj
 def forget_code(run: Run, project: str) -> None:
     """Forget the code of a project; its files stay as they are."""
-    name = find_project(run, project) or project
+    name = find_project(run, project)
     done: ForgottenCode = perform(run, "graph-forget-code", project=name)
     told = "Forgot the code of" if done.was_there else "No code was known of"
     run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))

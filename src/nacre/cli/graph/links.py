@@ -14,6 +14,7 @@ from nacre.cli.formats import Record, count
 from nacre.cli.memories.memory import link_facts
 from nacre.cli.moment import SAID_DAY
 from nacre.cli.operations import ask, perform
+from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
@@ -112,6 +113,7 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
     if origin is None:
         done: LinkChange = perform(run, "graph-unlink", **asked)
     else:
+        project = find_project(run, project)
         found: LinkPage = ask(run, "graph-list", origins=[origin], ended=True, project=project, limit=1)
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
@@ -159,6 +161,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
 
     Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
     """
+    asked["project"] = find_project(run, asked["project"])
     found: LinkPage = ask(run, "graph-list", **asked)
     record = {"links": [_line_record(one) for one in found.links], "total": found.total, "limit": asked["limit"]}
     run.answer(record, lambda paper: _render_list(paper, found, asked["offset"]))
@@ -278,7 +281,8 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
     paper.table(rows)
     shown = offset + len(found.links)
     if shown < found.total or offset:
-        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}; --offset {shown} goes on"))
+        more = f"; --offset {shown} shows more" if shown < found.total else ""
+        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}"))
     else:
         paper.line(dim(count(found.total, "link")))
 
@@ -296,7 +300,7 @@ def _titles(one: LinkLine) -> str:
 
 
 def _title(node: Node) -> str:
-    told = node.subject or ("not known" if node.state != "code" else node.id)
+    told = node.subject or (node.id.rpartition("/")[2] if node.state == "code" else "not known")
     return told if node.trusted else f"{told} (from outside)"
 
 
@@ -314,7 +318,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "This memory has no links; nacre graph link draws one."))
+    paper.line(dim(more if found.hops else "No links; nacre graph link draws one."))
     if found.together:
         paper.heading("Used together with")
         rows = [(f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together]

@@ -13,6 +13,7 @@ from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, short_id
 from nacre.cli.memories.memory import LINE_CHARACTERS, memory_record
 from nacre.cli.operations import ask, perform
+from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
@@ -73,6 +74,7 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
     Your writer also fills these pages and your profile, and links memories that belong together.
     """
+    wanted["project"] = find_project(run, wanted["project"])
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"], tier=wanted["tier"])
         run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
