@@ -203,7 +203,7 @@ def tie_hint(namesake: str) -> str:
 
 def _no_project_here(namesake: str | None = None) -> NotFound:
     return NotFound(
-        f"{pathlib.Path.cwd()} belongs to no known project",
+        f"{pathlib.Path.cwd()} belongs to no project that nacre knows",
         hint=tie_hint(namesake) if namesake else "name a project; nacre project list shows them",
     )
 
