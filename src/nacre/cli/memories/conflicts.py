@@ -252,17 +252,10 @@ def _render_pair(paper: Paper, pair: Pair, title: str) -> None:
     paper.line(bold(title), "  ", bold(pair.older.subject), hang=2)
     _side(paper, "older", pair.older)
     _side(paper, "newer", pair.newer)
-    paper.line(Span(joined((pair.reason, f"({_found_by(pair)})"), " "), "yellow"), indent=2, hang=2)
-    paper.blank()
-
-
-def _found_by(pair: Pair) -> str:
-    """What put two memories in doubt: a model, a link between them, or rules."""
     judged = pair.judged
-    if judged:
-        return f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}"
-    is_linked = any(link.rel == "contradicts" and link.to == pair.older.id for link in pair.newer.links)
-    return "linked as contradicts" if is_linked else "found by rules alone"
+    by = f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}" if judged else "not judged by a model"
+    paper.line(Span(joined((pair.reason, f"({by})"), " "), "yellow"), indent=2, hang=2)
+    paper.blank()
 
 
 def _side(paper: Paper, name: str, memory: Memory) -> None:
