@@ -72,6 +72,7 @@ def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: N
     nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
     nacre("graph", "link", "Gate", "contradicts", "Guards")
     assert "\n  (not judged by a model)\n" in nacre("conflicts").out
+    assert "None" not in nacre("review").out
 
 
 def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
