@@ -99,7 +99,12 @@ def refused(options: Mapping[str, str]) -> Decorator:
     def decorate(function: Function) -> Function:
         for name in options:
             function = click.option(
-                name, is_flag=name not in _WITH_VALUE, hidden=True, expose_value=False, callback=refuse
+                name,
+                is_flag=name not in _WITH_VALUE,
+                hidden=True,
+                expose_value=False,
+                callback=refuse,
+                help=options[name],
             )(function)
         return function
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from nacre.code.languages.table import language_of
+from nacre.errors import Unavailable
 from nacre.home.home import Home
 from nacre.storage.code.mentions import Mention
 from nacre.text.passages import identifiers
@@ -32,11 +34,17 @@ _WORDS_OF_CODE = frozenset(
 
 
 def catch_up_mentions(home: Home) -> None:
-    """Look for names of code in memories that are new, or were written anew. Costs a query where there are none."""
-    while found := home.code_mentions.unread(_PORTION):
-        home.code_mentions.put((one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found)
-        if len(found) < _PORTION:
-            return
+    """Look for names of code in memories that are new, or were written anew. Costs a query where there are none.
+
+    Where nothing can be written now, the next one does it.
+    """
+    if home.database.unwritable:
+        return
+    with suppress(Unavailable):  # another process writes, or the disk is full
+        while found := home.code_mentions.unread(_PORTION):
+            home.code_mentions.put((one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found)
+            if len(found) < _PORTION:
+                return
 
 
 def mentions(text: str) -> Iterator[Mention]:

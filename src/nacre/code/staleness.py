@@ -66,7 +66,12 @@ def stale(home: Home, asked: StaleRequest) -> Staleness:
 
 
 def note_stale(home: Home) -> int:
-    """Look which memories may be out of date, for contexts and the review queue; returns how many."""
+    """Look which memories may be out of date, for contexts and the review queue; returns how many.
+
+    Nothing is noted where nothing can be written.
+    """
+    if home.database.unwritable:
+        return 0
     found = stale(home, StaleRequest(limit=MOST_MEMORIES)).memories
     marked = [(one.memory.id, one.confidence, one.why) for one in found if one.confidence >= LEAST_MARKED]
     home.memories.set_stale(marked)
