@@ -134,13 +134,13 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
     target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
     rel = asked.relation.value
     if source.id == target:
-        raise Conflict("a memory is not linked with itself", hint="give two memories")
+        raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
     if source.retired:
         raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
     if asked.relation in _OF_CODE:
-        raise InvalidInput(f"{rel} is between symbols of code", hint="between memories: depends_on, builds_on")
+        raise InvalidInput(f"{rel} links symbols of code, not memories", hint="between memories: depends_on, builds_on")
     if asked.origin in COMPUTED:
-        raise InvalidInput(f"nobody draws a link of origin {asked.origin!r}: it is computed", hint="leave it out")
+        raise InvalidInput(f"links of origin {asked.origin!r} are computed", hint="leave out --origin")
     valid = Validity(asked.since, asked.until)
     _refuse_backwards(valid)
     if rel in _DECISIVE:
@@ -153,11 +153,11 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
 def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
     """A link that decides what holds; a contradiction is stored with the later memory."""
     if (asked.strength, asked.since, asked.until) != (None, None, None):
-        raise InvalidInput(f"{asked.relation} has no strength and no end", hint="leave them out")
+        raise InvalidInput(f"{asked.relation} takes no strength and no end", hint="leave out strength and end")
     other = home.memories.find(target)
     if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
-            f"{asked.relation} is between two memories that hold", hint="nacre show tells what became of them"
+            f"{asked.relation} links two active memories", hint="nacre show shows which one is retired or superseded"
         )
     if asked.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
@@ -167,7 +167,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
 
 def _refuse_backwards(valid: Validity) -> None:
     if valid.since and valid.until and valid.until <= valid.since:
-        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="the end comes later")
+        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="give a later end")
 
 
 _REMEDY = {

@@ -42,8 +42,8 @@ def match_turns(
         pattern = regex.compile(expression, regex.IGNORECASE)
     except regex.error as error:
         raise QueryInvalid(
-            f"that is no regular expression: {error}",
-            hint="search by words, or escape its signs",
+            f"invalid regular expression: {error}",
+            hint="escape special characters with \\, or search without --regex",
         ) from error
     until = time.monotonic() + seconds
     found: list[TurnHit] = []
