@@ -56,7 +56,7 @@ def link(home: Home, asked: LinkRequest) -> LinkChange:
     catch_up(home)
     with home.change("link") as change:
         wanted = [_numbered(home, one, at, len(asked.links)) for at, one in enumerate(asked.links, 1)]
-        drawn = [one for one in wanted if _may(home, one.source, one.link, is_new=True)]
+        drawn = [one for one in wanted if _may(home, one.source, _present(one) or one.link)]
         change.describe(subject=subject_of([one.source for one in drawn or wanted]))
         with change.transaction():
             made, changed = _draw(change, drawn)
@@ -146,7 +146,7 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
     if rel in _DECISIVE:
         return _judged(home, asked, source, target)
     reason = home.redactor.clean(asked.reason) if asked.reason else None
-    origin = asked.origin or (AGENT if home.actor.is_agent else None)
+    origin = AGENT if home.actor.is_agent else asked.origin
     return _Drawn(source, Link(rel, target, reason, None if origin == MANUAL else origin, asked.strength, valid))
 
 
@@ -210,12 +210,17 @@ def _not_here(origin: str, source: Memory) -> NacreError:
     return Conflict("that link leads the other way", hint="give the two memories the other way round")
 
 
-def _may(home: Home, source: Memory, link: Link, *, is_new: bool = False) -> bool:
-    """Whether the actor may change a link: an agent only its own, between memories that it stored."""
+def _present(drawn: _Drawn) -> Link | None:
+    """The link that is there already, and would be changed."""
+    name = (drawn.link.rel, drawn.link.to)
+    return next((one for one in drawn.source.links if (one.rel, one.to) == name), None)
+
+
+def _may(home: Home, source: Memory, link: Link) -> bool:
+    """Whether the actor may draw or change a link: an agent only its own, of memories that it stored."""
     if not home.actor.is_agent:
         return True
-    is_own = is_new or link.origin == AGENT
-    return is_own and not is_owners(source) and link.rel not in _DECISIVE
+    return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
 
 
 def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:
