@@ -92,7 +92,7 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
     NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where it may mean several
     symbols, they are listed. Of a class, calls of its methods and classes that inherit from it are told, too.
     """
-    _tell(run, "graph-callers", "Nothing that was read calls it.", name=name, **asked)
+    _show(run, "graph-callers", "Nothing that was read calls it.", name=name, **asked)
 
 
 @command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
@@ -101,7 +101,7 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
 @click.pass_obj
 def importers(run: Run, /, name: str, **asked: Any) -> None:
     """Tell which files import a file, a module or a library."""
-    _tell(run, "graph-importers", "Nothing that was read imports it.", name=name, **asked)
+    _show(run, "graph-importers", "Nothing that was read imports it.", name=name, **asked)
 
 
 @command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
@@ -110,7 +110,7 @@ def importers(run: Run, /, name: str, **asked: Any) -> None:
 @click.pass_obj
 def about(run: Run, /, name: str, **asked: Any) -> None:
     """Tell which memories speak of a symbol or a file."""
-    _tell(run, "graph-about", "No memory names it.", name=name, **asked)
+    _show(run, "graph-about", "No memory names it.", name=name, **asked)
 
 
 @command(
@@ -127,7 +127,7 @@ def impact(run: Run, /, name: str, **asked: Any) -> None:
     Shows the symbols that call or inherit what is in FILE, the files that import it, what leads to those in turn,
     and the memories that speak of any of it. With SYMBOL, only what leads to that.
     """
-    _tell(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
+    _show(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
@@ -171,7 +171,7 @@ def _render_stale(paper: Paper, found: Staleness) -> None:
         paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
 
 
-def _tell(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
     near = None
     with suppress(NotFound):
         near = place_of(run, ".").project
