@@ -181,7 +181,7 @@ def test_who_supersedes_by_a_link_ends_the_other_and_who_takes_it_away_brings_it
     assert get(world.context(), ids[0]).superseded_by == ids[1]
     with pytest.raises(Conflict, match="has no end"):
         asked(world, "graph-invalidate", source=ids[1], relation="supersedes", target=ids[0])
-    with pytest.raises(Conflict, match="two memories that hold"):
+    with pytest.raises(Conflict, match="links two active memories"):
         linked(world, ids[2], "supersedes", ids[0])
     asked(world, "graph-unlink", source=ids[1], relation="supersedes", target=ids[0])
     assert get(world.context(), ids[0]).superseded_by is None
@@ -391,6 +391,22 @@ def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(world: World, 
         with pytest.raises(OwnerOnly):
             memory.call("graph-unlink-origin", origin="manual")
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
+
+
+def test_an_agent_draws_no_link_anew_that_the_owner_drew_nor_in_anothers_name(world: World, ids: list[str]) -> None:
+    own = store(
+        world.context(), StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT)
+    )
+    ends = {"source": own.memory_id, "relation": "part_of", "target": ids[0]}
+    linked(world, **ends, reason="it hangs there")
+    with by_agent(world) as memory:
+        again = memory.call("graph-link", links=[{**ends, "until": "2020-01-01", "strength": 0.1}])
+        memory.call("graph-link", links=[{**ends, "relation": "builds_on", "origin": "manual"}])
+    assert (again.changed, again.waiting) == (0, (own.memory_id,))
+    assert set(links_of(world, own.memory_id)) == {
+        Link("part_of", ids[0], "it hangs there"),
+        Link("builds_on", ids[0], origin="agent"),
+    }
 
 
 @pytest.mark.parametrize("relation", ["supersedes", "contradicts"])

@@ -86,10 +86,21 @@ def test_a_search_by_expression_is_told_in_pages(nacre: Nacre, baked: None) -> N
 
 def test_a_bad_expression_is_a_clear_mistake(nacre: Nacre, baked: None) -> None:
     answer = nacre("sessions", "search", "--regex", "(oven", "--json", code=2).error
-    assert "no regular expression" in answer["message"]
+    assert "invalid regular expression" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "expression", ["(?:(?:x{1000}){1000}){1000}", "(?x)x{1 000 000 00}", "(" * 900, "|".join(map(str, range(1000)))]
+)
+def test_an_expression_that_would_fill_the_memory_is_refused_at_once(
+    nacre: Nacre, baked: None, expression: str
+) -> None:
+    answer = nacre("sessions", "search", "--regex", expression, "--json", code=2).error
+    assert "expression" in answer["message"]
 
 
 def test_a_search_is_limited_to_what_is_asked_for(nacre: Nacre, baked: None) -> None:
     only = nacre("sessions", "search", "oven", "--scope", "errors", "--role", "agent", "--json").json
     assert {hit["speaker"] for hit in only["hits"]} == {"agent"}
     assert nacre("sessions", "search", "oven", "--scope", "plans", "--json").json["hits"] == []
+    assert "is not one of 'all', 'errors'" in nacre("sessions", "search", "oven", "--scope", "oven", code=2).err

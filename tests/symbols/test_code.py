@@ -177,6 +177,20 @@ def test_long_binary_and_minified_files_are_passed_over(nacre: Nacre, tmp_path: 
     assert (report["read"], report["skipped"]) == (1, 3)
 
 
+def test_a_file_that_takes_hours_to_read_costs_itself_alone(nacre: Nacre, tmp_path: Path) -> None:
+    (tmp_path / "chain.js").write_text("a" + ".b()\n" * 180_000, encoding="utf-8")
+    (tmp_path / "plain.js").write_text("function plain() {}\n", encoding="utf-8")
+    report = ingest(nacre, tmp_path)
+    assert report["failed"] == ["chain.js"]
+    assert report["symbols"] == 1
+
+
+def test_definitions_within_each_other_without_end_are_left_out(nacre: Nacre, tmp_path: Path) -> None:
+    (tmp_path / "deep.rs").write_text("mod a {\n" * 9_000 + "}\n" * 9_000 + "fn plain() {}\n", encoding="utf-8")
+    assert ingest(nacre, tmp_path)["failed"] == []
+    assert callers(nacre, "plain") == set()
+
+
 def test_broken_code_is_read_as_far_as_it_goes(nacre: Nacre, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from nacre.code.languages.table import language_of
-from nacre.errors import StoreBusy
+from nacre.errors import Unavailable
 from nacre.home.home import Home
 from nacre.storage.code.mentions import Mention
 from nacre.text.passages import identifiers
@@ -40,7 +40,7 @@ def catch_up_mentions(home: Home) -> None:
     """
     if home.database.unwritable:
         return
-    with suppress(StoreBusy):
+    with suppress(Unavailable):  # another process writes, or the disk is full
         while found := home.code_mentions.unread(_PORTION):
             home.code_mentions.put((one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found)
             if len(found) < _PORTION:

@@ -23,6 +23,9 @@ MOST_DEFINITIONS = 20_000
 MOST_REFERENCES = 100_000
 """Limits per file; the rest is left out."""
 
+QUALIFIED_CHARACTERS = 500
+"""Nobody asks for a longer name; of thousands of definitions within each other they would fill the memory."""
+
 _READERS: Mapping[str, Reader] = {
     "python": Python(), "ecma": Ecma(), "go": Go(), "rust": Rust(), "java": Java(), "cfamily": CFamily(),
 }  # fmt: skip
@@ -95,10 +98,11 @@ class _Reading:
 
     def _define(self, capture: str, node: Node) -> None:
         name, parent = self._reader.name(node), self._scope
-        if not name or len(name) > NAME_CHARACTERS or len(self._definitions) >= MOST_DEFINITIONS:
-            return
         around = self._definitions[parent] if parent != MODULE else None
         before = f"{around.qualified}." if around else ""
+        is_long = len(name) > NAME_CHARACTERS or len(before) + len(name) > QUALIFIED_CHARACTERS
+        if not name or is_long or len(self._definitions) >= MOST_DEFINITIONS:
+            return
         own, _, last = name.rpartition(".")
         owner = f"{before}{own}" if own else (around.qualified if around and around.kind in CLASS_KINDS else "")
         kind = self._reader.kind(node, capture)

@@ -1,6 +1,7 @@
 """A process that reads code: a root and paths come in on its standard input, facts go out on its standard output.
 
-A parser written in C may crash on a file; then only this process does.
+A parser written in C may crash on a file, or a file of brackets within brackets may take it hours; then only this
+process ends.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import struct
 import sys
 from pathlib import Path
@@ -19,6 +21,14 @@ from nacre.code.facts import Facts
 from nacre.code.languages.table import language_of
 from nacre.code.reading import read_code
 from nacre.code.repository import read_file
+from nacre.platform.lazy import Module
+
+SECONDS_A_FILE = 10
+"""Of the processor's time: who made a file that takes longer did not mean it to be read."""
+
+MOST_MEMORY = 2**31
+
+resource = Module("resource")  # Windows has no such module
 
 _SIZE = struct.Struct("<I")
 
@@ -42,6 +52,7 @@ def main() -> None:
     os.dup2(2, 1)
     gc.freeze()
     gc.set_threshold(50_000)
+    _limit_memory()
     with contextlib.suppress(OSError):
         _serve(sys.stdin.buffer, out)
     os._exit(0)
@@ -82,5 +93,21 @@ def _serve(told: IO[bytes], out: IO[bytes]) -> None:
     root = Path(_of_paths.decode(first)[0])
     while (packed := _receive(told)) is not None:
         for path in _of_paths.decode(packed):
-            send(out, read_one(root, path))
+            _limit_time(SECONDS_A_FILE)
+            read = read_one(root, path)
+            _limit_time(0)
+            send(out, read)
             out.flush()
+
+
+def _limit_memory() -> None:
+    """End this process, and not others, where a file takes too much; not on Windows."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
+def _limit_time(seconds: int) -> None:
+    """End this process so much later, whatever it does then, also in C; 0: do not. Not on Windows."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, seconds)

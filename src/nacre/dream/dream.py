@@ -67,7 +67,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
         home.actor.require_owner("nacre dream --tier 2")
     found = planned(home, request, on_progress=on_progress)
     if request.project and not found.seen and (request.tier < 3 or request.project not in projects(home)):
-        raise NotFound(f"no memory is of {request.project!r}", hint="nacre list shows the projects of memories")
+        raise NotFound(f"project {request.project!r} has no memories", hint="nacre list shows the projects of memories")
     return found
 
 

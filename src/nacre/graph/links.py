@@ -56,7 +56,7 @@ def link(home: Home, asked: LinkRequest) -> LinkChange:
     catch_up(home)
     with home.change("link") as change:
         wanted = [_numbered(home, one, at, len(asked.links)) for at, one in enumerate(asked.links, 1)]
-        drawn = [one for one in wanted if _may(home, one.source, one.link, is_new=True)]
+        drawn = [one for one in wanted if _may(home, one.source, _present(one) or one.link)]
         change.describe(subject=subject_of([one.source for one in drawn or wanted]))
         with change.transaction():
             made, changed = _draw(change, drawn)
@@ -134,30 +134,30 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
     target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
     rel = asked.relation.value
     if source.id == target:
-        raise Conflict("a memory is not linked with itself", hint="give two memories")
+        raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
     if source.retired:
         raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
     if asked.relation in _OF_CODE:
-        raise InvalidInput(f"{rel} is between symbols of code", hint="between memories: depends_on, builds_on")
+        raise InvalidInput(f"{rel} links symbols of code, not memories", hint="between memories: depends_on, builds_on")
     if asked.origin in COMPUTED:
-        raise InvalidInput(f"nobody draws a link of origin {asked.origin!r}: it is computed", hint="leave it out")
+        raise InvalidInput(f"links of origin {asked.origin!r} are computed", hint="leave out --origin")
     valid = Validity(asked.since, asked.until)
     _refuse_backwards(valid)
     if rel in _DECISIVE:
         return _judged(home, asked, source, target)
     reason = home.redactor.clean(asked.reason) if asked.reason else None
-    origin = asked.origin or (AGENT if home.actor.is_agent else None)
+    origin = AGENT if home.actor.is_agent else asked.origin
     return _Drawn(source, Link(rel, target, reason, None if origin == MANUAL else origin, asked.strength, valid))
 
 
 def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
     """A link that decides what holds; a contradiction is stored with the later memory."""
     if (asked.strength, asked.since, asked.until) != (None, None, None):
-        raise InvalidInput(f"{asked.relation} has no strength and no end", hint="leave them out")
+        raise InvalidInput(f"{asked.relation} takes no strength and no end", hint="leave out strength and end")
     other = home.memories.find(target)
     if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
-            f"{asked.relation} is between two memories that hold", hint="nacre show tells what became of them"
+            f"{asked.relation} links two active memories", hint="nacre show shows which one is retired or superseded"
         )
     if asked.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
@@ -167,7 +167,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
 
 def _refuse_backwards(valid: Validity) -> None:
     if valid.since and valid.until and valid.until <= valid.since:
-        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="the end comes later")
+        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="give a later end")
 
 
 _REMEDY = {
@@ -210,12 +210,17 @@ def _not_here(origin: str, source: Memory) -> NacreError:
     return Conflict("that link leads the other way", hint="give the two memories the other way round")
 
 
-def _may(home: Home, source: Memory, link: Link, *, is_new: bool = False) -> bool:
-    """Whether the actor may change a link: an agent only its own, between memories that it stored."""
+def _present(drawn: _Drawn) -> Link | None:
+    """The link that is there already, and would be changed."""
+    name = (drawn.link.rel, drawn.link.to)
+    return next((one for one in drawn.source.links if (one.rel, one.to) == name), None)
+
+
+def _may(home: Home, source: Memory, link: Link) -> bool:
+    """Whether the actor may draw or change a link: an agent only its own, of memories that it stored."""
     if not home.actor.is_agent:
         return True
-    is_own = is_new or link.origin == AGENT
-    return is_own and not is_owners(source) and link.rel not in _DECISIVE
+    return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
 
 
 def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +21,10 @@ _PORTION = 500
 _SECONDS_A_TURN = 0.25
 _AROUND = 100
 _WHOLE_WORD = 20
+_COUNT = regex.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
+_MOST_CHARACTERS = 1_000
+_MOST_SIZE = 1_000_000
+"""A million nodes take 300 MB and a third of a second, and nothing ends that from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +43,7 @@ def match_turns(
     admits: Callable[[Turn], bool] | None = None, seconds: float = 10.0,
 ) -> Matches:  # fmt: skip
     """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
-    try:
-        pattern = regex.compile(expression, regex.IGNORECASE)
-    except regex.error as error:
-        raise QueryInvalid(
-            f"that is no regular expression: {error}",
-            hint="search by words, or escape its signs",
-        ) from error
+    pattern = _compiled(expression)
     until = time.monotonic() + seconds
     found: list[TurnHit] = []
     given_up = 0
@@ -59,6 +58,26 @@ def match_turns(
         else:
             found += [hit] if hit else []
     return Matches(tuple(found[offset : offset + limit]), len(found) > offset + limit, False, given_up)
+
+
+def _compiled(expression: str) -> Any:
+    """An expression in the form that is searched with. Raises QueryInvalid."""
+    if len(expression) > _MOST_CHARACTERS or _size(expression) > _MOST_SIZE:
+        raise QueryInvalid("the expression is too large", hint="fewer signs, and smaller counts in {…}")
+    try:
+        return regex.compile(expression, regex.IGNORECASE)
+    except (regex.error, RecursionError) as error:
+        raise QueryInvalid(
+            f"invalid regular expression: {error}",
+            hint="escape special characters with \\, or search without --regex",
+        ) from error
+
+
+def _size(expression: str) -> int:
+    """How many nodes it has at most, were all its counts within each other: each is compiled so many times. Between
+    digits may stand spaces and comments, whose digits count, too."""
+    counts = ("".join(filter(str.isdecimal, found)) for found in _COUNT.findall(expression))
+    return len(expression) * math.prod(max(1, int(count)) for count in counts)
 
 
 def _match(home: Home, pattern: Any, row: int, turn: Turn) -> TurnHit | None:

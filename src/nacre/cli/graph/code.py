@@ -40,7 +40,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)
-        function = option(operation, "project", help="Of this project only; . is the one of this folder.")(function)
+        function = option(operation, "project", help="Only this project; . is the one of this folder.")(function)
         return options(operation, *names)(function)
 
     return decorate
@@ -54,10 +54,11 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 @options("graph-ingest-code", "project", "force", "max_files", "seconds")
 @click.pass_obj
 def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
-    """Read a repository's symbols, and who calls, imports and inherits what.
+    """Read a repository's symbols, calls, imports and base classes.
 
-    The whole repository that PATH lies in is read, without what git ignores; later only what changed. Names, paths and
-    lines are kept, no contents, and nothing of it is run. Python, JavaScript, TypeScript, Go, Rust, Java, C, C++.
+    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
+    TypeScript, Go, Rust, Java, C, C++.
     """
     with progress.shown(run) as notify:
         report: CodeReport = perform(run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked)
@@ -73,7 +74,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
 @click.pass_obj
 def forget_code(run: Run, project: str) -> None:
     """Forget the code of a project; its files stay as they are."""
-    name = find_project(run, project) or project
+    name = find_project(run, project)
     done: ForgottenCode = perform(run, "graph-forget-code", project=name)
     told = "Forgot the code of" if done.was_there else "No code was known of"
     run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
@@ -87,12 +88,12 @@ def forget_code(run: Run, project: str) -> None:
 @_narrowed("graph-callers", "depth")
 @click.pass_obj
 def callers(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell who calls a symbol.
+    """List the callers of a symbol.
 
-    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where it may mean several
-    symbols, they are listed. Of a class, calls of its methods and classes that inherit from it are told, too.
+    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
+    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
     """
-    _show(run, "graph-callers", "Nothing that was read calls it.", name=name, **asked)
+    _show(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
 
 
 @command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
@@ -100,8 +101,8 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
 @_narrowed("graph-importers")
 @click.pass_obj
 def importers(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell which files import a file, a module or a library."""
-    _show(run, "graph-importers", "Nothing that was read imports it.", name=name, **asked)
+    """List the files that import a file, a module or a library."""
+    _show(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
 
 
 @command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
@@ -109,7 +110,7 @@ def importers(run: Run, /, name: str, **asked: Any) -> None:
 @_narrowed("graph-about")
 @click.pass_obj
 def about(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell which memories speak of a symbol or a file."""
+    """List the memories that mention a symbol or a file."""
     _show(run, "graph-about", "No memory names it.", name=name, **asked)
 
 
@@ -122,22 +123,23 @@ def about(run: Run, /, name: str, **asked: Any) -> None:
 @_narrowed("graph-impact", "depth")
 @click.pass_obj
 def impact(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell what a change to a file touches, in code and in memory.
+    """Show what a change to a file affects, in code and in memories.
 
-    Shows the symbols that call or inherit what is in FILE, the files that import it, what leads to those in turn,
-    and the memories that speak of any of it. With SYMBOL, only what leads to that.
+    Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
+    memories that mention any of them. With SYMBOL, only the callers of that symbol.
     """
-    _show(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
+    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
 @_narrowed("graph-stale", "days")
 @click.pass_obj
 def stale(run: Run, /, project: str | None, **asked: Any) -> None:
-    """Tell which memories may be out of date, as files they name were changed since.
+    """List memories that may be out of date, since files they name changed.
 
-    Counted are sessions that began after a memory was last said. Where the files still hold the names of code that a
-    memory names, it is less likely; that is looked up in the folder whose code was read, else in this one.
+    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
+    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
+    in this one.
     """
     found: Staleness = ask(
         run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
@@ -197,10 +199,12 @@ def _record(found: CodeAnswer) -> Record:
 
 def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
     if found.choices:
-        paper.line(bold(f"{found.asked} may mean:"))
+        paper.line(bold(f"{found.asked} matches several symbols:"))
+        several = len({node.project for node in found.choices}) > 1
         for node in found.choices:
-            paper.line(_place(node), "  ", dim(node.kind), indent=2, hang=2)
-        paper.line(dim("name one of them as it stands here" + (", or say more; there are more" if found.more else "")))
+            facts = joined((node.kind, node.project if several else ""))
+            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
+        paper.line(dim("repeat the command with one of these names" + ("; there are more" if found.more else "")))
         return
     for node in found.nodes:
         paper.line(bold(_place(node)), "  ", dim(joined((node.kind, f"line {node.line}" if node.name else ""))))
@@ -209,7 +213,7 @@ def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
     for link in found.links:
         _render_link(paper, link, found.nodes)
     if found.memories:
-        paper.heading("Memories that speak of it")
+        paper.heading("Memories that mention it")
         for one in found.memories:
             _render_memory(paper, one)
     if found.more:
@@ -246,6 +250,6 @@ def _render_report(paper: Paper, report: CodeReport) -> None:
     told = (
         f"{report.read:,} read", f"{report.unchanged:,} unchanged" if report.unchanged else "",
         f"{report.removed:,} gone" if report.removed else "",
-        f"{report.skipped:,} too long or no text" if report.skipped else "", f"{report.seconds:.1f} s",
+        f"{report.skipped:,} skipped" if report.skipped else "", f"{report.seconds:.1f} s",
     )  # fmt: skip
     paper.line(dim(joined(told)))

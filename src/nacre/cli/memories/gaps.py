@@ -30,10 +30,10 @@ _CHARACTERS = 160
 )
 @click.pass_context
 def gaps(context: click.Context) -> None:
-    """Tell what nacre was asked and could not answer.
+    """List questions that nacre could not answer.
 
-    Questions that ask the same thing are shown as one, the one asked most first. Each is asked again before it is
-    shown: what is known by now is a gap no more.
+    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
+    question that has an answer by now is closed.
     """
     if context.invoked_subcommand is None:
         _list(context.obj, days=30, project=None, min_times=1, limit=10)
@@ -41,12 +41,12 @@ def gaps(context: click.Context) -> None:
 
 @gaps.command("list", examples=["nacre gaps list --days 7 --json", "nacre gaps list --project . --min-times 2"])
 @option("unanswered", "days")
-@option("unanswered", "project", help="Asked about this project only; . is the one of this folder.")
+@option("unanswered", "project", help="Only questions about this project; . is the one of this folder.")
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 @click.pass_obj
 def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: int) -> None:
-    """List questions without an answer, the one asked most first."""
+    """List unanswered questions, the most asked first."""
     _list(run, days=days, project=find_project(run, project), min_times=min_times, limit=limit)
 
 
@@ -64,7 +64,7 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @argument("unanswered-dismiss", "reference", metavar="ID")
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
-    """List a gap no more, however it is worded."""
+    """Hide a gap in all its wordings."""
     gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
     run.answer({"dismissed": _record(gap)}, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
@@ -76,7 +76,8 @@ def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: in
         "days": days, "limit": limit,
     }  # fmt: skip
     has_log = run.settings.flag("traces.cases") and run.settings.whole("traces.keep_days") > 0
-    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log))
+    is_narrowed = project is not None or min_times > 1
+    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed))
 
 
 def _record(gap: UnansweredQuestion) -> Record:
@@ -87,16 +88,16 @@ def _record(gap: UnansweredQuestion) -> Record:
     }  # fmt: skip
 
 
-def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool) -> None:
+def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
         paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"Every question of the last {days} days has an answer.")
+        paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
-    more = joined((f"{left} more" if left else "", f"{found.closed} answered by now" if found.closed else ""), "; ")
+    more = joined((f"{left} more" if left else "", f"{found.closed} answered since" if found.closed else ""), "; ")
     if more:
         paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
     if found.gaps:
@@ -105,8 +106,8 @@ def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool) -> Non
 
 def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     paper.line(dim(gap.id), "  ", bold(passages.shorten(gap.question, _CHARACTERS)), hang=10)
-    unsure = f"{gap.unsure} of them with something near" if gap.unsure else ""
-    facts = (f"asked {count(gap.times, 'time')}", unsure, f"last {when(gap.last)}", ", ".join(gap.projects))
+    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
+    facts = (f"asked {count(gap.times, 'time')}", near, f"last {when(gap.last)}", ", ".join(gap.projects))
     paper.line(dim(joined(facts)), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
         paper.line(dim("also: "), passages.shorten(wording, _CHARACTERS), indent=10, hang=2)
