@@ -88,7 +88,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
         found = plan(home, request, on_progress)
         if request.steps is not None:
             found = _only(found, request.steps)
-        return _told(run, _dream(home, found, may_act=request.first))
+        return _traced(run, _dream(home, found, may_act=request.first))
 
 
 def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
@@ -109,10 +109,10 @@ def dream_unasked(home: Home) -> DreamReport | None:
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
-        return _told(run, _dream(home, _planned_unasked(home), may_act=False))
+        return _traced(run, _dream(home, _planned_unasked(home), may_act=False))
 
 
-def _told(run: Run, report: DreamReport) -> DreamReport:
+def _traced(run: Run, report: DreamReport) -> DreamReport:
     """The report, told to the dream's trace."""
     for step in steps_of(report):
         run.add(step)

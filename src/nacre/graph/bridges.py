@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from nacre.errors import Unavailable
-from nacre.graph.net import Net, memories_of, net_of
+from nacre.graph.net import Net, cached, memories_of, net_of
 from nacre.graph.requests import AnalysisRequest
 from nacre.graph.values import Bridge, Bridges, Side
 from nacre.home.home import Home
@@ -41,13 +41,7 @@ class _Sides:
 def bridges(home: Home, asked: AnalysisRequest) -> Bridges:
     """The memories that hold groups together, by betweenness. Raises Unavailable where numpy is missing."""
     catch_up(home)
-    key = ("bridges", asked, home.memories.snapshot(), home.links.state(), home.now().date())
-    known = home.analyses.get(key)
-    if isinstance(known, Bridges):
-        return known
-    found = _bridges(home, net_of(home, asked.project), asked.limit)
-    home.analyses.put(key, found)
-    return found
+    return cached(home, asked, Bridges, lambda: _bridges(home, net_of(home, asked.project), asked.limit))
 
 
 def _bridges(home: Home, net: Net, limit: int) -> Bridges:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nacre.graph.analysis import GAP_LINKS, central_of
-from nacre.graph.net import net_of
+from nacre.graph.net import cached, net_of
 from nacre.graph.requests import BriefRequest
 from nacre.graph.values import Brief
 from nacre.home.home import Home
@@ -26,13 +26,7 @@ _SUBJECT = 70
 def brief(home: Home, asked: BriefRequest) -> Brief:
     """The summary. The daemon caches it until something is written, for at most half a minute."""
     catch_up(home)
-    key = ("brief", asked, home.memories.snapshot(), home.links.state(), home.now().date())
-    known = home.analyses.get(key)
-    if isinstance(known, Brief):
-        return known
-    found = _brief(home, asked.project)
-    home.analyses.put(key, found)
-    return found
+    return cached(home, asked, Brief, lambda: _brief(home, asked.project))
 
 
 def _brief(home: Home, project: str | None) -> Brief:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from nacre.home.home import Home
 from nacre.values.memory import Memory
+
+T = TypeVar("T")
 
 
 class Net:
@@ -71,6 +74,17 @@ class Net:
     def most_linked(self, among: Iterable[int], limit: int = 1) -> list[int]:
         """Those of some memories with the most links; of even ones, the older."""
         return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
+
+
+def cached(home: Home, asked: object, kind: type[T], analyse: Callable[[], T]) -> T:
+    """An analysis of a kind, as it was kept if nothing was written since, today; else made anew and kept."""
+    key = (kind, asked, home.memories.snapshot(), home.links.state(), home.now().date())
+    known = home.analyses.get(key)
+    if isinstance(known, kind):
+        return known
+    found = analyse()
+    home.analyses.put(key, found)
+    return found
 
 
 def net_of(home: Home, project: str | None) -> Net:

@@ -56,34 +56,55 @@ def choose(
     """
     catch_up(home)
     active = [one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if one.is_active]
-    found: dict[str, Memory] = {}
-    named: list[tuple[str, Match, str | None]] = []
-    is_wider = False
-    wanted = [(text, Match.PATTERN if "*" in text else Match.EXACT) for text in references]
-    for text, match in [*wanted, *((text, Match.CONTAINS) for text in contains)]:
+    choice = _Choice(home, active, persist=persist)
+    for text in references:
+        choice.add_named(text, Match.PATTERN if "*" in text else Match.EXACT)
+    for text in contains:
+        choice.add_named(text, Match.CONTAINS)
+    for text in subjects:
+        choice.add_about(text, _about(active, text), may_be_none=persist)
+    for text in like:
+        choice.add_about(text, _nearly(active, text), is_wider=True)
+    return Chosen(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
+
+
+class _Choice:
+    """The memories chosen so far, and what they were named by."""
+
+    def __init__(self, home: Home, active: Sequence[Memory], *, persist: bool) -> None:
+        self._home, self._active, self._persist = home, active, persist
+        self.found: dict[str, Memory] = {}
+        self.named: list[tuple[str, Match, str | None]] = []
+        self.is_wider = False
+
+    def add_named(self, text: str, match: Match) -> None:
+        """Add what a subject, a pattern or an id refers to. Raises QueryInvalid, NotFound, Conflict."""
         if not text.strip(" *"):
             raise QueryInvalid(f"{text!r} would retire everything", hint="say what the subjects have in common")
-        meant = [one for one in active if fits(one.subject, text, match)]
+        meant = [one for one in self._active if fits(one.subject, text, match)]
+        name, key = text, None
         if match is Match.EXACT and not meant:
-            meant = _by_id(home, text, persist=persist)
-            key = meant[0].canonical_key if meant else None
-            named.append((meant[0].subject if meant else text, match, key))
-        else:
-            named.append((text, match, None))
-        if not meant and not persist:
-            raise NotFound(
-                f"no memory is about {text!r}", hint="nacre list shows subjects; --persist keeps later ones out"
-            )
-        is_wider = is_wider or len(meant) > 1
-        found.update((one.id, one) for one in meant)
-    by_subject = [(text, _about(active, text)) for text in subjects] + [(text, _nearly(active, text)) for text in like]
-    for text, meant in by_subject:
-        if not meant and not (persist and text in subjects):
+            meant = _by_id(self._home, text, persist=self._persist)
+            name, key = (meant[0].subject, meant[0].canonical_key) if meant else (text, None)
+        if not meant and not self._persist:
+            hint = "nacre list shows subjects; --persist keeps later ones out"
+            raise NotFound(f"no memory is about {text!r}", hint=hint)
+        self.named.append((name, match, key))
+        self._add(meant)
+
+    def add_about(
+        self, text: str, meant: Sequence[Memory], *, may_be_none: bool = False, is_wider: bool = False
+    ) -> None:  # fmt: skip
+        """Add memories about a subject, each named by its own. Raises NotFound."""
+        if not meant and not may_be_none:
             raise NotFound(f"no memory is about {text!r}", hint="nacre list shows subjects")
-        named += [(one.subject, Match.EXACT, one.canonical_key) for one in meant] or [(text, Match.EXACT, None)]
-        is_wider = is_wider or len(meant) > 1 or text in like
-        found.update((one.id, one) for one in meant)
-    return Chosen(tuple(found.values()), tuple(named), is_wider)
+        self.named += [(one.subject, Match.EXACT, one.canonical_key) for one in meant] or [(text, Match.EXACT, None)]
+        self.is_wider |= is_wider
+        self._add(meant)
+
+    def _add(self, meant: Sequence[Memory]) -> None:
+        self.is_wider |= len(meant) > 1
+        self.found.update((one.id, one) for one in meant)
 
 
 def _about(active: Sequence[Memory], text: str) -> list[Memory]:

@@ -93,7 +93,7 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
     NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
     they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
     """
-    _tell(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
+    _show(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
 
 
 @command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
@@ -102,7 +102,7 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
 @click.pass_obj
 def importers(run: Run, /, name: str, **asked: Any) -> None:
     """List the files that import a file, a module or a library."""
-    _tell(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
+    _show(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
 
 
 @command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
@@ -111,7 +111,7 @@ def importers(run: Run, /, name: str, **asked: Any) -> None:
 @click.pass_obj
 def about(run: Run, /, name: str, **asked: Any) -> None:
     """List the memories that mention a symbol or a file."""
-    _tell(run, "graph-about", "No memory names it.", name=name, **asked)
+    _show(run, "graph-about", "No memory names it.", name=name, **asked)
 
 
 @command(
@@ -128,7 +128,7 @@ def impact(run: Run, /, name: str, **asked: Any) -> None:
     Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
     memories that mention any of them. With SYMBOL, only the callers of that symbol.
     """
-    _tell(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
+    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
@@ -173,7 +173,7 @@ def _render_stale(paper: Paper, found: Staleness) -> None:
         paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
 
 
-def _tell(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
     near = None
     with suppress(NotFound):
         near = place_of(run, ".").project

@@ -31,10 +31,10 @@ def ask_code(desk: Desk, asked: arguments.Graph) -> Answer:
     else:
         request = CodeRequest(**fields)
     found: CodeAnswer = desk.call(f"graph-{asked.action}", request)
-    return _told(found, asked.budget)
+    return _answer(found, asked.budget)
 
 
-def _told(found: CodeAnswer, budget: int) -> Answer:
+def _answer(found: CodeAnswer, budget: int) -> Answer:
     records = {
         "nodes": plain(found.nodes), "choices": plain(found.choices), "links": plain(found.links),
         "memories": [one.memory.id for one in found.memories],
