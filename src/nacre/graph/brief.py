@@ -18,6 +18,9 @@ from nacre.values.recall import Filter
 
 RECENT = timedelta(days=30)
 _NAMED = 3
+_LOOKED_AT = 20
+"""Of the most linked memories those are named that somebody answers for."""
+
 _SUBJECT = 70
 
 
@@ -38,12 +41,13 @@ def _brief(home: Home, project: str | None) -> Brief:
     within = (project,) if project else ()
     since = home.now() - RECENT
     _, todos = list_active(home, Filter(kinds=(Kind.TODO,), projects=within, strict=True), limit=1)
-    decided = Filter(kinds=(Kind.DECISION,), projects=within, strict=True, since=since)
+    decided = Filter(kinds=(Kind.DECISION,), projects=within, strict=True, since=since, trusted=True, settled=True)
     decisions, _ = list_active(home, decided, limit=_NAMED)
     recent, _ = list_active(home, Filter(projects=within, strict=True, since=since), limit=_RECENT_MEMORIES)
     active = tuple(dict.fromkeys(one.project for one in recent if one.project))[:_NAMED]
     few = sum(degree <= GAP_LINKS for degree in net.degrees)
-    central = central_of(home, net, _NAMED)
+    most = central_of(home, net, _LOOKED_AT)
+    central = tuple(one for one in most if one.memory.is_vouched)[:_NAMED]
     known = [project] if project else projects(home)
     stale = len(home.memories.stale().keys() & set(net.ids))
     numbers = _Numbers(home, net, project, few, todos, len(known), stale)
