@@ -13,6 +13,7 @@ from nacre.graph.betweenness import betweenness
 from nacre.graph.net import Net
 from nacre.graph.pagerank import pagerank
 from nacre.graph.values import Bridges, Brief
+from nacre.values.actor import Actor, Face, acting
 from tests.app.conftest import World
 from tests.app.test_graph import asked
 
@@ -107,6 +108,23 @@ def test_a_brief_is_short_and_new_after_whatever_is_written(world: World) -> Non
     assert "10 memories in 1 project, 9 links between them" in first.text
     assert "Decided lately: We decided to mend the weir in May" in third.text
     assert len(third.text.split()) < 150
+
+
+def test_a_brief_names_nothing_that_nobody_answers_for(world: World) -> None:
+    ids = written(world, [("road", "mill"), ("weir", "mill")])
+    with world.open() as memory:
+        with acting(Actor(Face.MCP, "claude-code")):
+            own = memory.store("We decided to burn the mill.", kind="decision", project="valley").memory_id
+        sold = {"content": "We decided to sell the weir.", "kind": "decision", "project": "valley"}
+        outside = memory.call("store", **sold, trust="untrusted")
+        for target in ids.values():
+            for source in (own, outside.memory_id):
+                memory.call("graph-link", links=[{"source": source, "relation": "part_of", "target": target}])
+        found: Brief = memory.call("graph-brief")
+    assert "burn" not in found.text
+    assert "sell" not in found.text
+    assert {one.memory.id for one in found.central} == set(ids.values())
+    assert found.memories == 5
 
 
 def test_every_face_counts_the_same_links(world: World) -> None:

@@ -48,6 +48,16 @@ def test_a_commit_lists_memories_by_kind_with_links_that_lead_to_their_files(vau
 
 
 @pytest.mark.usefixtures("mill")
+def test_a_listing_says_what_an_agent_proposed(nacre: Nacre, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as shell:
+        shell.setenv("CLAUDECODE", "1")
+        nacre("store", "The sluice is opened at six.", "--project", "mill")
+    nacre("commit")
+    (line,) = [one for one in (vault / "projects/mill/MEMORY.md").read_text().splitlines() if "sluice" in one]
+    assert line.endswith(" · an agent's proposal")
+
+
+@pytest.mark.usefixtures("mill")
 def test_a_listing_is_no_memory_and_no_file_of_the_history_and_leaves_git_status_clean(
     nacre: Nacre, vault: Path
 ) -> None:

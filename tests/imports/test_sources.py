@@ -350,6 +350,20 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
     assert nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"] == "deprecated in ClawXMemory"
 
 
+def test_a_snapshot_for_clawxmemory_holds_nothing_that_nobody_answers_for(
+    nacre: Nacre, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("import", str(put("clawx", CLAWX)))
+    nacre("store", "The dome opens at dusk.")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    nacre("store", "The dome motor runs on twelve volts.", "--project", "dome")
+    told = nacre("export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--json").json
+    assert (told["counts"]["memory"], told["withheld"]) == (1, 5)
+    snapshot = (tmp_path / "claw.json").read_text(encoding="utf-8")
+    assert "The dome opens" in snapshot
+    assert not any(words in snapshot for words in ("twelve volts", "eight letters", "plain text"))
+
+
 def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_told_all_three(
     nacre: Nacre, put: Put
 ) -> None:

@@ -20,6 +20,9 @@ from nacre.values.recall import Filter
 RECENT = timedelta(days=30)
 _NAMED = 3
 _RECENT_MEMORIES = 200
+_LOOKED_AT = 20
+"""Of the most linked memories those are named that somebody answers for."""
+
 _SUBJECT = 70
 
 
@@ -34,13 +37,14 @@ def _brief(home: Home, project: str | None) -> Brief:
     within = (project,) if project else ()
     since = home.now() - RECENT
     _, todos = list_active(home, Filter(kinds=(Kind.TODO,), projects=within, strict=True), limit=1)
-    decided = Filter(kinds=(Kind.DECISION,), projects=within, strict=True, since=since)
+    decided = Filter(kinds=(Kind.DECISION,), projects=within, strict=True, since=since, trusted=True, settled=True)
     decisions, _ = list_active(home, decided, limit=_NAMED)
     recent, _ = list_active(home, Filter(projects=within, strict=True, since=since), limit=_RECENT_MEMORIES)
+    central = tuple(one for one in central_of(home, net, _LOOKED_AT) if one.memory.is_vouched)[:_NAMED]
     found = Brief(
         "", len(net.ids), len(net.links), home.links.count_alike(project), 1 if project else len(projects(home)),
         len(net.components), sum(degree <= GAP_LINKS for degree in net.degrees), len(net.ids) - len(net.linked), todos,
-        len(home.memories.stale().keys() & set(net.ids)), central_of(home, net, _NAMED),
+        len(home.memories.stale().keys() & set(net.ids)), central,
         tuple(dict.fromkeys(one.project for one in recent if one.project))[:_NAMED], tuple(decisions),
     )  # fmt: skip
     return replace(found, text=_in_words(found, project))

@@ -42,13 +42,15 @@ _ALL = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What went out. ``left_out`` counts retired memories that were not asked for; ``bytes`` is the file's size."""
+    """What went out. ``left_out`` counts retired memories that were not asked for, ``withheld`` those that nobody
+    answers for, where whoever reads the file would tell them unasked; ``bytes`` is the file's size."""
 
     path: str
     form: str
     counts: dict[str, int]
     left_out: int
     bytes: int
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Parcel:
     usage: dict[str, Usage]
     sessions: tuple[StoredSession, ...]
     left_out: int
+    withheld: int
 
     def turns(self, stored: StoredSession) -> list[Turn]:
         """The turns of a session."""
@@ -90,14 +93,15 @@ def export(
         stack.enter_context(home.database.reading())
         parcel = _pack(home, options)
         counts, size = _FORMS[options.form](parcel, file, notify)
-    return ExportReport(path, options.form, dict(counts), parcel.left_out, size)
+    return ExportReport(path, options.form, dict(counts), parcel.left_out, size, parcel.withheld)
 
 
 def _pack(home: Home, options: ExportOptions) -> Parcel:
     wanted = [
         memory for memory in home.memories.everything() if options.project is None or memory.project == options.project
     ]
-    kept = [_clean(home, memory) for memory in wanted if options.include_retired or not memory.retired]
+    asked = [memory for memory in wanted if options.include_retired or not memory.retired]
+    kept = [_clean(home, memory) for memory in asked if memory.is_vouched or options.form not in _WITHOUT_TRUST]
     ids = {memory.id for memory in kept}
     paths = {seen.memory: seen.path for seen in home.files.seen().values()}
     sessions: list[StoredSession] = []
@@ -107,7 +111,8 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
         home, options, tuple((paths.get(memory.id, ""), memory) for memory in kept),
         tuple(_pages(home, options)),
         tuple(entry for entry in _entries(home) if _concerns(entry, ids, options)),
-        home.usage.of(list(ids)), tuple(reversed(sessions)), len(wanted) - len(kept),
+        home.usage.of(list(ids)), tuple(reversed(sessions)), len(wanted) - len(asked),
+        len(asked) - len(kept),
     )  # fmt: skip
 
 
@@ -294,5 +299,8 @@ def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> tuple[d
 _FORMS = {
     "jsonl": _write_lines, "markdown": _write_markdown, "zip": _write_archive, "clawxmemory": _write_clawxmemory,
 }  # fmt: skip
+_WITHOUT_TRUST = ("clawxmemory",)
+"""Forms that say of no memory whether it may be trusted: who imports them tells all of it unasked."""
+
 FORMS = tuple(_FORMS)
 """The forms of an export: ``zip`` is Markdown as the vault's own files, ``clawxmemory`` a snapshot that it imports."""

@@ -82,6 +82,7 @@ def _line(entry: Entry) -> str:
     memory = entry.memory
     facts = [f"{memory.updated:%Y-%m-%d}", f"importance {memory.importance}"]
     facts += ["from outside"] if memory.trust is Trust.UNTRUSTED else []
+    facts += ["an agent's proposal"] if memory.proposed else []
     subject = _plain(shorten(memory.subject, _SUBJECT_CHARACTERS))
     return f"- [{subject}]({_link(entry.path)}) · {' · '.join(facts)}"
 

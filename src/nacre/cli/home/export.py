@@ -94,6 +94,7 @@ def _export_record(report: ExportReport) -> Record:
         "format": report.form,
         "counts": report.counts,
         "left_out": report.left_out,
+        "withheld": report.withheld,
         "bytes": report.bytes,
     }
 
@@ -110,3 +111,6 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
     if report.left_out:
         stay = count(report.left_out, "retired memory stays", "retired memories stay")
         paper.line(dim(f"{stay} here: --include-retired takes them along"), indent=2)
+    if report.withheld:
+        stay = count(report.withheld, "memory stays", "memories stay")
+        paper.line(dim(f"{stay} here: from outside, or proposed by agents, and the file could not say so"), indent=2)
