@@ -59,7 +59,7 @@ def test_an_empty_context_says_why(
     told = nacre("context")
     assert not told.out
     assert f"Nothing to tell: {tmp_path} belongs to no known project" in " ".join(told.err.split())
-    assert "hint: nacre project lists" in told.err
+    assert "hint: nacre project list shows" in told.err
     assert not nacre("context", "thanks").err
     assert nacre("context", "--json").err == ""
 

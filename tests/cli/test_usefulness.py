@@ -38,7 +38,7 @@ def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None
     told = " ".join(nacre("usefulness").out.split())
     assert told.startswith("No session is held out")
     assert "nacre config set usefulness.hold_out 0.2" in told
-    assert "They work without what nacre would have told them" in told
+    assert "gives a random session in 5 no context" in told
     assert "200 sessions" in told
     assert nacre("usefulness", "--json").json == {
         "share": 0.0, "compared": 0.0, "since": None, "sessions_told": 0, "sessions_held_out": 0, "left_out": 0,
