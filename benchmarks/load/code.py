@@ -88,9 +88,8 @@ def _write_memories(home: Home, count: int) -> None:
 
 def _names(home: Home, count: int) -> list[str]:
     """Whole names of symbols, spread over the files."""
-    rows = list(home.code.symbol_rows(1).items())
-    step = max(1, len(rows) // max(1, count))
-    found = home.code.of_rows(row for (_, name), row in rows[::step] if name)
+    rows = sorted(row for (_, name), row in home.code.symbol_rows(1).items() if name)
+    found = home.code.of_rows(rows[:: max(1, len(rows) // max(1, count))])
     return [f"{one.path}#{one.qualified}" for one in found.values()]
 
 

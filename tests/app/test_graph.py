@@ -181,7 +181,7 @@ def test_who_supersedes_by_a_link_ends_the_other_and_who_takes_it_away_brings_it
     assert get(world.context(), ids[0]).superseded_by == ids[1]
     with pytest.raises(Conflict, match="has no end"):
         asked(world, "graph-invalidate", source=ids[1], relation="supersedes", target=ids[0])
-    with pytest.raises(Conflict, match="two memories that hold"):
+    with pytest.raises(Conflict, match="links two active memories"):
         linked(world, ids[2], "supersedes", ids[0])
     asked(world, "graph-unlink", source=ids[1], relation="supersedes", target=ids[0])
     assert get(world.context(), ids[0]).superseded_by is None

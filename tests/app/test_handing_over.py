@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from nacre.chores.flush import flush
@@ -38,6 +37,7 @@ from nacre.values.recall import Filter
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
 from tests.fakes.model import ScriptedModel
+from tests.older_homes import make_older
 
 FOLDER = "/code/acme-billing"
 FIRST, SECOND, THIRD = "claude-code:5e55-0001", "claude-code:5e55-0002", "claude-code:5e55-0003"
@@ -230,10 +230,7 @@ def test_handoffs_that_were_memories_are_files_after_the_upgrade_and_what_was_no
     former(world, "The mirror", updated=now - timedelta(days=8))
     former(world, "The stranger", trust=Trust.UNTRUSTED)
     own = former(world, "The owner's event", extra={})
-    database = apsw.Connection(str(world.home / "nacre.db"))
-    database.execute("PRAGMA user_version = 29")
-    database.execute("DELETE FROM memories_fts")
-    database.close()
+    make_older(world.home, 29, "DELETE FROM memories_fts")
     for _ in range(2):
         with world.open() as memory:
             assert [one.id for one in memory.list()] == [own.id]

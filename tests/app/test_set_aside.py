@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import apsw
 import pytest
 
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from tests.app.conftest import World, says
+from tests.older_homes import make_older
 
 JUNK = "The tests of the invoice page are red again because the fixture is stale."
 USED = "The invoice page is rendered by the old template engine."
@@ -39,9 +39,7 @@ def upgraded(world: World) -> World:
     context.close()
     with world.open() as memory:
         memory.recall("which template engine renders the invoice page?", limit=1)
-    database = apsw.Connection(str(world.home / "nacre.db"))
-    database.execute("DROP TABLE memory_names; DROP TABLE mentions; PRAGMA user_version = 27")
-    database.close()
+    make_older(world.home, 27, "DROP TABLE memory_names; DROP TABLE mentions")
     return world
 
 

@@ -220,7 +220,7 @@ def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
     assert nacre("show", second, "--json").json["links"] == [
         {
             "rel": "builds_on", "id": first, "subject": "The barn holds hay", "direction": "out", "origin": "manual",
-            "reason": None,
+            "reason": None, "strength": 0.5, "valid": {"from": None, "to": None},
         }
     ]  # fmt: skip
     assert "← builds_on" in nacre("show", first).out

@@ -67,6 +67,14 @@ def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
     assert told["choice"] == "keep-both"
 
 
+def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: Nacre) -> None:
+    nacre("store", "The gate opens at eight", "--subject", "Gate", "--project", "acme")
+    nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
+    nacre("graph", "link", "Gate", "contradicts", "Guards")
+    assert "\n  (not judged by a model)\n" in nacre("conflicts").out
+    assert "None" not in nacre("review").out
+
+
 def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
     answer = nacre("conflicts", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
     assert answer["resolved"]["older"]["superseded_by"] == doubted["newer"]["id"]

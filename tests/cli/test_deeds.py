@@ -86,7 +86,7 @@ def test_a_search_by_expression_is_told_in_pages(nacre: Nacre, baked: None) -> N
 
 def test_a_bad_expression_is_a_clear_mistake(nacre: Nacre, baked: None) -> None:
     answer = nacre("sessions", "search", "--regex", "(oven", "--json", code=2).error
-    assert "no regular expression" in answer["message"]
+    assert "invalid regular expression" in answer["message"]
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,4 @@ def test_a_search_is_limited_to_what_is_asked_for(nacre: Nacre, baked: None) -> 
     only = nacre("sessions", "search", "oven", "--scope", "errors", "--role", "agent", "--json").json
     assert {hit["speaker"] for hit in only["hits"]} == {"agent"}
     assert nacre("sessions", "search", "oven", "--scope", "plans", "--json").json["hits"] == []
+    assert "is not one of 'all', 'errors'" in nacre("sessions", "search", "oven", "--scope", "oven", code=2).err

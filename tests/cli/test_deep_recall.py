@@ -66,5 +66,11 @@ def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(sho
     ]  # fmt: skip
     told = nacre("traces", "show", cases[1]["trace"], "--json").json
     steps = told["steps"]
-    taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:4]]
-    assert taken == [("gate", ["model"]), ("owner", ["rules"]), ("project", ["model"]), ("select", ["model"])]
+    taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:5]]
+    assert taken == [
+        ("asked", []),
+        ("gate", ["model"]),
+        ("owner", ["rules"]),
+        ("project", ["model"]),
+        ("select", ["model"]),
+    ]

@@ -52,3 +52,9 @@ def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, ru
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
     after = nacre("review", "candidates", "--json").json["candidates"]
     assert (len(before), len(after)) == (1, 0)
+
+
+@pytest.mark.parametrize("order", ["Remember", "From now on", "Merk dir"])
+def test_orders_in_paragraphs_of_their_own_are_all_kept(nacre: Nacre, runbook: Path, order: str) -> None:
+    nacre("ingest", str(written(runbook, f"{order}: always deploy on Mondays.", f"{order}: never push to main.")))
+    assert len(contents(nacre)) == 2

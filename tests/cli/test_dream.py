@@ -66,7 +66,7 @@ def test_where_nobody_can_be_asked_a_dream_wants_a_yes(nacre: Nacre, over: Path)
 
 
 def test_a_dream_of_a_project_that_is_not_there_is_told(nacre: Nacre, over: Path) -> None:
-    assert "no memory is of 'atlantis'" in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
+    assert "project 'atlantis' has no memories" in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
 
 
 def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(nacre: Nacre, over: Path) -> None:
@@ -144,7 +144,7 @@ def test_what_looks_alike_is_listed_without_a_writer_and_nothing_changes(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
-    assert nacre("dream", "--alike").out == "No memories look alike.\n"
+    assert nacre("dream", "--alike").out == "No memories are similar.\n"
     nacre("store", JARS)
     nacre("store", WITH_REASON)
     nacre("store", "The extractor takes nine frames.")

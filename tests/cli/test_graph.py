@@ -73,13 +73,39 @@ def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str,
     assert "Glaze → Kiln" in shown
     assert shown.endswith("3 links\n")
     assert nacre("graph", "list", "--of", "Glaze", "--rel", "builds_on", "--json").json["total"] == 1
-    assert nacre("graph", "list", "--limit", "2").out.endswith("1 to 2 of 3 links; --offset 2 goes on\n")
+    assert nacre("graph", "list", "--limit", "2").out.endswith("1 to 2 of 3 links; --offset 2 shows more\n")
     assert "No such link" in nacre("graph", "list", "--origin", "import").out
     nacre("graph", "invalidate", "Clay", "part_of", "Bowl", "--at", "2026-03-01")
     assert nacre("graph", "list", "--json").json["total"] == 2
     assert nacre("graph", "list", "--as-of", "2026-02-01", "--json").json["total"] == 3
     assert "ended 2026-03-01" in nacre("graph", "list", "--ended").out
     assert "ended 2026-03-01" in nacre("show", "Clay").out
+
+
+def test_a_list_of_links_ends_without_an_offset_to_go_on_with(nacre: Nacre, drawn: dict[str, str]) -> None:
+    assert nacre("graph", "list", "--limit", "2", "--offset", "2").out.endswith("3 to 3 of 3 links\n")
+
+
+def test_links_of_a_project_are_found_by_its_former_name_and_an_unknown_one_warns(
+    nacre: Nacre, drawn: dict[str, str]
+) -> None:
+    nacre("project", "rename", "pottery", "workshop")
+    assert nacre("graph", "list", "--project", "pottery", "--json").json["total"] == 3
+    assert "no project is called 'potery'" in nacre("graph", "list", "--project", "potery").err
+    assert "no project is called 'potery'" in nacre("graph", "brief", "--project", "potery").err
+    assert "3 removed" in nacre("graph", "unlink", "--origin", "manual", "--project", "pottery", "--yes").out
+
+
+def test_a_link_to_code_is_shown_with_the_end_of_its_name(nacre: Nacre, ids: dict[str, str]) -> None:
+    nacre("graph", "link", "Kiln", "related_to", "code:src/kiln/fire.py")
+    assert "└─ related_to → fire.py  code:src/kiln/fire.py" in nacre("graph", "show", "Kiln").out
+
+
+def test_an_unknown_key_in_a_file_of_links_is_named(nacre: Nacre, ids: dict[str, str]) -> None:
+    line = json.dumps({"source": "Clay", "relation": "part_of", "target": "Bowl", "weight": 3})
+    error = nacre("graph", "link", "--file", "-", "--json", stdin=f"{line}\n", code=None).error
+    assert error["message"] == "line 1: unknown key 'weight'"
+    assert "strength" in error["hint"]
 
 
 def test_links_come_from_a_file_in_either_spelling(nacre: Nacre, ids: dict[str, str], tmp_path: Path) -> None:
@@ -130,7 +156,7 @@ def test_what_links_say_is_told_in_tables_and_words(nacre: Nacre, drawn: dict[st
     assert central[0].split() == ["links", "PageRank", "id", "project", "memory"]
     assert central[1].split()[0] == "2"
     assert central[-1] == "3 links between 5 memories"
-    assert "No memory holds groups" in nacre("graph", "bridges").out
+    assert "No memory connects groups" in nacre("graph", "bridges").out
     gaps = nacre("graph", "gaps").out
     assert "Shop" in gaps.splitlines()[1]
     assert gaps.endswith("3 memories with one link at most, 1 without any\n")

@@ -94,7 +94,12 @@ def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fade
     now = nacre("show", memory, "--json").json
     assert (now["valid"], now["evergreen"]) == ({"from": "2026-01-01", "to": None}, True)
     assert "old mill" not in nacre("context").out
+    shown = nacre("show", memory).out
+    assert "evergreen" in shown
+    assert "left out of" in shown
+    assert "session-start" in shown
     nacre("edit", memory, "--valid", "..2099-06-30", "--no-evergreen", "--suppress", "")
+    assert "evergreen" not in nacre("show", memory).out
     now = nacre("show", memory, "--json").json
     assert (now["valid"], now["evergreen"]) == ({"from": None, "to": "2099-06-30"}, False)
     assert "old mill" in nacre("context").out

@@ -88,7 +88,7 @@ def test_projects_are_listed_with_what_they_hold_the_last_one_first(nacre: Nacre
 
 
 def test_a_home_without_projects_says_where_they_come_from(nacre: Nacre) -> None:
-    assert "they come with the sessions" in nacre("project", "list").out
+    assert "each comes with its first session or memory" in nacre("project", "list").out
 
 
 def test_a_project_is_shown_with_its_page_its_folders_and_its_latest_memories(
@@ -166,6 +166,16 @@ def test_a_name_that_is_taken_or_none_is_refused(nacre: Nacre, name: str, code: 
     assert files() == before
 
 
+@pytest.mark.embedding
+def test_a_project_that_moves_has_its_vectors_at_once(nacre: Nacre) -> None:
+    nacre("store", "Rye comes on Mondays", "--project", "mill")
+    nacre("store", "Flour leaves on Fridays", "--project", "bakery")
+    nacre("project", "rename", "mill", "old-mill")
+    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    nacre("project", "merge", "old-mill", "bakery", "--yes")
+    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+
+
 def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
     folder = repository(tmp_path / "mill")
     visit(folder)
@@ -195,7 +205,7 @@ def test_a_merge_says_first_what_it_would_do_and_does_nothing(nacre: Nacre, visi
     assert (plan["memories"], plan["sessions"], plan["words"], plan["evidence"]) == (1, 1, "Ask the miller.", [])
     assert {"kind": "root", "value": str(old)} in plan["takes"]
     assert {"kind": "alias", "value": "mill-old"} in plan["takes"]
-    assert "that is your word" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
+    assert "that is your decision" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
     assert "pass --yes" in nacre("project", "merge", "mill-old", "mill", code=2).err
     assert files() == before
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from tests.cli.conftest import Nacre
+from tests.older_homes import make_older
 
 KEEL = "Keel of the dinghy"
 
@@ -138,9 +138,7 @@ def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> 
 
 def test_a_home_from_before_finds_the_links_in_its_bodies(nacre: Nacre, keel: Path, user_home: Path) -> None:
     nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
-    database = apsw.Connection(str(user_home / ".nacre/nacre.db"))
-    database.execute("DROP TABLE memory_names; DROP TABLE mentions; DELETE FROM links; PRAGMA user_version = 28")
-    database.close()
+    make_older(user_home / ".nacre", 28, "DROP TABLE memory_names; DROP TABLE mentions; DELETE FROM links")
     assert links(nacre, "Ballast") == [("out", KEEL)]
     nacre("edit", KEEL, "--subject", "Backbone")
     assert links(nacre, "Ballast") == [("out", "Backbone")]

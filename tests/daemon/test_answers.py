@@ -56,7 +56,6 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "page": {},
     "extract": {},
     "waiting": {},
-    "connections": {},
     "overview": {},
     "ingest": {},
     "handoff": {},

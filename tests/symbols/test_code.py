@@ -210,6 +210,13 @@ def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> Non
     assert "No code was known of shop." in nacre("graph", "forget-code", "shop").out
 
 
+def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> None:
+    nacre("store", "Orders are paid in src/shop/orders.py.", "--project", "shop")
+    nacre("forget", "--project", "shop", "--yes")
+    assert nacre("graph", "callers", "Order.pay", code=3).err
+    assert "No code was known of shop." in nacre("graph", "forget-code", "shop").out
+
+
 def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
     nacre("db", "rebuild", "--yes", "--no-vectors")
     assert callers(nacre, "Order.pay") == {"GiftOrder.wrap", "place.confirm"}

@@ -277,10 +277,8 @@ def store_what_says_the_same(context: Home) -> None:
 
 def merge_in_new_words(context: Home) -> None:
     """Do what a writer proposed, and a second look bore out."""
-    holding = [one for one in context.memories.everything() if not (one.retired or one.superseded_by)]
-    found = [one for one in holding if "ebb" in one.content or "ferry" in one.content]
-    if len(found) < 4:
-        return  # it was done before
+    everything = context.memories.in_any_state(sorted(context.memories.all_ids()))
+    found = sorted((one for one in everything if "ebb" in one.content or "ferry" in one.content), key=lambda it: it.id)
     one, keeper, old, new = found
     words = "At ebb the boats lie dry for six hours."
     step = dreams.Step(
@@ -290,7 +288,8 @@ def merge_in_new_words(context: Home) -> None:
     end = dreams.Step(
         dreams.DreamAction.SUPERSEDE, (old.id,), new.id, "Landing", "it moved", by="scripted:1", mark=mark((new, old))
     )
-    carry_out(_at_noon(context), dreams.DreamPlan((end, step), seen=4, most=20))
+    steps = tuple(it for it, ended in ((end, old), (step, one)) if not (ended.retired or ended.superseded_by))
+    carry_out(_at_noon(context), dreams.DreamPlan(steps, seen=4, most=20))
 
 
 def undo_edit(context: Home) -> None:

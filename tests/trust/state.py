@@ -151,7 +151,7 @@ def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[s
         place = path.relative_to(context.settings.home).as_posix()
         if may_leave and (path.name.startswith(may_leave) or place.startswith(may_leave)):
             continue
-        if path.name.startswith("..git"):  # written anew when git is next used
+        if path.name.startswith("..git") or path.name == ".MEMORY.md.tmp":  # written anew when git is next used
             continue
         if path.name.endswith(".tmp") or path.name.startswith("."):
             wrong.append(f"left behind: {place}")

@@ -125,11 +125,13 @@ REVIEW = (
     Operation("reflect", "review.reflection:reflect", "review.requests:ReflectRequest", "values.review:Reflection"),
     Operation("reflect-answer", "review.reflection:answer", "review.requests:ReflectAnswerRequest",
               "values.review:Reflected", writes=True, owners=True),
-    Operation("unanswered", "review.unanswered:unanswered", "review.requests:UnansweredRequest", "values.review:Gaps"),
+    Operation(
+        "unanswered", "review.unanswered:unanswered", "review.requests:UnansweredRequest", "values.review:Unanswered"
+    ),
     Operation("unanswered-todo", "review.unanswered:add_todo", "review.requests:GapTodoRequest",
               "values.reports:StoreOutcome", writes=True, owners=True),
-    Operation("unanswered-dismiss", "review.unanswered:dismiss", "review.requests:GapRequest", "values.review:Gap",
-              writes=True, owners=True),
+    Operation("unanswered-dismiss", "review.unanswered:dismiss", "review.requests:GapRequest",
+              "values.review:UnansweredQuestion", writes=True, owners=True),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
         "review.claims:Estimate",

@@ -31,6 +31,8 @@ _TINTS = {
 }  # fmt: skip
 _SPEAKERS = {"owner": "you", "agent": "agent", "tool": "tool", "system": "system"}
 
+count = passages.count
+
 
 def stamp(moment: datetime | None) -> str | None:
     """A time as JSON has it; ``None`` stays ``None``."""
@@ -92,11 +94,6 @@ def when(moment: datetime | None) -> str:
         return day(moment)
     said = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
     return f"{day(moment)} ({said})".replace(" ", "\u00a0")
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def size(number: int) -> str:

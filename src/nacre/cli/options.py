@@ -99,7 +99,12 @@ def refused(options: Mapping[str, str]) -> Decorator:
     def decorate(function: Function) -> Function:
         for name in options:
             function = click.option(
-                name, is_flag=name not in _WITH_VALUE, hidden=True, expose_value=False, callback=refuse
+                name,
+                is_flag=name not in _WITH_VALUE,
+                hidden=True,
+                expose_value=False,
+                callback=refuse,
+                help=options[name],
             )(function)
         return function
 
@@ -158,13 +163,11 @@ def _known_project(run: Run, name: str) -> str:
 
 
 def find_project(run: Run, name: str | None) -> str | None:
-    """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
-    if not name:
-        return None
-    place = place_of(run, name)
-    if place.project is None:
-        raise _no_project_here(place.namesake)
-    return place.project
+    """The project that a name, an alias or ``.`` means; ``None`` without a name. Warns of an unknown one.
+
+    Raises NotFound.
+    """
+    return _known_project(run, name) if name else None
 
 
 def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
@@ -206,7 +209,7 @@ def tie_hint(namesake: str) -> str:
 def _no_project_here(namesake: str | None = None) -> NotFound:
     return NotFound(
         f"{pathlib.Path.cwd()} belongs to no project that nacre knows",
-        hint=tie_hint(namesake) if namesake else "name one: --project NAME, or leave it out; nacre project lists them",
+        hint=tie_hint(namesake) if namesake else "name a project; nacre project list shows them",
     )
 
 

@@ -59,18 +59,16 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
         "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
         "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
-        "graph": Entry(
-            "graph.links:graph", "Draw links between memories, follow them, and see what they hold together."
-        ),
+        "graph": Entry("graph.links:graph", "Link memories, follow the links, and analyse them."),
         "list": Entry("memories.list:list_memories", "List memories, the newest first."),
         "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
-        "edges": Entry("memories.edges:edges", "Tell which memories were used together."),
+        "edges": Entry("memories.edges:edges", "List memories that were used together."),
     },
     "Keep": {
         "store": Entry("memories.store:store", "Store one memory."),
         "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
         "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
-        "project": Entry("home.project:project", "Look after projects: names, folders, what they depend on."),
+        "project": Entry("home.project:project", "Manage projects: names, folders, dependencies."),
         "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(
@@ -82,7 +80,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
-        "gaps": Entry("memories.gaps:gaps", "Tell what nacre was asked and could not answer."),
+        "gaps": Entry("memories.gaps:gaps", "List questions that nacre could not answer."),
         "dream": _OF_DREAM,
     },
     "History": {
@@ -119,7 +117,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "config": Entry("home.config:config", "Show and change settings."),
         "usefulness": Entry(
             "memories.usefulness:usefulness",
-            "Tell whether memory helps: sessions that were told something, beside those held out.",
+            "Measure whether memory helps: sessions with and without it, compared.",
         ),
         "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),

@@ -1,4 +1,4 @@
-"""Who calls, who imports, what memories say, and what a change touches."""
+"""Callers, importers, the memories that name a symbol, and the impact of a change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALL = ("calls", "imports", "inherits")
 
 
 def callers(home: Home, asked: CallersRequest) -> CodeAnswer:
-    """Who calls a symbol, and who calls those; of a class, also who calls its methods from outside, and its heirs.
+    """The callers of a symbol and their callers; for a class also callers of its methods, and its subclasses.
 
     Raises NotFound where no symbol has such a name.
     """
@@ -35,7 +35,7 @@ def callers(home: Home, asked: CallersRequest) -> CodeAnswer:
 
 
 def importers(home: Home, asked: CodeRequest) -> CodeAnswer:
-    """Which files import a file, a module or a library. Raises NotFound."""
+    """The files that import a file, a module or a library. Raises NotFound."""
     name = asked.name.strip()
     outside = home.code.importers(name, asked.project, asked.limit + 1)
     outside = [one for one in outside if one[0].project == asked.near] or outside
@@ -52,7 +52,7 @@ def importers(home: Home, asked: CodeRequest) -> CodeAnswer:
 
 
 def about(home: Home, asked: CodeRequest) -> CodeAnswer:
-    """Which memories speak of a symbol or a file. Raises NotFound."""
+    """The memories that name a symbol or a file. Raises NotFound."""
     found = find_nodes(home, asked.name, asked.project, asked.near)
     if len(found) > 1:
         return _choices(asked.name, found)
@@ -123,7 +123,7 @@ def _walk(
 
 
 def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
-    """The memories that name any of these, in their order; those of other projects never."""
+    """The memories that name any of these symbols, in their order; never those of other projects."""
     catch_up(home)
     catch_up_mentions(home)
     by_key: dict[str, list[Symbol]] = defaultdict(list)
@@ -149,7 +149,7 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
 
 
 def _is_meant(home: Home, written: str, symbol: Symbol) -> bool:
-    """Whether a name means this symbol and no other one of its project."""
+    """Whether a name refers to this symbol and to no other of its project."""
     if symbol.kind == FILE:
         if not ends_alike(symbol.path, written):
             return False

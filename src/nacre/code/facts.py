@@ -1,17 +1,17 @@
-"""What one file of code says of itself: definitions, calls, imports, bases, and the types of variables. No contents."""
+"""The facts of one source file: definitions, calls, imports, base classes and types of variables. No contents."""
 
 from __future__ import annotations
 
 import msgspec
 
 MODULE = -1
-"""The scope of what stands in no definition."""
+"""The scope of code outside every definition."""
 
 INNER_KINDS = frozenset({"namespace", "impl"})
-"""Kinds of definitions that give others a name and are no symbols themselves."""
+"""Kinds of definitions that qualify the names of others and are no symbols themselves."""
 
 CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
-"""Kinds that have members."""
+"""Kinds of definitions that have members."""
 
 
 class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -54,7 +54,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a class says it inherits from."""
+    """A base class, as the class names it."""
 
     owner: int
     name: str

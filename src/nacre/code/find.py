@@ -1,4 +1,4 @@
-"""Which symbol or file a name means."""
+"""Resolve a name that a person gave to symbols and files."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from nacre.code.mentions import is_path, symbol_parts
 from nacre.code.values import CodeNode
 from nacre.errors import NotFound
+from nacre.graph.nodes import CODE
 from nacre.home.home import Home
 from nacre.storage.code.graph import FILE, Symbol
 
-_PREFIX = "code:"
-
 
 def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """The symbols or files that a name may mean: one where it is sure, else the choices. Raises NotFound.
+    """The symbols or files that a name may refer to: one if it is unambiguous, else the choices. Raises NotFound.
 
     ``src/a.py#A.f`` is the symbol of a file; a dotted name is that of a symbol or its end, modules before it or not.
     """
     asked = name.strip()
-    if asked.startswith(_PREFIX):
-        project, _, asked = asked.removeprefix(_PREFIX).partition("/")
+    if asked.startswith(CODE):
+        project, _, asked = asked.removeprefix(CODE).partition("/")
     path, hash_sign, symbol = asked.partition("#")
     if hash_sign and (is_path(path) or "/" in path):
         found = [one for one in _symbols(home, symbol, project) if ends_alike(one.path, path)]
@@ -34,8 +33,8 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """The files that a path, or the dotted name of a module, may mean."""
-    asked = name.strip().removeprefix(_PREFIX)
+    """The files that a path, or the dotted name of a module, may refer to."""
+    asked = name.strip().removeprefix(CODE)
     found = _files(home, asked, project)
     if not found and not is_path(asked):
         place = "/".join(symbol_parts(asked.replace("/", ".")))
@@ -46,16 +45,16 @@ def find_files(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def node_of(symbol: Symbol) -> CodeNode:
-    """A symbol as it is answered."""
+    """A stored symbol as a node of an answer."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
-        f"{_PREFIX}{symbol.project}/{symbol.path}{name}", symbol.project, symbol.path, symbol.qualified, symbol.kind,
+        f"{CODE}{symbol.project}/{symbol.path}{name}", symbol.project, symbol.path, symbol.qualified, symbol.kind,
         symbol.line,
     )  # fmt: skip
 
 
 def ends_alike(path: str, asked: str) -> bool:
-    """Whether a path is the one that is meant, named from another folder."""
+    """Whether one of two paths ends with the other, compared without case."""
     one, other = path.lower().split("/"), [part for part in asked.lower().split("/") if part]
     shorter = min(len(one), len(other))
     return shorter > 0 and one[-shorter:] == other[-shorter:] and (len(other) <= len(one) or asked.startswith("/"))
@@ -86,7 +85,7 @@ def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
 
 
 def _places(symbol: Symbol) -> list[str]:
-    """The names that lead to a symbol: folders, the file, and what it stands in."""
+    """The parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
     return [*path, *(symbol.qualified.split(".") if symbol.kind != FILE else ())]
 

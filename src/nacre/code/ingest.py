@@ -1,4 +1,4 @@
-"""Read a repository: files that changed are parsed, and who calls, imports and inherits what is found anew."""
+"""Read a repository: parse the files that changed, then resolve all calls, imports and base classes again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Tally:
 
 
 def ingest_code(home: Home, asked: IngestCodeRequest, on_progress: OnProgress | None = None) -> CodeReport:
-    """Read the repository that a folder lies in, and of it only what changed since.
+    """Read the repository that contains a folder; after the first time only the files that changed.
 
     Nothing of it is run, and no text of it is kept but names. Raises Unavailable where tree-sitter is not installed,
     NotFound for a folder that is not there, InvalidInput where no project can be told.
@@ -94,7 +94,7 @@ def _project(home: Home, name: str | None, root: Path) -> str:
 def _changed(
     home: Home, opened: CodeProject, root: Path, listing: Listing, tally: _Tally, *, is_forced: bool
 ) -> list[tuple[str, bytes]]:  # fmt: skip
-    """Files that are new or changed, each with its hash; those that are gone are forgotten."""
+    """New and changed files, each with its hash. Deletes the files that are gone from the index."""
     known = home.code.hashes(opened.row)
     found: list[tuple[str, bytes]] = []
     gone = known.keys() - set(listing.code)
@@ -119,7 +119,7 @@ def _read(
     home: Home, opened: CodeProject, root: Path, changed: Sequence[tuple[str, bytes]], tally: _Tally,
     on_progress: OnProgress | None, until: float,
 ) -> None:  # fmt: skip
-    """Parse files and store what they say, some hundred at a time."""
+    """Parse files and store their facts, a few hundred per transaction."""
     digests = dict(changed)
     waiting: list[NewFile] = []
     done = 0
@@ -161,7 +161,7 @@ def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
 
 
 def _without_secrets(home: Home, facts: Facts) -> Facts:
-    """Facts whose names hold no secrets: a name that looks like one is replaced by what redaction makes of it."""
+    """The facts with every name redacted that looks like a secret."""
     names = "\n".join(sorted(_names(facts)))
     if home.redactor.clean(names) == names:
         return facts
@@ -169,7 +169,7 @@ def _without_secrets(home: Home, facts: Facts) -> Facts:
 
 
 def _names(facts: Facts) -> set[str]:
-    """All that was taken out of a file, each once."""
+    """Every text that the facts hold, each once."""
     found = {facts.package, facts.default}
     found.update(text for one in facts.definitions for text in (one.qualified, one.returns))
     found.update(f"{one.receiver}.{one.name}" for one in facts.calls)
@@ -186,7 +186,7 @@ def _cleaned(home: Home, value: Any) -> Any:
 
 
 def _without_calls(packed: bytes) -> Facts:
-    """What is needed of all files at once; calls are the most of it, and needed file by file."""
+    """The facts without calls: these are most of the memory, and are needed one file at a time."""
     return msgspec.structs.replace(_facts(packed), calls=())
 
 
@@ -195,7 +195,7 @@ def _facts(packed: bytes) -> Facts:
 
 
 def _link(home: Home, opened: CodeProject, root: Path, listing: Listing, on_progress: OnProgress | None) -> None:
-    """Find all edges of a project anew: a definition that came or went changes what names mean elsewhere."""
+    """Resolve all edges of a project again: a new or removed definition changes what names mean in other files."""
     held = home.code.facts(opened.row)
     manifests = {path: (read_file(root, path) or b"").decode("utf-8", "replace") for path in listing.manifests}
     resolution = Resolution([(path, _without_calls(packed)) for _, path, packed in held], manifests)

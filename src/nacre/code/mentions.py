@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from nacre.code.languages.table import language_of
+from nacre.errors import Unavailable
 from nacre.home.home import Home
 from nacre.storage.code.mentions import Mention
 from nacre.text.passages import identifiers
@@ -32,11 +34,17 @@ _WORDS_OF_CODE = frozenset(
 
 
 def catch_up_mentions(home: Home) -> None:
-    """Look for names of code in memories that are new, or were written anew. Costs a query where there are none."""
-    while found := home.code_mentions.unread(_PORTION):
-        home.code_mentions.put((one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found)
-        if len(found) < _PORTION:
-            return
+    """Look for names of code in memories that are new, or were written anew. Costs a query where there are none.
+
+    Where nothing can be written now, the next one does it.
+    """
+    if home.database.unwritable:
+        return
+    with suppress(Unavailable):  # another process writes, or the disk is full
+        while found := home.code_mentions.unread(_PORTION):
+            home.code_mentions.put((one, list(mentions(f"{subject}\n{content}"))) for one, subject, content in found)
+            if len(found) < _PORTION:
+                return
 
 
 def mentions(text: str) -> Iterator[Mention]:
@@ -53,7 +61,7 @@ def symbol_parts(written: str) -> list[str]:
 
 
 def key_of(written: str) -> str:
-    """What a name is looked up by: the last part of it, in lower case."""
+    """The lookup key of a name: its last part, in lower case."""
     if is_path(written):
         return written.rsplit("/", 1)[-1].lower()
     parts = symbol_parts(written)
@@ -61,7 +69,7 @@ def key_of(written: str) -> str:
 
 
 def is_path(written: str) -> bool:
-    """Whether a name is that of a file of code."""
+    """Whether a name is the path of a source file."""
     return language_of(written) is not None or ("/" in written and "." in written.rsplit("/", 1)[-1])
 
 

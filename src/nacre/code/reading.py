@@ -1,4 +1,4 @@
-"""Read one file of code: its facts out of the tree that tree-sitter makes of it."""
+"""Extract the facts of one source file from its syntax tree (tree-sitter)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_DEFINITIONS = 20_000
 MOST_REFERENCES = 100_000
-"""Of one file: more are left out."""
+"""Limits per file; the rest is left out."""
 
 QUALIFIED_CHARACTERS = 500
 """Nobody asks for a longer name; of thousands of definitions within each other they would fill the memory."""
@@ -44,7 +44,7 @@ def read_code(language: str, source: bytes) -> Facts:
 
 
 def _in_order(captured: Mapping[str, list[Node]]) -> Iterator[tuple[str, Node]]:
-    """What is around stands before what is in it; of one node, the definition first."""
+    """Captures in source order, enclosing nodes first; at one node the definition first."""
     found = [
         (node.start_byte, -node.end_byte, _ORDER.get(capture, 99), capture, node)
         for capture, nodes in captured.items()
@@ -55,7 +55,7 @@ def _in_order(captured: Mapping[str, list[Node]]) -> Iterator[tuple[str, Node]]:
 
 
 class _Reading:
-    """What was read of a file so far, and the definitions around the present place."""
+    """The facts collected so far, and the stack of enclosing definitions."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -68,7 +68,7 @@ class _Reading:
         self._package = self._default = ""
 
     def take(self, capture: str, node: Node) -> None:
-        """Take what was captured at a node, in the order of the source."""
+        """Add one capture; captures come in source order."""
         while self._open and self._open[-1][0] <= node.start_byte:
             self._open.pop()
         if capture in _DEFINES:
@@ -84,7 +84,7 @@ class _Reading:
             self._call(capture, node)
 
     def facts(self, language: str) -> Facts:
-        """All of it."""
+        """The facts of the whole file."""
         return Facts(
             language, self._package, self._default, tuple(self._definitions),
             tuple(Call(*key, line) for key, line in self._calls.items()),

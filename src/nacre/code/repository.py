@@ -16,10 +16,10 @@ from nacre.git.program import GitProgram
 from nacre.platform.private_files import open_file
 
 MOST_BYTES = 1_000_000
-"""A longer file is data, or made by a program."""
+"""A longer file is data or generated code."""
 
 MANIFESTS = ("go.mod", "Cargo.toml")
-"""What says how packages are called."""
+"""Manifests that define the names of packages."""
 
 _BARREN = frozenset(
     {"node_modules", "__pycache__", "venv", "env", "dist", "build", "target", "vendor", "site-packages"}
@@ -31,7 +31,7 @@ _HEAD = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Paths relative to the folder, in order: code, and manifests. ``left_out`` were too many."""
+    """Sorted paths of source files and manifests, relative to the folder. ``left_out`` counts files over the limit."""
 
     code: tuple[str, ...]
     manifests: tuple[str, ...]
@@ -40,7 +40,7 @@ class Listing:
 
 
 def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
-    """The working tree that a folder lies in; the folder itself where there is none, or where git ignores it there."""
+    """The working tree that contains a folder; the folder itself if there is none, or if git ignores it."""
     here = Path(os.path.abspath(path))
     found = next((one for one in (here, *here.parents) if os.path.lexists(one / ".git")), here)
     try:
@@ -53,7 +53,7 @@ def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
-    """The files of a working tree that hold code, at most so many."""
+    """The source files of a working tree, at most ``most``."""
     by_git = os.path.lexists(root / ".git")
     try:
         found = _tracked(root, environ) if by_git else list(_walked(root))
@@ -81,7 +81,7 @@ def read_file(root: Path, path: str) -> bytes | None:
 
 
 def _tracked(root: Path, environ: Mapping[str, str]) -> list[str]:
-    """What git follows, and what it does not ignore."""
+    """Tracked files, and untracked ones that git does not ignore."""
     told = GitProgram(root, environ).run(
         "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
     )

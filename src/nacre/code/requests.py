@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.graph.requests import Limit
 from nacre.platform.request import Request
 
 Project = Annotated[str | None, Meta(description="Of one project only.")]
-Limit = Annotated[int, Meta(description="Items at most.", ge=1, le=1000)]
 
 
 class IngestCodeRequest(Request, frozen=True, kw_only=True):

@@ -25,22 +25,22 @@ from nacre.values.memory import Memory
 from nacre.values.review import Action, Reason
 
 MOST_MEMORIES = 500
-"""That are looked at, the latest first (seed facts 2.6)."""
+"""Memories checked per run, the latest first (seed facts 2.6)."""
 
 LEAST_MARKED = 0.2
-"""From so sure on a context tells of it, as of two sessions that changed the files within a month."""
+"""Least confidence at which a context shows it: two sessions that changed the files within a month."""
 
 LEAST_REVIEWED = 0.5
-"""From so sure on a memory waits for review, as of five sessions within a month."""
+"""Least confidence at which a memory waits for review: five sessions within a month."""
 
 _SESSIONS = 5
-"""So many sessions that changed the files make it as sure as sessions can."""
+"""Sessions from which on their number adds no more confidence."""
 
 _LAG_DAYS = 60
-"""So many days between memory and last change make it as sure as time can."""
+"""Days between memory and last change from which on time adds no more confidence."""
 
 _STILL_THERE = 0.3
-"""What is left of the confidence where every symbol that a memory names is still in the files."""
+"""Factor of the confidence if every symbol that a memory names is still in the files."""
 
 _LEAST_CHARACTERS = {"marked": 3, "fence": 4}
 
@@ -66,7 +66,12 @@ def stale(home: Home, asked: StaleRequest) -> Staleness:
 
 
 def note_stale(home: Home) -> int:
-    """Look which memories may be out of date, for contexts and the review queue; returns how many."""
+    """Look which memories may be out of date, for contexts and the review queue; returns how many.
+
+    Nothing is noted where nothing can be written.
+    """
+    if home.database.unwritable:
+        return 0
     found = stale(home, StaleRequest(limit=MOST_MEMORIES)).memories
     marked = [(one.memory.id, one.confidence, one.why) for one in found if one.confidence >= LEAST_MARKED]
     home.memories.set_stale(marked)
@@ -79,7 +84,7 @@ def note_stale(home: Home) -> int:
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:
-    """How sure it is that a memory is out of date, 0 to 1 (seed facts 2.6)."""
+    """The confidence that a memory is out of date, 0 to 1 (seed facts 2.6)."""
     changed = min(1.0, sessions / _SESSIONS) * min(1.0, max(0.0, lag_days) / _LAG_DAYS)
     share = missing / symbols if symbols else 1.0
     return changed * (_STILL_THERE + (1 - _STILL_THERE) * share)
@@ -89,7 +94,7 @@ def _assess(home: Home, memory: Memory, named: Sequence[Mention], asked: StaleRe
     said = memory.last_said
     since = max(said, home.now() - timedelta(days=asked.days))
     paths = [one.written for one in named if one.manner == "path"]
-    if memory.evergreen or memory.retired or memory.superseded_by or not paths:
+    if memory.evergreen or not memory.is_active or not paths:
         return None
     changes = _changes(home, memory, paths, since, said)
     sessions = {session for held in changes.values() for session, _, _ in held}
@@ -142,7 +147,7 @@ def _symbols(named: Sequence[Mention]) -> list[str]:
 
 
 def _missing(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
-    """The symbols that none of some files holds as a word; ``None`` where no file can be looked at."""
+    """The symbols that no file contains as a word; ``None`` if no file can be read."""
     held = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
     texts = [data.decode("utf-8", "replace") for data in held]
     if paths and not texts:

@@ -1,4 +1,4 @@
-"""What is answered to questions about code."""
+"""Answers to questions about code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class CodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenCode:
-    """Whether there was any code of a project."""
+    """The result of forgetting the code of a project; ``was_there`` says whether any was stored."""
 
     project: str
     was_there: bool
@@ -94,7 +94,7 @@ class StaleFile:
     is_gone: bool = False
 
     def __str__(self) -> str:
-        """What became of it."""
+        """Edits, sessions and last change in words."""
         times = "once" if self.edits == 1 else f"{self.edits:,} times"
         return f"{self.path} is gone" if self.is_gone else f"{self.path} changed {times} since"
 
@@ -115,7 +115,7 @@ class StaleMemory:
 
     @property
     def why(self) -> str:
-        """Why, in words: three files at most, and five names."""
+        """The reason in words, with at most three files and five names."""
         files = "; ".join(map(str, self.files[:3]))
         return f"{files}; not there any more: {', '.join(self.missing[:5])}" if self.missing else files
 

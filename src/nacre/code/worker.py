@@ -34,7 +34,7 @@ _SIZE = struct.Struct("<I")
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
-    """A file that was read; no facts where there was nothing to read."""
+    """A file that was read; ``facts`` is ``None`` if it could not be."""
 
     path: str
     language: str
@@ -47,7 +47,7 @@ _of_read = msgspec.msgpack.Decoder(Read)
 
 
 def main() -> None:
-    """Read until there is nothing more to read, or nobody to read for."""
+    """Read files until standard input ends or nobody takes the results."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     gc.freeze()
@@ -66,7 +66,7 @@ def read_one(root: Path, path: str) -> Read:
 
 
 def send(stream: IO[bytes], value: object) -> None:
-    """Write a value, framed by its size."""
+    """Write a value, preceded by its size."""
     packed = _encode(value)
     stream.write(_SIZE.pack(len(packed)) + packed)
 

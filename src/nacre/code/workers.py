@@ -1,4 +1,4 @@
-"""Read code in processes of their own: with two cores in half the time, and a parser that crashes costs one file."""
+"""Read code in worker processes: two cores halve the time, and a parser that crashes costs one file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nacre.code.worker import Read, read_one, receive_read, send
 
 _PORTION = 40
 _FEW = 300
-"""Files that one process reads before two have started."""
+"""Files that one process reads in the time that a second one takes to start."""
 
 MOST_PROCESSES = 4
 
 
 def count_processes(files: int) -> int:
-    """How many processes are to read so many files."""
+    """The number of processes for a number of files."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if files < _FEW else min(cores, MOST_PROCESSES)
 
 
 def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]:
-    """Read files, in whatever order they are done. One that a process dies of has no facts."""
+    """Read files, in the order in which they finish. A file that crashes a process has no facts."""
     if getattr(sys, "frozen", False) or not sys.executable:
         yield from (read_one(root, path) for path in paths)
         return
@@ -57,7 +57,7 @@ def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]
 def _feed(
     root: Path, portions: queue.SimpleQueue[Sequence[str]], done: queue.Queue[Read | None], over: threading.Event
 ) -> None:  # fmt: skip
-    """Hand portions to a process, and to another one where that dies."""
+    """Give portions of files to a process, and to a new one when it dies."""
     process: Popen[bytes] | None = None
     try:
         while not over.is_set():
@@ -82,7 +82,7 @@ def _feed(
 def _read_portion(
     process: Popen[bytes], paths: list[str], done: queue.Queue[Read | None], over: threading.Event
 ) -> int:
-    """How many of some files a process read before it died, or all."""
+    """The number of files that a process read before it died; all of them if it did not."""
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     assert process.stdout is not None  # noqa: S101
     try:
@@ -98,7 +98,7 @@ def _read_portion(
 
 
 def _hand_over(done: queue.Queue[Read | None], over: threading.Event, found: Read | None) -> bool:
-    """Wait until there is room, unless nobody takes any more."""
+    """Put a result into the queue; wait for room unless reading was stopped."""
     while not over.is_set():
         try:
             done.put(found, timeout=0.2)

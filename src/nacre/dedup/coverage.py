@@ -24,7 +24,7 @@ def lost(text: str, kept: Sequence[str]) -> str | None:
     words may be called lost, and what is called kept is there.
     """
     language = language_of(text)
-    mine = tokens(_plain(text), language)
+    mine = tokens(whole_numbers(text), language)
     there = _There(kept)
     counted = _amounts(text, mine, language)
     if (missing := _lost_word(text, _uncounted(mine, counted), there, language)) is not None:
@@ -122,11 +122,11 @@ class _There:
 
     def __init__(self, texts: Sequence[str]) -> None:
         languages = [language_of(one) for one in texts]
-        self.words = [tokens(_plain(one), language) for one, language in zip(texts, languages, strict=True)]
+        self.words = [tokens(whole_numbers(one), language) for one, language in zip(texts, languages, strict=True)]
         self.forms = {form for words in self.words for word in words for form in _forms(word)}
         for one in texts:
-            self.forms |= read_whole(_plain(one)).joined
-        self.whole = _plain(" ".join(texts)).lower()
+            self.forms |= read_whole(whole_numbers(one)).joined
+        self.whole = whole_numbers(" ".join(texts)).lower()
         self.amounts = [
             amount
             for one, words, language in zip(texts, self.words, languages, strict=True)
@@ -158,7 +158,7 @@ def _lost_word(text: str, words: Iterable[Word], there: _There, language: Change
         if _is_telling(word, language) and not there.has(word):
             return word.text
     for name in identifiers(text):
-        if not there.names(_plain(name).lower()):
+        if not there.names(whole_numbers(name).lower()):
             return name
     return None
 
@@ -171,7 +171,7 @@ def _uncounted(words: list[Word], counted: Sequence[Amount]) -> list[Word]:
 
 
 def _amounts(text: str, words: list[Word], language: ChangeLanguage) -> list[Amount]:
-    return amounts(list(words), _plain(text), language)
+    return amounts(list(words), whole_numbers(text), language)
 
 
 def _forms(word: Word) -> Iterable[str]:
@@ -190,6 +190,6 @@ def _is_telling(word: Word, language: ChangeLanguage) -> bool:
     return word.begins and word.text[:1].isupper() and lower not in usual and word.stem not in usual
 
 
-def _plain(text: str) -> str:
+def whole_numbers(text: str) -> str:
     """A text with its long numbers in one piece."""
     return _BETWEEN_DIGITS.sub("", text)

@@ -114,7 +114,7 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
 
 def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
     """Why a decision about two memories may not be followed; ``None`` where it may."""
-    if decision.mark != mark(target) or target.superseded_by or target.retired:
+    if decision.mark != mark(target) or not target.is_active:
         return "the other memory has changed"
     if not memory.shares_place(target):
         return "it belongs to another project"

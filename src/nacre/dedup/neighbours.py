@@ -70,8 +70,8 @@ def _settle(change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
     memory = home.memories.find(memory_id)
     cosines = {other.id: cosine for other, cosine in near}
     present = [home.memories.find(other) for other in cosines]
-    others = [other for other in present if other and not other.superseded_by and not other.retired]
-    if memory is None or memory.superseded_by or memory.retired or not others:
+    others = [other for other in present if other and other.is_active]
+    if memory is None or not memory.is_active or not others:
         return None
     vectors = home.vectors
     found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen())

@@ -110,8 +110,7 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
 
     Given what it was ``before``, one that says the same, in the same place, and as surely, is left alone.
     """
-    holds = not memory.retired and not memory.superseded_by
-    if holds and (before is None or _says(before) != _says(memory)) and waits_for_models(home):
+    if memory.is_active and (before is None or _says(before) != _says(memory)) and waits_for_models(home):
         reworded = before is not None and before.content != memory.content and before.claim == memory.claim
         home.claims.wait(memory.id, to_ms(home.now()) or 0, reworded=reworded)
 

@@ -66,7 +66,7 @@ def _retire_arrived(home: Home) -> int:
         apply_intents(home)
         arrived = home.tombstones.arrived()
         back = _brought_back(home) if arrived else set()
-        found = [one for one in home.memories.in_any_state(sorted(set(arrived) - back)) if _is_active(one)]
+        found = [one for one in home.memories.in_any_state(sorted(set(arrived) - back)) if one.is_active]
         due = [(memory, rule) for memory in found if (rule := standing_for(home, memory))]
         retired = sum(_retire(change, memory, rule) for memory, rule in due)
         with home.database.transaction():
@@ -95,10 +95,6 @@ def _brought_back(home: Home) -> set[str]:
     except FileNotFoundError:
         return set()
     return {str(one.details.get("memory")) for one in entries if one.action == "unretire" and one.at >= since}
-
-
-def _is_active(memory: Memory) -> bool:
-    return not memory.retired and not memory.superseded_by
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nacre.dream.clusters import Cluster, clusters
-from nacre.dream.plan import is_active
 from nacre.dream.requests import AlikeRequest
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
@@ -25,6 +24,6 @@ def alike(home: Home, request: AlikeRequest) -> Alike:
     Empty without vectors.
     """
     catch_up(home)
-    memories = [one for one in home.memories.everything() if is_active(one)]
+    memories = [one for one in home.memories.everything() if one.is_active]
     found = clusters(home, [one for one in memories if request.project in (None, one.project)])
     return Alike(tuple(found[: request.limit]), len(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nacre.dedup.comparison import CONTRADICTS, SPECIALIZES, SUPERSEDES
+from nacre.dedup.comparison import SUPERSEDES
 from nacre.dedup.supersession import OUTLIVED, ended
 from nacre.dream.clusters import MERGED
 from nacre.dream.repetitions import is_owners
@@ -16,7 +16,6 @@ from nacre.review.reflection import ORIGIN
 from nacre.values.memory import Confirmation, Link, Memory, Retirement
 
 _MOST_CONFIRMATIONS = 20
-_RELATIONS_OF_JUDGEMENT = frozenset({SUPERSEDES, CONTRADICTS, SPECIALIZES})
 
 
 def carried(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[str, Memory]:

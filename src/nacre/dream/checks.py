@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from nacre.dedup.coverage import new_word, swaps
+from nacre.dedup.coverage import new_word, swaps, whole_numbers
 from nacre.dedup.statement import negations, read_whole
 from nacre.dream.clusters import may_be_one
 from nacre.dream.repetitions import is_owners
@@ -17,7 +17,6 @@ from nacre.values.memory import Kind, Memory
 
 _NUMBER = re.compile(r"\d+")
 _WHOLE_NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:[.,:/-]\d+)*")
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
 _MOST_ADDED = 100
@@ -97,8 +96,8 @@ def _new_name(words: str, there: str) -> str | None:
 
 
 def _new_number(words: str, there: str) -> str | None:
-    numbers = set(_WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", there)))
-    return next((one for one in _WHOLE_NUMBER.findall(_BETWEEN_DIGITS.sub("", words)) if one not in numbers), None)
+    numbers = set(_WHOLE_NUMBER.findall(whole_numbers(there)))
+    return next((one for one in _WHOLE_NUMBER.findall(whole_numbers(words)) if one not in numbers), None)
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
@@ -115,7 +114,7 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 def _missing(text: str, there: str) -> str | None:
     """What stands in a text to the letter and in another one not: a number, an option of a command, a path or a name of
     code. Whether other words say the same is for who reads."""
-    text, there = _BETWEEN_DIGITS.sub("", text), _BETWEEN_DIGITS.sub("", there)
+    text, there = whole_numbers(text), whole_numbers(there)
     numbers = {one.lstrip("0") for one in _NUMBER.findall(there)}
     options = set(_OPTION.findall(there))
     names = (one.rstrip(".") for one in identifiers(text) if _OF_CODE.search(one.rstrip(".")))

@@ -18,6 +18,7 @@ from nacre.dream.questions import (
     Same,
     Sorted,
     among,
+    as_reason,
     compare_prompt,
     is_right,
     looked_at,
@@ -29,15 +30,11 @@ from nacre.dream.values import DreamAction, Step
 from nacre.llm.answers import ask
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.text.passages import one_line, shorten, title_of, visible
+from nacre.text.passages import one_line, title_of, visible
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
 
-_REASON_CHARACTERS = 160
 _WHAT_CHARACTERS = 120
-_PLAIN = str.maketrans("[]<>", "()()")
-"""A reason stands in files that people read as Markdown: it links to nothing."""
-
 Failed = tuple[Step, str]
 """A step that is not taken, and why."""
 
@@ -126,8 +123,8 @@ class Consultation:
             return None
         earlier, later = members
         return Step(
-            DreamAction.SUPERSEDE, (earlier.id,), later.id, later.subject, self._reason(over.why), by=self.model.name,
-            mark=mark((later, earlier)),
+            DreamAction.SUPERSEDE, (earlier.id,), later.id, later.subject, as_reason(self.redactor, over.why),
+            by=self.model.name, mark=mark((later, earlier)),
         )  # fmt: skip
 
     def _merging(self, same: Same, members: Sequence[Memory], shown: Sequence[Memory]) -> Step | None:
@@ -146,18 +143,15 @@ class Consultation:
         others = [one for one in members if one.id != keeper.id]
         return Step(
             DreamAction.MERGE, tuple(one.id for one in others), keeper.id,
-            title_of(words) if words else keeper.subject, self._reason(same.why), words=words, by=self.model.name,
-            mark=mark((keeper, *others)),
+            title_of(words) if words else keeper.subject, as_reason(self.redactor, same.why),
+            words=words, by=self.model.name, mark=mark((keeper, *others)),
         )  # fmt: skip
 
     def _told(self, found: Compared | None) -> str:
         if found is None:
             return "nobody looked at it again"
-        told = f"a second look says: {found.finding} {shorten(visible(found.what).translate(_PLAIN), _WHAT_CHARACTERS)}"
-        return self.redactor.clean(told).rstrip()
-
-    def _reason(self, why: str) -> str:
-        return shorten(self.redactor.clean(one_line(visible(why))).translate(_PLAIN), _REASON_CHARACTERS)
+        what = as_reason(self.redactor, found.what, _WHAT_CHARACTERS)
+        return f"a second look says: {found.finding} {what}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:

@@ -13,7 +13,7 @@ from nacre.dream import diary
 from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
 from nacre.dream.orphan_links import gone_for_good
-from nacre.dream.plan import estimated, is_active, objection, planned
+from nacre.dream.plan import estimated, objection, planned
 from nacre.dream.relations import settled_mark
 from nacre.dream.reorganising.filing import Filing, note_tried
 from nacre.dream.reorganising.joining import join_objection
@@ -67,7 +67,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
         home.actor.require_owner("nacre dream --tier 2")
     found = planned(home, request, on_progress=on_progress)
     if request.project and not found.seen and (request.tier < 3 or request.project not in projects(home)):
-        raise NotFound(f"no memory is of {request.project!r}", hint="nacre list shows the projects of memories")
+        raise NotFound(f"project {request.project!r} has no memories", hint="nacre list shows the projects of memories")
     return found
 
 
@@ -168,7 +168,7 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
     """What a writer proposed and nothing came of waits for a person."""
     present = _present(home, [step for step, _ in found.refused])
     for step, why in found.refused:
-        if all(one in present and is_active(present[one]) for one in (*step.ends, step.into) if one):
+        if all(one in present and present[one].is_active for one in (*step.ends, step.into) if one):
             stays = present[step.into or ""]
             words = f", in these words: {step.words}" if step.words else ""
             detail = f"a writer {_SAID[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"

@@ -99,7 +99,7 @@ def _reorganised(
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
     """What goes from the inbox into projects, or is retired there, and the pages of projects; what was found of these,
     and what of the inbox nobody could file."""
-    waiting = memories if request.project is None else [one for one in home.memories.everything() if is_active(one)]
+    waiting = memories if request.project is None else [one for one in home.memories.everything() if one.is_active]
     inbox = [one for one in waiting if one.inbox]
     steps = filed(home, inbox, request.project)
     pages, promotions = promoted(home, memories, request.project, drafts, backfill=request.backfill)
@@ -133,7 +133,7 @@ def _by_rules(
     """
     catch_up(home)
     fold_usage(home)
-    memories = [one for one in home.memories.everything() if is_active(one) and project in (None, one.project)]
+    memories = [one for one in home.memories.everything() if one.is_active and project in (None, one.project)]
     memories = [one for one in memories if one.project not in apart]
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
@@ -168,11 +168,6 @@ def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
     return found
 
 
-def is_active(memory: Memory) -> bool:
-    """Whether a memory holds: neither retired nor superseded."""
-    return not memory.retired and not memory.superseded_by
-
-
 def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
     """What speaks against a step, by the memories as they are now; ``None`` where nothing does.
 
@@ -181,7 +176,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     their own modules tell.
     """
     gone = [present.get(one) for one in step.ends]
-    if any(one is None or not is_active(one) for one in gone) or len(set(step.ends)) != len(step.ends):
+    if any(one is None or not one.is_active for one in gone) or len(set(step.ends)) != len(step.ends):
         return "it is not there any more"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
@@ -190,7 +185,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         return "it is protected now"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
-        if keeper is None or not is_active(keeper) or keeper.id in step.ends:
+        if keeper is None or not keeper.is_active or keeper.id in step.ends:
             return "what was to stay is not there any more"
         if step.by:
             return unfit(step, present)
@@ -214,7 +209,7 @@ def _objection_without_an_end(step: Step, present: Mapping[str, Memory]) -> str 
 
 def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
     memory = present.get(step.into or "")
-    if memory is None or not is_active(memory):
+    if memory is None or not memory.is_active:
         return "it is not there any more"
     if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
         return "it has other links now"

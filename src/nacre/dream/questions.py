@@ -15,7 +15,8 @@ from nacre.dream.checks import mark, said
 from nacre.dream.clusters import Cluster
 from nacre.dream.values import DreamAction, Step
 from nacre.llm.answers import schema_of
-from nacre.text.passages import count_tokens, title_of
+from nacre.redact.redactor import Redactor
+from nacre.text.passages import count_tokens, one_line, shorten, title_of, visible
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task
 
@@ -28,6 +29,8 @@ _PROBES = 3
 
 _ANSWER_TOKENS = 4_096
 _MEMORY_FRAME = 40
+_REASON_CHARACTERS = 160
+_PLAIN = str.maketrans("[]<>", "()()")
 
 
 class Same(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -203,6 +206,11 @@ def as_data(told: Mapping[str, object]) -> str:
 
 
 @cache
+def as_reason(redactor: Redactor, words: str, characters: int = _REASON_CHARACTERS) -> str:
+    """What a writer says of a step, as it stands in files that people read as Markdown: it links to nothing."""
+    return shorten(redactor.clean(one_line(visible(words))).translate(_PLAIN), characters)
+
+
 def words_of(name: str) -> str:
     """The prompt in a file of ``prompts/``."""
     return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")

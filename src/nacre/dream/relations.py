@@ -15,7 +15,7 @@ from enum import StrEnum
 import msgspec
 
 from nacre.dream.checks import mark, said
-from nacre.dream.questions import as_data, known_pairs, prompt_of, words_of
+from nacre.dream.questions import as_data, as_reason, known_pairs, prompt_of, words_of
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
 from nacre.dream.writer import answers, may_be_shown
@@ -25,7 +25,7 @@ from nacre.platform.ids import content_hash
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.reflection import unconnected
-from nacre.text.passages import count_tokens, one_line, shorten, visible
+from nacre.text.passages import count_tokens, shorten
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt, Tokens
 from nacre.values.reports import OnProgress
@@ -33,17 +33,15 @@ from nacre.values.review import Relates
 
 RELATE = "relate-1"
 MOST_PAIRS = 48
-"""So many pairs are asked about in one dream; the rest waits."""
+"""Most pairs that one dream asks about; the rest waits."""
 
 MOST_OF_ONE = 3
-"""Pairs of one memory in one dream: what is near to everything would be linked to all of it."""
+"""Most pairs of one memory in one dream: a memory near to everything would be linked to all of it."""
 
 _TOGETHER = 12
 _TEXT_CHARACTERS = 600
-_WHY_CHARACTERS = 160
 _PAIR_TOKENS = 80
 _ANSWER_TOKENS = 100
-_PLAIN = str.maketrans("[]<>", "()()")
 _MISLED = "{} of {} answers of the writer are not used: it connected what has nothing in common"
 _MARKED = "link "
 
@@ -121,7 +119,7 @@ def wanted_pairs(home: Home, memories: Iterable[Memory], asked: Iterable[str], w
 
 
 def settled_mark(pair: str) -> str:
-    """What is noted of a pair that was asked about, by its mark."""
+    """The note that a pair was asked about, by its mark."""
     return f"{_MARKED}{pair}"
 
 
@@ -144,7 +142,7 @@ def asked_for_relations(
 
 
 def tokens_for_relations(wanted: Sequence[Pair]) -> tuple[int, Tokens]:
-    """How many calls asking about pairs takes at most, and how many tokens."""
+    """The most calls and tokens that asking about pairs takes."""
     chosen = wanted[:MOST_PAIRS]
     calls = 2 * -(-len(chosen) // _TOGETHER)
     shown = sum(count_tokens(shorten(one.content, _TEXT_CHARACTERS)) for pair in chosen for one in pair)
@@ -213,7 +211,7 @@ class PairsQuestion:
         elif is_later is not (again.leads_from is Side.B):
             return None
         source, target = pair if is_later else (pair[1], pair[0])
-        why = shorten(self.redactor.clean(one_line(visible(one.why))).translate(_PLAIN), _WHY_CHARACTERS)
+        why = as_reason(self.redactor, one.why)
         step = Step(
             DreamAction.LINK, (), source.id, source.subject, why or one.relation.value, (target.id,),
             words=one.relation.value, by=self.model.name, mark=mark(pair),
@@ -222,10 +220,10 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
-    """What speaks against a link, by the memories as they are; ``None`` where nothing does."""
+    """The objection to a link, by the memories as they are; ``None`` if there is none."""
     pair = [present.get(one) for one in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
-    if source is None or target is None or any(one.retired or one.superseded_by for one in (source, target)):
+    if source is None or target is None or not (source.is_active and target.is_active):
         return "they are not there any more"
     if step.mark not in (mark((source, target)), mark((target, source))):
         return "they have changed since"

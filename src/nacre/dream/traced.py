@@ -37,8 +37,8 @@ def steps_of(report: DreamReport) -> Iterator[Step]:
 
 def outcome_of(report: DreamReport) -> str:
     """How it ended, in a line."""
-    if report.is_first:
-        return f"planned only: {_counts(report.plan.steps) or 'nothing'}"
+    if report.is_first and report.plan.steps:
+        return f"planned only: {_counts(report.plan.steps)}"
     return _counts(report.plan.steps) if report.operation else "nothing to do"
 
 

@@ -298,7 +298,7 @@ def _expected(home: Home, answer: Answer) -> tuple[Expected, ...]:
     found = []
     for memory_id in answer.query.expects:
         memory = home.memories.find(memory_id)
-        is_active = memory is not None and not (memory.retired or memory.superseded_by)
+        is_active = memory is not None and memory.is_active
         found.append(Expected(memory_id, ranks.get(memory_id), memory.subject if memory else None, is_active))
     return tuple(found)
 

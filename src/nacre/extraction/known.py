@@ -49,7 +49,7 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
     found = {one.id: home.memories.find(one.id) for one in home.memories.known_of(session)}
     for end in memories_made(turns):
         found |= {one.id: one for one in home.memories.find_like(end) if one.source.session in (None, session)}
-    holding = (one for one in found.values() if one and not (one.retired or one.superseded_by))
+    holding = (one for one in found.values() if one and one.is_active)
     trusted = (one for one in holding if one.trust is Trust.TRUSTED)
     return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
 

@@ -31,6 +31,7 @@ from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
 from nacre.storage.sessions import Unlearned
+from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
@@ -269,7 +270,7 @@ class _Learner:
         """Note the memories of a session that its new turns take back; what another session bears out stays."""
         for memory_id in {known.id for known in self.home.memories.known_of(stored.session.id)}:
             memory = self.home.memories.find(memory_id)
-            if memory is None or memory.retired or memory.superseded_by or memory.confirmed:
+            if memory is None or not memory.is_active or memory.confirmed:
                 continue
             is_extracted = memory.confidence is Confidence.INFERRED or memory.confidence_score is not None
             if not is_extracted or memory.source.session != stored.session.id:
@@ -354,12 +355,12 @@ class _Learner:
     def why(self) -> str:
         """Where what was learned so far comes from."""
         self.sessions += len(self.seen)
-        return f"learned from {self.sessions} session{'s' if self.sessions > 1 else ''}"
+        return f"learned from {count(self.sessions, 'session')}"
 
     def retire(self, change: Change, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""
         memory = self.home.memories.find(memory_id)
-        if memory is None or memory.retired or memory.superseded_by:
+        if memory is None or not memory.is_active:
             return
         clean = self.home.redactor.clean(reason)
         gone = replace(memory, retired=Retirement(self.home.now(), clean))

@@ -52,7 +52,7 @@ def set_aside(home: Home) -> int:
 
 def _unused(home: Home, known: Iterable[Memory]) -> Iterator[Memory]:
     """Active memories that rules wrote, and nobody recalled, edited or confirmed."""
-    found = [one for one in known if one.confidence is Confidence.INFERRED and not (one.retired or one.superseded_by)]
+    found = [one for one in known if one.confidence is Confidence.INFERRED and one.is_active]
     used = home.usage.of([one.id for one in found])
     for one in found:
         was_used = one.id in used and (used[one.id].recall_count or used[one.id].access_count)

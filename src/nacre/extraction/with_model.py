@@ -19,6 +19,7 @@ from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
+from nacre.text.passages import count
 from nacre.values.model_calls import Task
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Session, StoredSession, Turn
@@ -150,8 +151,7 @@ def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequenc
         with home.turn.aside():  # it asks from threads of its own
             found = extract_with(model, session, turns, wanted)
         run.add(_step(found))
-        count = len(found.memories)
-        run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"
+        run.outcome = count(len(found.memories), "memory", "memories")
         return found
 
 

@@ -57,7 +57,9 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
     found = survey(home, Barred([key, *aim.tombstones]))
     match = _pattern(wanted)
-    return replace(_planned(home, how, found, aim, key), match=match, traces=_traces(home, match) if match else 0)
+    traces = _traces(home, match) if match else 0
+    project = wanted.project if how == "project" else None
+    return replace(_planned(home, how, found, aim, key), match=match, traces=traces, project=project)
 
 
 def _traces(home: Home, match: re.Pattern[str]) -> int:
@@ -85,6 +87,8 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
         with change.transaction():
             change.append(_entries(change, planned))
     apply_tombstones(home)
+    if planned.project:
+        home.code.forget(planned.project)
     write_listings(home)
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()

@@ -28,7 +28,7 @@ from nacre.indexing.shards import purge_shards
 from nacre.indexing.vectors import embed_pending
 from nacre.memories.scan import scan
 from nacre.memories.usage import fold_usage
-from nacre.storage.scrub import StoredTexts, TextTable
+from nacre.storage.maintenance.scrub import StoredTexts, TextTable
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.scrub import ScrubReport
 from nacre.vault.document import parse

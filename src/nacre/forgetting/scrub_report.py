@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nacre.errors import MemoryInvalid
 from nacre.home.home import Home
-from nacre.storage.scrub import clean_stored, clean_value
+from nacre.storage.maintenance.scrub import clean_stored, clean_value
 from nacre.vault.front_matter import load, merge, split
 
 _LARGEST_BYTES = 200_000_000

@@ -1,4 +1,4 @@
-"""What links say of all memories, or of those of one project: which are central, which alone, what hangs together.
+"""Analyses of the graph of memories: central ones, gaps, connected components.
 
 No model is asked. Links are those that :meth:`nacre.storage.links.Links.count` counts, so that likeness is none of
 them: a memory that only resembles others is a gap (the seed leaves such ones out of its ranking, seed facts 2.2). The
@@ -19,21 +19,21 @@ from nacre.values.memory import Memory
 from nacre.values.review import Maturity, Usage
 
 GAP_LINKS = 1
-"""A memory with so many links at most is a gap (seed facts 2.2)."""
+"""Most links of a memory that is a gap (seed facts 2.2)."""
 
 _NAMED = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 def central(home: Home, asked: AnalysisRequest) -> Central:
-    """The memories with the most links; of even ones, that with the higher PageRank."""
+    """The memories with the most links; ties go to the higher PageRank."""
     catch_up(home)
     net = net_of(home, asked.project)
     return Central(central_of(home, net, asked.limit), len(net.ids), len(net.links))
 
 
 def central_of(home: Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
-    """The most linked memories of a net."""
+    """The most linked memories of a graph."""
     ranks = pagerank(len(net.ids), net.links) if net.links else []
     chosen = sorted(net.linked, key=lambda at: (-net.degrees[at], -round(ranks[at], 9), at))[:limit]
     memories = memories_of(home, net, chosen)
@@ -64,7 +64,7 @@ def _gap(home: Home, memory: Memory, degree: int, usage: Usage) -> Gap:
 
 
 def components(home: Home, asked: AnalysisRequest) -> Components:
-    """What links hold together, the largest first, named by the most linked memories."""
+    """The connected components, the largest first, each with its most linked memories."""
     catch_up(home)
     net = net_of(home, asked.project)
     counts = [0] * len(net.ids)

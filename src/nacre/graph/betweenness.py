@@ -15,7 +15,7 @@ Numbers = NDArray[np.int64]
 
 
 def betweenness(neighbours: Sequence[Sequence[int]], starts: Sequence[int]) -> list[float]:
-    """For each node, the share of the shortest ways between two others that lead over it, by the ways from ``starts``.
+    """For each node, the share of the shortest paths between two others that pass through it, from ``starts``.
 
     Starts are all nodes, or some of them.
     """
@@ -31,7 +31,7 @@ def betweenness(neighbours: Sequence[Sequence[int]], starts: Sequence[int]) -> l
 
 
 def _from(start: int, first: Numbers, lengths: Numbers, ends: Numbers) -> Floats:
-    """How much each node is passed on the ways from one: levels outwards, then shares inwards."""
+    """The dependency of one start on each node: breadth-first outwards, then shares summed inwards."""
     nodes = len(lengths)
     distance = np.full(nodes, -1)
     ways = np.zeros(nodes)
@@ -56,7 +56,7 @@ def _from(start: int, first: Numbers, lengths: Numbers, ends: Numbers) -> Floats
 
 
 def _edges_of(ring: Numbers, first: Numbers, lengths: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-    """The edges that begin at some nodes: where, and where they end."""
+    """The edges that begin at some nodes, as arrays of sources and targets."""
     sizes = lengths[ring]
     offsets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     places = np.repeat(first[ring] - offsets, sizes) + np.arange(sizes.sum())

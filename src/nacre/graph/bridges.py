@@ -21,14 +21,14 @@ from nacre.platform.lazy import load
 from nacre.values.memory import Memory
 
 MOST_EXACT = 2_000
-"""Up to so many linked memories ways are counted from each of them; beyond, from a sample."""
+"""Linked memories up to which paths are counted from each of them; beyond, from a sample."""
 
 STARTS = 500
-"""How many of them are sampled (decision 74 says how far that is off)."""
+"""Size of the sample (decision 74 has its error)."""
 
 _LEAST = 2
 _TRIED = 4
-"""Memories that are looked at for each bridge that is asked for."""
+"""Candidates tried for each bridge requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _bridges(home: Home, net: Net, limit: int) -> Bridges:
 
 
 def _starts(nodes: int) -> list[int]:
-    """From which memories ways are counted: all of them or, of many, some, the same ones each time."""
+    """The memories from which paths are counted: all or, of many, a fixed sample."""
     if nodes <= MOST_EXACT:
         return list(range(nodes))
     return sorted(Random(nodes).sample(range(nodes), STARTS))  # noqa: S311 - no secret depends on it
@@ -97,7 +97,7 @@ def _named(net: Net, sides: _Sides) -> tuple[int, int]:
 
 
 def _sides_of(net: Net, bridge: int) -> _Sides | None:
-    """The groups that a memory connects; ``None`` where there are none, or another way is as short."""
+    """The groups that a memory connects; ``None`` if there are none, or if another path is as short."""
     groups: list[dict[int, int]] = []
     for at in net.most_linked(net.neighbours[bridge], len(net.ids)):
         if not any(at in group for group in groups):

@@ -1,4 +1,4 @@
-"""Draw links, end them and take them away. They live in the front matter of their source.
+"""Draw, end and remove links. A link is stored in the front matter of its source.
 
 ``supersedes`` and ``contradicts`` say what holds: the first is written on both sides, the second is a doubt that waits
 for the owner (``nacre conflicts``). Neither has a strength, an end or an origin of its own.
@@ -37,9 +37,9 @@ from nacre.values.memory import USUAL_STRENGTH, Link, Memory, Validity
 
 MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
 COMPUTED = (ALIKE, IN_BODY, TOGETHER)
-"""Origins of what follows from texts and use: nobody draws it, and who takes it away finds it again."""
+"""Origins of computed links (from texts and use): nobody draws them, and a removed one comes back."""
 
-_SAYS_WHAT_HOLDS = (SUPERSEDES, CONTRADICTS)
+_DECISIVE = (SUPERSEDES, CONTRADICTS)
 _OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
 
 
@@ -65,7 +65,7 @@ def link(home: Home, asked: LinkRequest) -> LinkChange:
 
 
 def unlink(home: Home, asked: UnlinkRequest) -> LinkChange:
-    """Take a link away. What superseded something by it alone does so no more. Raises as :func:`link`."""
+    """Remove a link. A memory that only this link superseded is active again. Raises as :func:`link`."""
     catch_up(home)
     with home.change("unlink") as change:
         source, found = _find(home, asked)
@@ -80,11 +80,11 @@ def unlink(home: Home, asked: UnlinkRequest) -> LinkChange:
 
 
 def invalidate(home: Home, asked: InvalidateRequest) -> LinkChange:
-    """Say that a link holds no more, and keep it. Raises as :func:`link`."""
+    """End a link and keep it. Raises as :func:`link`."""
     catch_up(home)
     with home.change("invalidate") as change:
         source, found = _find(home, asked)
-        if found.rel in _SAYS_WHAT_HOLDS:
+        if found.rel in _DECISIVE:
             raise Conflict(f"{found.rel} has no end", hint=_REMEDY[found.rel])
         valid = replace(found.valid, until=asked.at or home.now().date())
         _refuse_backwards(valid)
@@ -98,7 +98,7 @@ def invalidate(home: Home, asked: InvalidateRequest) -> LinkChange:
 
 
 def unlink_origin(home: Home, asked: UnlinkOriginRequest) -> LinkChange:
-    """Take all links of an origin away, but for those that say what holds. Raises InvalidInput, EditConflict."""
+    """Remove all links of an origin, except those that decide what holds. Raises InvalidInput, EditConflict."""
     if asked.origin in COMPUTED:
         raise InvalidInput(f"links of origin {asked.origin!r} are computed", hint="they would come again")
     catch_up(home)
@@ -115,11 +115,11 @@ def unlink_origin(home: Home, asked: UnlinkOriginRequest) -> LinkChange:
 
 
 def _is_of(link: Link, origin: str) -> bool:
-    return (link.origin or MANUAL) == origin and link.rel not in _SAYS_WHAT_HOLDS
+    return (link.origin or MANUAL) == origin and link.rel not in _DECISIVE
 
 
 def _numbered(home: Home, asked: NewLink, at: int, many: int) -> _Drawn:
-    """What is to be written for one of several links; an error says which."""
+    """The link to write for one of several requests; an error names which."""
     try:
         return _meant(home, asked)
     except NacreError as error:
@@ -134,16 +134,16 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
     target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
     rel = asked.relation.value
     if source.id == target:
-        raise Conflict("a memory is not linked with itself", hint="give two memories")
+        raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
     if source.retired:
         raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
     if asked.relation in _OF_CODE:
-        raise InvalidInput(f"{rel} is between symbols of code", hint="between memories: depends_on, builds_on")
+        raise InvalidInput(f"{rel} links symbols of code, not memories", hint="between memories: depends_on, builds_on")
     if asked.origin in COMPUTED:
-        raise InvalidInput(f"nobody draws a link of origin {asked.origin!r}: it is computed", hint="leave it out")
+        raise InvalidInput(f"links of origin {asked.origin!r} are computed", hint="leave out --origin")
     valid = Validity(asked.since, asked.until)
     _refuse_backwards(valid)
-    if rel in _SAYS_WHAT_HOLDS:
+    if rel in _DECISIVE:
         return _judged(home, asked, source, target)
     reason = home.redactor.clean(asked.reason) if asked.reason else None
     origin = AGENT if home.actor.is_agent else asked.origin
@@ -151,13 +151,13 @@ def _meant(home: Home, asked: NewLink) -> _Drawn:
 
 
 def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
-    """A link that says what holds; of a contradiction the later memory has it."""
+    """A link that decides what holds; a contradiction is stored with the later memory."""
     if (asked.strength, asked.since, asked.until) != (None, None, None):
-        raise InvalidInput(f"{asked.relation} has no strength and no end", hint="leave them out")
+        raise InvalidInput(f"{asked.relation} takes no strength and no end", hint="leave out strength and end")
     other = home.memories.find(target)
-    if other is None or other.retired or other.superseded_by or source.superseded_by:
+    if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
-            f"{asked.relation} is between two memories that hold", hint="nacre show tells what became of them"
+            f"{asked.relation} links two active memories", hint="nacre show shows which one is retired or superseded"
         )
     if asked.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
@@ -167,7 +167,7 @@ def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
 
 def _refuse_backwards(valid: Validity) -> None:
     if valid.since and valid.until and valid.until <= valid.since:
-        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="the end comes later")
+        raise InvalidInput(f"a link that begins {valid.since} cannot end {valid.until}", hint="give a later end")
 
 
 _REMEDY = {
@@ -177,7 +177,7 @@ _REMEDY = {
 
 
 def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, Link]:
-    """The link that is meant, in the front matter of its source. Raises NotFound, Conflict."""
+    """The requested link in the front matter of its source. Raises NotFound, Conflict."""
     place_first(home, asked.source.strip())
     source = get(home, asked.source)
     target = asked.target if asked.target.startswith(CODE) else _other_end(home, asked.target)
@@ -202,7 +202,7 @@ def _other_end(home: Home, reference: str) -> str:
 
 
 def _not_here(origin: str, source: Memory) -> NacreError:
-    """Why a link that there is cannot be changed from this side."""
+    """Why an existing link cannot be changed from this side."""
     if origin == IN_BODY:
         return Conflict("the text names that memory: [[…]]", hint=f"nacre edit {source.id[-8:]} changes the text")
     if origin == ALIKE:
@@ -217,14 +217,14 @@ def _present(drawn: _Drawn) -> Link | None:
 
 
 def _may(home: Home, source: Memory, link: Link) -> bool:
-    """Whether whoever asks may draw or change a link: an agent its own ones, of what it stored itself."""
+    """Whether the actor may draw or change a link: an agent only its own, of memories that it stored."""
     if not home.actor.is_agent:
         return True
-    return link.origin == AGENT and not is_owners(source) and link.rel not in _SAYS_WHAT_HOLDS
+    return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
 
 
 def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:
-    """Note in the review queue which links an agent wants changed; returns the memories."""
+    """Add the changes that an agent wants to the review queue; returns the ids of the memories."""
     nodes = nodes_of(home, {one.link.to for one in wanted})
     for one in wanted:
         wish(home, [one.source], f"{what}: {one.link.rel} {nodes[one.link.to].subject or one.link.to}")
@@ -232,7 +232,7 @@ def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:
 
 
 def _draw(change: Change, drawn: Iterable[_Drawn]) -> tuple[int, int]:
-    """Write links; returns how many are new, and how many are others now."""
+    """Write links; returns the numbers of new and of changed ones."""
     made = changed = 0
     sources: dict[str, Memory] = {}
     wanted: dict[str, dict[tuple[str, str], Link]] = {}
@@ -251,7 +251,7 @@ def _draw(change: Change, drawn: Iterable[_Drawn]) -> tuple[int, int]:
 
 
 def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
-    """Write the links of a memory; where they say what it superseded, the other side follows."""
+    """Write the links of a memory; if ``supersedes`` links change, update the other side."""
     after = replace(source, links=tuple(links))
     change.set_links(after)
     if {one.to for one in source.links if one.rel == SUPERSEDES} ^ {one.to for one in links if one.rel == SUPERSEDES}:

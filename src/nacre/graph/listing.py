@@ -1,4 +1,4 @@
-"""Links in a list, and what a memory is linked with, link by link."""
+"""List links, and follow them from one memory."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _named(home: Home, reference: str) -> str:
 
 
 def _edges_at(home: Home, ids: Collection[str], asked: TraverseRequest, day: date) -> list[Edge]:
-    """The links at some nodes that are to be followed, the strongest first."""
+    """The links at some nodes to follow, the strongest first."""
     found = [one for one in home.links.at(ids, day) if not asked.relations or one.rel in asked.relations]
     return sorted(found, key=lambda one: (-one.strength, one.rel, one.source, one.target))
 
 
 class _Walk:
-    """The nodes that were reached, in the order of their distance, and the links between them."""
+    """A breadth-first walk: the nodes reached, by distance, and the links between them."""
 
     def __init__(self, start: str, asked: TraverseRequest) -> None:
         self._asked = asked

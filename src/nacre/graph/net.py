@@ -1,4 +1,4 @@
-"""The memories that hold and the links between them, as a net of numbers."""
+"""The graph of active memories and their links, with memories as numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Net:
 
     @cached_property
     def degrees(self) -> list[int]:
-        """How many links each memory has."""
+        """The number of links of each memory."""
         found = [0] * len(self.ids)
         for source, target in self.links:
             found[source] += 1
@@ -46,7 +46,7 @@ class Net:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """What links hold together, the largest first; what has no link is in none."""
+        """The connected components, the largest first; memories without a link are in none."""
         left = set(self.linked)
         found = []
         for at in self.linked:
@@ -74,7 +74,7 @@ class Net:
 
 
 def net_of(home: Home, project: str | None) -> Net:
-    """The net of all memories that hold, or of those of one project, as it is today."""
+    """The graph of all active memories, or of those of one project, with the links that hold today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
     found = home.links.between(home.now().date(), project)
@@ -82,6 +82,6 @@ def net_of(home: Home, project: str | None) -> Net:
 
 
 def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """The memories of some numbers."""
+    """The memories of some nodes, by number."""
     wanted = {net.ids[at]: at for at in places}
     return {wanted[one.id]: one for one in home.memories.in_any_state(list(wanted))}

@@ -1,4 +1,4 @@
-"""Ends of links, as they are shown."""
+"""The nodes at the ends of links, as they are shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nacre.values.memory import Kind, Validity
 from nacre.values.session import Trust
 
 CODE = "code:"
-"""What the name of a symbol of code begins with."""
+"""Prefix of the id of a symbol of code."""
 
 
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
-    """The nodes of some ids."""
+    """The nodes by id; unknown ids get a node of their own."""
     known = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {one: known.get(one) or _unknown(one) for one in ids}
 
@@ -33,7 +33,7 @@ def _unknown(name: str) -> Node:
 
 
 def lines_of(home: Home, edges: Sequence[Edge], day: date) -> tuple[LinkLine, ...]:
-    """Links with both of their ends, and whether they hold on a day."""
+    """Links with both nodes, and whether they are valid on a day."""
     nodes = nodes_of(home, {end for one in edges for end in (one.source, one.target)})
     return tuple(
         LinkLine(
@@ -45,5 +45,5 @@ def lines_of(home: Home, edges: Sequence[Edge], day: date) -> tuple[LinkLine, ..
 
 
 def holds_on(valid: Validity, day: date) -> bool:
-    """Whether a link holds on a day: on that of its end it holds no more."""
+    """Whether a link is valid on a day; the day of its end is excluded."""
     return (valid.since is None or valid.since <= day) and (valid.until is None or day < valid.until)

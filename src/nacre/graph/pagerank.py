@@ -1,4 +1,4 @@
-"""PageRank: how often one comes by a memory who follows links, and at times begins anew (Page and Brin, 1998)."""
+"""PageRank (Page and Brin, 1998): how often a random walk along links visits a memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ENOUGH = 1e-7
 
 
 def pagerank(nodes: int, links: Sequence[tuple[int, int]]) -> list[float]:
-    """The share of each node, all together 1. A node that leads nowhere leads everywhere."""
+    """The rank of each node; the sum is 1. A node without outgoing links counts as linked to all."""
     leads: list[list[int]] = [[] for _ in range(nodes)]
     for source, target in links:
         leads[source].append(target)

@@ -53,7 +53,7 @@ class NewLink(Request, frozen=True, kw_only=True):
 
     source: Reference
     relation: Annotated[Relation, Meta(description="How the source relates to the target.")]
-    target: Annotated[str, Meta(description="The other memory, or a symbol of code: code:src/ledger.py::charge.")]
+    target: Annotated[str, Meta(description="The other memory, or a symbol of code: code:shop/src/cart.py#add.")]
     strength: (
         Annotated[float, Meta(description="How close they are, 0 to 1; .5 where left out.", ge=0, le=1)] | None
     ) = None

@@ -1,4 +1,4 @@
-"""What is told of links."""
+"""Values about links and the graph of memories."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nacre.values.review import Maturity
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is at an end of a link. ``state``: ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``.
+    """A node at an end of a link. ``state``: ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``.
 
-    ``subject`` is ``None`` where nobody knows it.
+    ``subject`` is ``None`` if it is unknown.
     """
 
     id: str
@@ -46,7 +46,7 @@ class LinkPage:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """What became of links: how many are new, how many are others now, how many went; ``links`` as they are now.
+    """The result of changing links: the numbers of new, changed and removed ones; ``links`` as they are now.
 
     ``waiting`` are the memories of the owner whose links an agent wants changed: that waits for review.
     """
@@ -139,7 +139,7 @@ class Bridge:
 
     @property
     def why(self) -> str:
-        """What it connects, and what would be without it."""
+        """The groups that it connects, and what else connects them."""
         first, second = (f"{one.central.subject!r} ({one.size:,})" for one in self.sides)
         without = (
             "nothing else does" if self.detour is None else f"else it is {self.detour} links from one to the other"
@@ -180,7 +180,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Memories that links hold together: how many, how many links, and the most linked of them."""
+    """A connected component: the numbers of memories and links, and its most linked memories."""
 
     size: int
     links: int
@@ -198,7 +198,7 @@ class Components:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """All in short: numbers, the most linked memories, the projects at work, the latest decisions; ``text`` tells it.
+    """A summary: counts, the most linked memories, active projects, the latest decisions; ``text`` has it in words.
 
     ``gaps`` have one link at most, ``unlinked`` none; ``stale`` may be out of date, as was found last.
     """

@@ -35,7 +35,7 @@ from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
 from nacre.storage.sqlite.database import UNREADABLE, engine_version
 from nacre.sync.sync import last_sync
-from nacre.text.passages import shorten
+from nacre.text.passages import count, shorten
 from nacre.values.reports import FAILURE, OK, WARNING, Check
 from nacre.watching.status import standing
 from nacre.wiring.prove import hosts_in_a_line
@@ -403,8 +403,8 @@ def _vectors(home: Home) -> Check:
     if turns + memories:
         told = f"{made + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
         return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
-    memories_told = f"{memories_made:,} {'memory' if memories_made == 1 else 'memories'}"
-    return Check("vectors", OK, f"of {memories_told} and {made:,} passages of sessions")
+    told = f"of {count(memories_made, 'memory', 'memories')} and {made:,} passages of sessions"
+    return Check("vectors", OK, told)
 
 
 def _archive(home: Home) -> Iterator[Check]:

@@ -21,7 +21,7 @@ from nacre.ingestion.requests import IngestOptions
 from nacre.platform.ids import from_ms
 from nacre.platform.named_files import refuse_named
 from nacre.settings import Settings
-from nacre.storage.carry_over import carry_over
+from nacre.storage.maintenance.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.sqlite.database import UNREADABLE, Database
 from nacre.tombstones.erasure import apply_tombstones

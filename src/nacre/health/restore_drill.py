@@ -79,7 +79,7 @@ def _counts(home: Home, manifest: Manifest) -> Check:
 
 def _recall(home: Home) -> Check:
     """One memory, asked for by its own words, is among the answers."""
-    memory = next((one for one in home.memories.everything() if not one.retired and not one.superseded_by), None)
+    memory = next((one for one in home.memories.everything() if one.is_active), None)
     if memory is None:
         return Check("recall", OK, "there is no memory to ask for")
     question = f"{memory.subject} {memory.content}"[:300]

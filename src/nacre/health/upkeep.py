@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from nacre.dream import rules
 from nacre.dream.brought_back import may_end
-from nacre.dream.plan import is_active, usage_of
+from nacre.dream.plan import usage_of
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
 from nacre.text.passages import shorten
@@ -44,7 +44,7 @@ _Aged = Sequence[tuple[Memory, timedelta]]
 
 def upkeep(home: Home) -> Iterator[Check]:
     """How memories age; nothing where there is nothing to say. Call it when usage is folded."""
-    memories = [one for one in home.memories.everything() if is_active(one)]
+    memories = [one for one in home.memories.everything() if one.is_active]
     usage = usage_of(home, memories)
     now = home.now()
     aged = [(one, now - rules.last_used(one, usage.get(one.id, Usage()))) for one in memories]

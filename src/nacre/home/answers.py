@@ -35,9 +35,13 @@ def tie(home: Home, asked: TieRequest) -> Place:
     known = tuple(projects(home))
     slug = project_called(home, asked.project, known)
     if slug not in known:
-        raise NotFound(f"no project is called {asked.project!r}", hint=f"known: {', '.join(known) or 'none yet'}")
+        raise NotFound(f"no project is called {asked.project!r}", hint=_known_projects(known))
     tie_folder(home, slug, Path(asked.folder))
     return Place(slug, known)
+
+
+def _known_projects(known: tuple[str, ...]) -> str:
+    return f"known: {', '.join(known) or 'none yet'}; a project is created by its first memory or session"
 
 
 def _namesake(home: Home, folder: str, known: tuple[str, ...]) -> str | None:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from nacre.storage.code.graph import CodeGraph
     from nacre.storage.code.mentions import CodeMentions
     from nacre.storage.comparisons import Comparisons
-    from nacre.storage.erasure import Erasing
     from nacre.storage.file_history import DeedIndex
     from nacre.storage.journal import Journal
     from nacre.storage.links import Links
+    from nacre.storage.maintenance.erasure import Erasing
     from nacre.storage.memories import Memories
     from nacre.storage.outcomes import Outcomes
     from nacre.storage.projects import ProjectContents
@@ -124,7 +124,7 @@ class Stores:
     """What must not come back."""
     archive: Lazy[ArchiveIndex] = Lazy("nacre.storage.archive:ArchiveIndex")
     """What is kept of transcripts."""
-    erasing: Lazy[Erasing] = Lazy("nacre.storage.erasure:Erasing")
+    erasing: Lazy[Erasing] = Lazy("nacre.storage.maintenance.erasure:Erasing")
     """Deletes what was forgotten."""
     files: Lazy[VaultIndex] = Lazy("nacre.storage.vault_index:VaultIndex")
     """What the index knows of the vault's files."""

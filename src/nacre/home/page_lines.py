@@ -47,7 +47,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 def is_current(memory: Memory, today: date) -> bool:
     """Whether a memory holds on a day, in a place that is settled."""
     is_over = (memory.valid.until and memory.valid.until < today) or (memory.expires_on and memory.expires_on <= today)
-    return not (memory.retired or memory.superseded_by or memory.inbox or is_over)
+    return memory.is_active and not (memory.inbox or is_over)
 
 
 def without_what_is_over(home: Home, text: str) -> str:

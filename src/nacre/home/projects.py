@@ -25,7 +25,9 @@ from nacre.values.session import Session
 from nacre.vault.front_matter import dump, load, merge, split
 from nacre.vault.layout import normalise_remote, slugify
 
-_KEYS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
+LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
+"""What a page lists as the project's, and what one of each is called."""
+
 _NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})
 
 
@@ -367,7 +369,7 @@ def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
 
 
 def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
-    keys = [(key, str(value)) for name, key in _KEYS.items() for value in listed(values, name)]
+    keys = [(key, str(value)) for name, key in LISTS.items() for value in listed(values, name)]
     named = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *named]
 

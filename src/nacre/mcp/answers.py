@@ -116,11 +116,6 @@ def indented(text: str, by: str = "  ") -> str:
     return "\n".join(f"{by}{line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
-def count(number: int, one: str, many: str) -> str:
-    """``3 memories``."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def record_of(memory: Memory) -> dict[str, Any]:
     """A memory for programs, with the fields that agents are shown."""
     return {

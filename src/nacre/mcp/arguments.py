@@ -23,6 +23,7 @@ from nacre.graph.requests import (
     NewLink,
     Relation,
     TraverseRequest,
+    Way,
 )
 from nacre.memories.requests import ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
@@ -260,7 +261,7 @@ class Graph(_Arguments):
     at: Annotated[date | None, bounds_of(InvalidateRequest, "at")] = None
     links: Annotated[tuple[NewEdge, ...], bounds_of(LinkRequest, "links", "For bulk_link.", min_length=0)] = ()
     depth: Annotated[int, bounds_of(TraverseRequest, "depth")] = 1
-    direction: Annotated[Literal["both", "outbound", "inbound"], bounds_of(TraverseRequest, "direction")] = "both"
+    direction: Annotated[Way, bounds_of(TraverseRequest, "direction")] = "both"
     relations: Annotated[tuple[Word, ...], bounds_of(TraverseRequest, "relations")] = ()
     origins: Annotated[tuple[Word, ...], bounds_of(LinksRequest, "origins", "For list: only of these origins.")] = ()
     as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None

@@ -34,7 +34,7 @@ def move_handoffs(home: Home) -> None:
             return
         tagged = [one for one in home.memories.everything() if one.kind is Kind.EVENT and _TAGS.issubset(one.tags)]
         former = [one for one in tagged if _was_one(one)]
-        waiting = [one for one in former if one.is_vouched and not (one.retired or one.superseded_by)]
+        waiting = [one for one in former if one.is_vouched and one.is_active]
         for one in waiting:
             is_new = one.updated >= home.now() - HANDED_FOR and home.handoffs.find(one.id) is None
             if one.project and is_new:

@@ -43,7 +43,7 @@ def bring_back(home: Home, reference: str) -> Memory:
     with home.change("unretire") as change:
         catch_up(home)
         memory = get(home, reference)
-        if not memory.superseded_by and not memory.retired:
+        if memory.is_active:
             raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
         followers = _followers(home, memory)
         shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)

@@ -120,7 +120,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     )
     suppressed_contexts: Annotated[
         tuple[Literal["session-start", "prompt"], ...] | UnsetType,
-        Meta(description="Where it is not told unasked; in place of those it has."),
+        Meta(description="Kinds of context that leave it out; replaces those it has."),
     ] = UNSET
 
 

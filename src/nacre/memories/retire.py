@@ -55,7 +55,7 @@ def choose(
     several, and for what is retired already.
     """
     catch_up(home)
-    active = [one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if _is_active(one)]
+    active = [one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if one.is_active]
     found: dict[str, Memory] = {}
     named: list[tuple[str, Match, str | None]] = []
     is_wider = False
@@ -205,7 +205,3 @@ def _rule(home: Home, reference: str) -> StandingRetirement | None:
     rules = home.tombstones.standing()
     found = [rule for rule in rules if rule.id == reference or (len(reference) >= 4 and rule.id.endswith(reference))]
     return found[0] if len(found) == 1 else None
-
-
-def _is_active(memory: Memory) -> bool:
-    return not memory.retired and not memory.superseded_by

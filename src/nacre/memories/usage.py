@@ -153,7 +153,8 @@ def queue_reviews(home: Home) -> None:
         suggested = Action.REVIEW if is_kept else Action.RETIRE
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
     for doubt in home.reviews.doubts():
-        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise ({doubt.reason})"
+        why = f" ({doubt.reason})" if doubt.reason else ""
+        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
     for proposed in home.reviews.proposed():
         home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", Action.REVIEW, at, once=True)

@@ -1,4 +1,4 @@
-"""Which memories were used together."""
+"""Memories that were used together."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def read_memory(home: Home, reference: str, *, update: bool, session: str | None
     """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
     catch_up(home)
     memory = get(home, reference)
-    if update and not (memory.retired or memory.superseded_by):
+    if update and memory.is_active:
         spool_use(home, [memory.id], session=session, is_look=True)
     return memory
 

@@ -39,7 +39,7 @@ def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str
     for project in sorted({one.project for one in memories if one.project}):
         yield f"projects/{_id_of(project)}/project.meta.md", _project_page(now, project)
     yield from (_entry(one) for one in memories if one.project or one.inbox)
-    profile = [one for one in memories if not (one.project or one.inbox or one.retired or one.superseded_by)]
+    profile = [one for one in memories if one.is_active and not (one.project or one.inbox)]
     if profile:
         yield "global/User/user-profile.md", _profile(now, profile)
 
@@ -66,7 +66,7 @@ def _entry(memory: Memory) -> tuple[str, str]:
         "type": "feedback" if is_rule else "project", "scope": "project", "project_id": project,
         "updated_at": stamp(memory.updated), "captured_at": stamp(memory.created),
         "source_session_key": memory.source.session or "",
-        "deprecated": bool(memory.retired or memory.superseded_by), "dream_attempts": 0,
+        "deprecated": not memory.is_active, "dream_attempts": 0,
     }  # fmt: skip
     name = f"{slugify(memory.subject)[:60] or memory.kind.value}-{memory.id[-8:]}"
     path = f"projects/{project}/{'Feedback' if is_rule else 'Project'}/{name}.md"

@@ -259,7 +259,7 @@ class _Sorter:
         reason = "the same words are here"
         if same is None and digest in self.offered:
             same, reason = self.offered[digest], "said twice in what is imported"
-        if same is None and not memory.retired and not memory.superseded_by:
+        if same is None and memory.is_active:
             same, reason = self.repetition(memory)
         if same:
             return replace(step, action=Action.DUPLICATE, reason=reason, same_as=same)
@@ -365,7 +365,7 @@ def _add(
     memory = step.memory
     if change.home.memories.find(memory.id):
         return  # another import was faster
-    if memory.retired or memory.superseded_by:
+    if not memory.is_active:
         put(change, memory, ())
     else:
         outcome = place(change, memory, repeated.of(memory), touched=touched)

@@ -1,4 +1,4 @@
-"""What is answered to requests about the projects of a home; :mod:`nacre.catalogue` lists them."""
+"""Operations on the projects of a home; :mod:`nacre.catalogue` lists them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from nacre.home.answers import project_called
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
 from nacre.home.lookup import projects
-from nacre.home.projects import follow_pages, let_sessions_follow, page_path
+from nacre.home.projects import LISTS, follow_pages, let_sessions_follow, page_path
 from nacre.memories.scan import scan
 from nacre.projects import pages
 from nacre.projects.evidence import evidence
@@ -29,7 +29,6 @@ MERGE = "project-merge"
 """What ledger and history call it."""
 
 _EXCLUDED = ("ingest.exclude_projects", "writer.exclude_projects")
-_KINDS = pages.LISTS
 
 
 def known_project(home: Home, name: str) -> str:
@@ -79,7 +78,7 @@ def plan_merge(home: Home, asked: ProjectMergeRequest) -> ProjectMergePlan:
     source, into = _two(home, asked)
     page, other = pages.page_of(home, source), pages.page_of(home, into)
     mine, its = pages.facts(page), pages.facts(other)
-    takes = [(kind, one) for key, kind in _KINDS.items() for one in mine.get(key, ()) if one not in its.get(key, ())]
+    takes = [(kind, one) for key, kind in LISTS.items() for one in mine.get(key, ()) if one not in its.get(key, ())]
     named = [] if ("alias", source) in takes or source in its.get("aliases", ()) else [("alias", source)]
     return ProjectMergePlan(
         source, into, len(_memories(home, source)), _sessions(home, source), (*takes, *named),
@@ -170,6 +169,8 @@ def _move_memories(change: Change, source: str, into: str) -> int:
     home, moved = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if moved and change.yield_locks():
+            if home.files.name_now(source) != into:
+                break  # another command says since that they belong elsewhere
             continue  # another wrote: what is still there is looked for again
         change.put([replace(one, project=into) for one in home.memories.in_any_state(ids)])
         moved += len(ids)

@@ -8,16 +8,13 @@ from typing import Any
 from nacre.errors import Conflict
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.projects import Page, index_page, listed, page_path, read_page
+from nacre.home.projects import LISTS, Page, index_page, listed, page_path, read_page
 from nacre.home.redaction import without_secrets
 from nacre.hosts.marked import drop_blocks
 from nacre.values.codec import stamp
 from nacre.values.operation import Intent, Project
 from nacre.vault.front_matter import dump, join, merge
 from nacre.vault.layout import normalise_remote
-
-LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""What a page lists as the project's, and what one of each is called."""
 
 _ABOUT = ("description", "goal", "status")
 _UNTRUSTED = "untrusted"

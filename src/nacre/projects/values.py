@@ -1,4 +1,4 @@
-"""What is told of projects, and what became of them."""
+"""Values about projects, and the results of renaming and merging them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nacre.home.home import Home
 from nacre.memories.usage import session_name
 from nacre.retrieval.requests import DeepQuery
 from nacre.spending.spool import note_trace
-from nacre.text.passages import shorten
+from nacre.text.passages import count, shorten
 from nacre.values.deep_recall import DeepResult
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter, LaneState, RecallQuery, RecallResult
@@ -57,7 +57,7 @@ def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
     outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else NOTHING_FOUND
     if memories:
         of = f"of {result.project}" if result.project else "of no project"
-        outcome = f"{memories} {'memory' if memories == 1 else 'memories'} {of}"
+        outcome = f"{count(memories, 'memory', 'memories')} {of}"
     _note(home, query, steps, shown, outcome, result.took_ms)
 
 
@@ -110,5 +110,4 @@ def _outcome(result: RecallResult) -> str:
         return NOT_SURE
     if not result.hits and not result.turns:
         return NOTHING_FOUND
-    memories, turns = len(result.hits), len(result.turns)
-    return f"{memories} {'memory' if memories == 1 else 'memories'}, {turns} {'turn' if turns == 1 else 'turns'}"
+    return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"

@@ -13,7 +13,7 @@ from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.question.question import Question
 from nacre.retrieval.rerank import SecondLook
 from nacre.spending.embedders import embedder_in_use
-from nacre.text.passages import is_unspaced
+from nacre.text.passages import count, is_unspaced
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
 
@@ -65,8 +65,8 @@ def _lexical(home: Home) -> Lane:
         return Lane("lexical", LaneState.PARTIAL, note=note)
     if not is_waiting(home):
         return Lane("lexical", LaneState.RAN)
-    count = len(waiting(home))
-    note = f"{count} {'memory' if count == 1 else 'memories'} stored just now still to come: the next command goes on"
+    still = count(len(waiting(home)), "memory", "memories")
+    note = f"{still} stored just now still to come: the next command goes on"
     return Lane("lexical", LaneState.PARTIAL, note=note)
 
 

@@ -138,7 +138,7 @@ def _settled(told: ledger.Entry) -> Settled | None:
 
 
 def _waits(older: Memory, newer: Memory) -> bool:
-    if any(one.retired or one.superseded_by for one in (older, newer)):
+    if not (older.is_active and newer.is_active):
         return False
     return without_doubt(newer, older.id) != newer
 

@@ -127,7 +127,7 @@ class _Run:
         asked = []
         for one in due:
             memory = self.home.memories.find(one.memory)
-            if memory is None or memory.retired or memory.superseded_by:
+            if memory is None or not memory.is_active:
                 self.home.claims.done(one.memory)
             else:
                 asked.append(Looked(memory, is_reworded=one.reworded))
@@ -191,7 +191,7 @@ class _Run:
         with home.change(JUDGE) as change:
             catch_up(home)
             present = home.memories.find(looked.memory.id)
-            if present is None or present.retired or present.superseded_by:
+            if present is None or not present.is_active:
                 home.claims.done(looked.memory.id)
                 return True
             if not _is_as_it_was(looked.memory, present):
@@ -219,7 +219,7 @@ class _Run:
     def is_changed(self, before: Memory) -> bool:
         """Whether another memory holds still, and is not what it was: then it has to be judged anew."""
         other = self.home.memories.find(before.id)
-        holds = other is not None and not other.retired and not other.superseded_by
+        holds = other is not None and other.is_active
         return other is not None and holds and not _is_as_it_was(before, other)
 
     def holds(self, memory: Memory, one: Found) -> bool:

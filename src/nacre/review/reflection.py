@@ -78,7 +78,7 @@ def _contradicting(home: Home) -> Iterator[Question]:
 
 def _unconnected(home: Home) -> list[Question]:
     """Pairs of one place that somebody answers for, near in meaning or with a name in common, and without a link."""
-    held = [one for one in home.memories.everything() if not one.retired and not one.superseded_by and one.is_vouched]
+    held = [one for one in home.memories.everything() if one.is_active and one.is_vouched]
     memories = {one.id: one for one in held}
     connected = home.links.connected()
     near = {(one.source, one.target): one.strength for one in home.links.alike()}
@@ -148,7 +148,7 @@ def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
     first, second = (get(home, one) for one in ends)
     if first.id == second.id or not first.shares_place(second):
         raise Conflict("a question is about two memories of one project", hint="nacre reflect shows which")
-    gone = next((one for one in (first, second) if one.retired or one.superseded_by), None)
+    gone = next((one for one in (first, second) if not one.is_active), None)
     if gone:
         raise Conflict(f"{gone.subject!r} holds no more", hint=f"nacre show {gone.id[-8:]} tells why")
     return first, second

@@ -99,9 +99,9 @@ GapReference = Annotated[str, Meta(description="The gap, by its id, or that of a
 class UnansweredRequest(Request, frozen=True, kw_only=True):
     """Questions that nacre was asked and did not answer, grouped by what they ask."""
 
-    days: Annotated[int, Meta(description="Asked in the last days.", ge=1, le=3650)] = 30
-    project: Annotated[str | None, Meta(description="Asked about one project only.")] = None
-    min_times: Annotated[int, Meta(description="Asked at least so often.", ge=1)] = 1
+    days: Annotated[int, Meta(description="Questions of the last days.", ge=1, le=3650)] = 30
+    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
+    min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
     limit: Annotated[int, Meta(description="Gaps at most.", ge=1, le=100)] = 10
 
 

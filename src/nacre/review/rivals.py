@@ -44,7 +44,7 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
     """Whether a model is to judge two memories: both hold, and nobody has said how they stand to each other."""
-    if other.id == memory.id or not other.shares_place(memory) or other.superseded_by or other.retired:
+    if other.id == memory.id or not other.shares_place(memory) or not other.is_active:
         return False
     if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
         return False

@@ -27,7 +27,7 @@ from nacre.text.passages import shorten
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import StoreOutcome
-from nacre.values.review import Gap, Gaps
+from nacre.values.review import Unanswered, UnansweredQuestion
 from nacre.values.session import Speaker
 from nacre.values.trace import NARROWED, NOT_SURE, PROJECTS, Trace
 
@@ -64,7 +64,7 @@ class _Wording:
         return hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
 
-def unanswered(home: Home, asked: UnansweredRequest) -> Gaps:
+def unanswered(home: Home, asked: UnansweredRequest) -> Unanswered:
     """Questions that were asked and not answered, grouped: the one asked most first, then the latest.
 
     Those that would be answered today are left out: what is to be shown is asked again, without counting as use.
@@ -72,7 +72,7 @@ def unanswered(home: Home, asked: UnansweredRequest) -> Gaps:
     """
     groups, by = _groups(home, timedelta(days=asked.days), asked.project)
     wanted = [one for one in groups if _gap(one).times >= asked.min_times]
-    shown: list[Gap] = []
+    shown: list[UnansweredQuestion] = []
     closed = 0
     asking = _Asking(home)
     for wordings in wanted:
@@ -83,10 +83,10 @@ def unanswered(home: Home, asked: UnansweredRequest) -> Gaps:
             shown.append(_gap(left))
         else:
             closed += 1
-    return Gaps(tuple(sorted(shown, key=_rank)), len(wanted) - closed, closed, by)
+    return Unanswered(tuple(sorted(shown, key=_rank)), len(wanted) - closed, closed, by)
 
 
-def dismiss(home: Home, request: GapRequest) -> Gap:
+def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     """List a gap no more, in any of its wordings. Raises NotFound, Conflict."""
     wordings = _find(home, request.reference)
     with home.database.transaction():
@@ -163,12 +163,12 @@ class _Asking:
         return bool(found.hits or found.turns)
 
 
-def _gap(wordings: Sequence[_Wording]) -> Gap:
+def _gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
     """What is told of a group: the wording asked most, of these the latest, stands for it."""
     ranked = _ranked(wordings)
     cases = sorted((case for one in wordings for case in one.cases), key=lambda case: case.began)
     projects = sum((one.projects for one in wordings), Counter[str]())
-    return Gap(
+    return UnansweredQuestion(
         cases[-1].id[-_REFERENCE:], ranked[0].text, len(cases), sum(case.outcome == NOT_SURE for case in cases),
         cases[0].began, cases[-1].began, tuple(name for name, _ in projects.most_common()),
         tuple(one.text for one in ranked[1:]),
@@ -180,7 +180,7 @@ def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
     return sorted(wordings, key=lambda one: (len(one.cases), one.cases[0].began), reverse=True)
 
 
-def _rank(gap: Gap) -> tuple[int, float]:
+def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
     return (-gap.times, -gap.last.timestamp())
 
 

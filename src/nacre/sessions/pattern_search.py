@@ -68,8 +68,8 @@ def _compiled(expression: str) -> Any:
         return regex.compile(expression, regex.IGNORECASE)
     except (regex.error, RecursionError) as error:
         raise QueryInvalid(
-            f"that is no regular expression: {error}",
-            hint="search by words, or escape its signs",
+            f"invalid regular expression: {error}",
+            hint="escape special characters with \\, or search without --regex",
         ) from error
 
 

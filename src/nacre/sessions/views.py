@@ -63,7 +63,7 @@ def cleaned(home: Home, view: SessionView) -> SessionView:
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:
     learned = [home.memories.find(known.id) for known in home.memories.known_of(stored.session.id)]
-    memories = tuple(memory for memory in learned if memory and not (memory.retired or memory.superseded_by))
+    memories = tuple(memory for memory in learned if memory and memory.is_active)
     children = home.sessions.children(stored.row)
     active = home.sessions.active([stored.row, *(child.row for child in children)])
     parents = home.sessions.find(f"{stored.session.tool}:{stored.session.parent}") if stored.session.parent else []

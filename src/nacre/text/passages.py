@@ -109,6 +109,11 @@ def title_of(text: str, characters: int = 80) -> str:
     return shorten(first, characters).rstrip(".。") or "Untitled"
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: ``3 memories``; ``many`` is ``one`` with an s where it is left out."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def count_tokens(text: str) -> int:
     """Tokens a language model will count, estimated: four characters each, or one where a script has no spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0

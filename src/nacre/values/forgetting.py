@@ -82,7 +82,8 @@ class ForgetPlan:
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
     found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
-    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds.
+    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds. ``project`` is the
+    one that goes whole, with its code that was read.
     """
 
     how: str
@@ -98,6 +99,7 @@ class ForgetPlan:
     files: tuple[str, ...] = ()
     traces: int = 0
     match: re.Pattern[str] | None = None
+    project: str | None = None
 
     @property
     def turns(self) -> int:

@@ -174,6 +174,11 @@ class Memory:
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
+    def is_active(self) -> bool:
+        """Whether it holds: it is neither retired nor superseded."""
+        return not (self.retired or self.superseded_by)
+
+    @property
     def is_vouched(self) -> bool:
         """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
         return self.trust is Trust.TRUSTED and not self.proposed

@@ -83,20 +83,20 @@ class RecallQuery:
     filter: Annotated[Filter, bounds("What may be found at all.")] = field(default_factory=Filter)
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
-    around: Annotated[datetime | None, bounds("Prefer what was said around then.")] = None
-    radius_days: Annotated[float, bounds("How far around, in days.", gt=0)] = DEFAULT_RADIUS_DAYS
+    around: Annotated[datetime | None, bounds("Only memories recorded around that day, the nearest first.")] = None
+    radius_days: Annotated[float, bounds("With --around: how many days before and after.", gt=0)] = DEFAULT_RADIUS_DAYS
     budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
     boost: Annotated[bool, bounds("False: by relevance alone.")] = True
     update: Annotated[bool, bounds("Count what is found as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
     mmr_lambda: (
-        Annotated[float, bounds("With that: what relevance counts, against being unlike other hits [.7].", ge=0, le=1)]
+        Annotated[float, bounds("Relevance against difference from other hits; 1: relevance alone [.7].", ge=0, le=1)]
         | None
     ) = None
-    word_share: Annotated[float, bounds("What words count, against meaning [.5].", ge=0, le=1)] | None = None
+    word_share: Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None = None
     prefer_kinds: Annotated[tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")] = ()
     threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
-    topic: Annotated[str, bounds("What the question is about: read before it, by meaning.", max_length=500)] = ""
+    topic: Annotated[str, bounds("Put before the question in the search by meaning.", max_length=500)] = ""
     fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
     turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
     session: Annotated[

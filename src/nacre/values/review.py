@@ -179,7 +179,7 @@ class Reflected:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnansweredQuestion:
     """What was asked, in one wording or several, and not answered.
 
     ``id`` is the end of the id of its latest case: ``nacre traces show`` tells that one. ``unsure`` counts those of the
@@ -198,14 +198,14 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
-    """Gaps, the one asked about most first, and how many there are in all.
+class Unanswered:
+    """Questions without an answer, the one asked most first, and how many there are in all.
 
     ``closed`` counts those that are answered by now, among the ones that were looked at; ``by`` says what was compared
     to group questions: ``cosine`` or ``words``.
     """
 
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[UnansweredQuestion, ...] = ()
     total: int = 0
     closed: int = 0
     by: str = "cosine"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Trust
 
@@ -47,18 +47,15 @@ def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
     left = len(lines) - MOST_PROJECTS
     more = [f"- and {left:,} more in [projects/](projects/)"] if left > 0 else []
     number = len(entries) + sum(projects.values())
-    told = f"{_count(number)}; of no project: {len(entries):,}." if projects else f"{_count(number)}."
+    told = f"{count(number, 'memory', 'memories')}{f'; of no project: {len(entries):,}' if projects else ''}."
     section = "\n".join(["## Projects", "", *lines[:MOST_PROJECTS], *more])
     return _page("What nacre remembers", told, entries, [section] if lines else [])
 
 
 def project_page(project: str, entries: Sequence[Entry]) -> str:
     """What belongs to one project."""
-    return _page(f"What nacre remembers of {_plain(project)}", f"{_count(len(entries))}.", entries, [])
-
-
-def _count(number: int) -> str:
-    return f"{number:,} {'memory' if number == 1 else 'memories'}"
+    told = f"{count(len(entries), 'memory', 'memories')}."
+    return _page(f"What nacre remembers of {_plain(project)}", told, entries, [])
 
 
 def _page(title: str, told: str, entries: Sequence[Entry], more: Sequence[str]) -> str:

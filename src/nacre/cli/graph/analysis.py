@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def central(run: Run, /, **asked: Any) -> None:
     """List the memories with the most links.
 
-    Beside the number stands the PageRank, as a multiple of the average: high where memories that are linked to
-    themselves lead there.
+    PageRank is shown as a multiple of the average: it is high where memories that have many links themselves link
+    to a memory.
     """
     found: Central = _ask(run, "graph-central", asked)
     record = {
@@ -43,9 +43,9 @@ def central(run: Run, /, **asked: Any) -> None:
 @options("graph-bridges", "limit", "project")
 @click.pass_obj
 def bridges(run: Run, /, **asked: Any) -> None:
-    """List the memories that hold groups of others together, and why.
+    """List the memories that connect groups of others, and why.
 
-    The number is the share of all shortest ways between two memories that lead over it.
+    The number is the share of all shortest paths between two other memories that lead through it (betweenness).
     """
     found: Bridges = _ask(run, "graph-bridges", asked)
     record = {
@@ -58,9 +58,9 @@ def bridges(run: Run, /, **asked: Any) -> None:
 @options("graph-gaps", "limit", "project")
 @click.pass_obj
 def gaps(run: Run, /, **asked: Any) -> None:
-    """List memories with one link at most, those that are used most first.
+    """List memories with one link at most, the most used first.
 
-    nacre graph link draws a link; nacre reflect asks about those that seem to belong together.
+    nacre graph link draws a link; nacre reflect asks about memories that seem to belong together.
     """
     found: Gaps = _ask(run, "graph-gaps", asked)
     record = {
@@ -78,7 +78,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 @options("graph-components", "limit", "project")
 @click.pass_obj
 def components(run: Run, /, **asked: Any) -> None:
-    """List the groups of memories that links hold together, the largest first."""
+    """List the groups of linked memories, the largest first."""
     found: Components = _ask(run, "graph-components", asked)
     record = {
         "components": [
@@ -94,7 +94,7 @@ def components(run: Run, /, **asked: Any) -> None:
 @options("graph-brief", "project")
 @click.pass_obj
 def brief(run: Run, /, **asked: Any) -> None:
-    """Tell in short what is remembered and how it is linked."""
+    """Summarise what is remembered and how it is linked."""
     found: Brief = _ask(run, "graph-brief", asked)
     record = {
         "text": found.text, "memories": found.memories, "links": found.links, "alike": found.alike,
@@ -132,10 +132,11 @@ def _render_central(paper: Paper, found: Central) -> None:
 
 def _render_bridges(paper: Paper, found: Bridges) -> None:
     if not found.found:
-        paper.line("No memory holds groups of others together.")
+        paper.line("No memory connects groups of others.")
         return
     for one in found.found:
-        paper.line(bold(one.memory.subject), dim(f"  {short_id(one.memory)}  {one.betweenness:.1%} of ways"), hang=2)
+        facts = f"  {short_id(one.memory)}  {one.betweenness:.1%} of shortest paths"
+        paper.line(bold(one.memory.subject), dim(facts), hang=2)
         paper.line(one.why, indent=2, hang=2)
     if found.sampled:
         paper.line(dim(f"Counted from {found.sampled:,} of {found.memories:,} linked memories."))

@@ -15,7 +15,7 @@ from nacre.cli.formats import Record, count, kind_span, short_id
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim, joined
-from nacre.cli.request_options import argument, option
+from nacre.cli.request_options import Decorator, Function, argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import NotFound
 from nacre.text import passages
@@ -33,8 +33,17 @@ if TYPE_CHECKING:
     )
 
 _WORDS = 160
-_NODES = 12
-_PROJECT = "Of this project only; . is the one of this folder."
+
+
+def _narrowed(operation: str, *names: str) -> Decorator:
+    """Options of some fields, ``--project`` and ``--limit``."""
+
+    def decorate(function: Function) -> Function:
+        function = option(operation, "limit", "--limit", "-n")(function)
+        function = option(operation, "project", help="Only this project; . is the one of this folder.")(function)
+        return options(operation, *names)(function)
+
+    return decorate
 
 
 @command(
@@ -42,16 +51,14 @@ _PROJECT = "Of this project only; . is the one of this folder."
     examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
-@option("graph-ingest-code", "project")
-@option("graph-ingest-code", "force")
-@option("graph-ingest-code", "max_files")
-@option("graph-ingest-code", "seconds")
+@options("graph-ingest-code", "project", "force", "max_files", "seconds")
 @click.pass_obj
 def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
-    """Read a repository's symbols, and who calls, imports and inherits what.
+    """Read a repository's symbols, calls, imports and base classes.
 
-    The whole repository that PATH lies in is read, without what git ignores; later only what changed. Names, paths and
-    lines are kept, no contents, and nothing of it is run. Python, JavaScript, TypeScript, Go, Rust, Java, C, C++.
+    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
+    TypeScript, Go, Rust, Java, C, C++.
     """
     with progress.shown(run) as notify:
         report: CodeReport = perform(run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked)
@@ -67,7 +74,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
 @click.pass_obj
 def forget_code(run: Run, project: str) -> None:
     """Forget the code of a project; its files stay as they are."""
-    name = find_project(run, project) or project
+    name = find_project(run, project)
     done: ForgottenCode = perform(run, "graph-forget-code", project=name)
     told = "Forgot the code of" if done.was_there else "No code was known of"
     run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
@@ -78,36 +85,32 @@ def forget_code(run: Run, project: str) -> None:
     examples=["nacre graph callers Order.pay", "nacre graph callers src/shop/orders.py#place --depth 3"],
 )
 @argument("graph-callers", "name")
-@option("graph-callers", "depth")
-@option("graph-callers", "project", help=_PROJECT)
-@option("graph-callers", "limit", "--limit", "-n")
+@_narrowed("graph-callers", "depth")
 @click.pass_obj
 def callers(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell who calls a symbol.
+    """List the callers of a symbol.
 
-    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where it may mean several
-    symbols, they are listed. Of a class, calls of its methods and classes that inherit from it are told, too.
+    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
+    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
     """
-    _tell(run, "graph-callers", "Nothing that was read calls it.", name=name, **asked)
+    _tell(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
 
 
 @command("importers", examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"])
 @argument("graph-importers", "name", metavar="FILE|MODULE")
-@option("graph-importers", "project", help=_PROJECT)
-@option("graph-importers", "limit", "--limit", "-n")
+@_narrowed("graph-importers")
 @click.pass_obj
 def importers(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell which files import a file, a module or a library."""
-    _tell(run, "graph-importers", "Nothing that was read imports it.", name=name, **asked)
+    """List the files that import a file, a module or a library."""
+    _tell(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
 
 
 @command("about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"])
 @argument("graph-about", "name", metavar="NAME|FILE")
-@option("graph-about", "project", help=_PROJECT)
-@option("graph-about", "limit", "--limit", "-n")
+@_narrowed("graph-about")
 @click.pass_obj
 def about(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell which memories speak of a symbol or a file."""
+    """List the memories that mention a symbol or a file."""
     _tell(run, "graph-about", "No memory names it.", name=name, **asked)
 
 
@@ -117,29 +120,26 @@ def about(run: Run, /, name: str, **asked: Any) -> None:
 )
 @argument("graph-impact", "name", metavar="FILE")
 @argument("graph-impact", "symbol", required=False)
-@option("graph-impact", "depth")
-@option("graph-impact", "project", help=_PROJECT)
-@option("graph-impact", "limit", "--limit", "-n")
+@_narrowed("graph-impact", "depth")
 @click.pass_obj
 def impact(run: Run, /, name: str, **asked: Any) -> None:
-    """Tell what a change to a file touches, in code and in memory.
+    """Show what a change to a file affects, in code and in memories.
 
-    Shows the symbols that call or inherit what is in FILE, the files that import it, what leads to those in turn,
-    and the memories that speak of any of it. With SYMBOL, only what leads to that.
+    Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
+    memories that mention any of them. With SYMBOL, only the callers of that symbol.
     """
-    _tell(run, "graph-impact", "Nothing that was read depends on it.", name=name, **asked)
+    _tell(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
-@option("graph-stale", "project", help=_PROJECT)
-@option("graph-stale", "days")
-@option("graph-stale", "limit", "--limit", "-n")
+@_narrowed("graph-stale", "days")
 @click.pass_obj
 def stale(run: Run, /, project: str | None, **asked: Any) -> None:
-    """Tell which memories may be out of date, as files they name were changed since.
+    """List memories that may be out of date, since files they name changed.
 
-    Counted are sessions that began after a memory was last said. Where the files still hold the names of code that a
-    memory names, it is less likely; that is looked up in the folder whose code was read, else in this one.
+    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
+    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
+    in this one.
     """
     found: Staleness = ask(
         run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
@@ -199,10 +199,12 @@ def _record(found: CodeAnswer) -> Record:
 
 def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
     if found.choices:
-        paper.line(bold(f"{found.asked} may mean:"))
+        paper.line(bold(f"{found.asked} matches several symbols:"))
+        several = len({node.project for node in found.choices}) > 1
         for node in found.choices:
-            paper.line(_place(node), "  ", dim(node.kind), indent=2, hang=2)
-        paper.line(dim("name one of them as it stands here" + (", or say more; there are more" if found.more else "")))
+            facts = joined((node.kind, node.project if several else ""))
+            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
+        paper.line(dim("repeat the command with one of these names" + ("; there are more" if found.more else "")))
         return
     for node in found.nodes:
         paper.line(bold(_place(node)), "  ", dim(joined((node.kind, f"line {node.line}" if node.name else ""))))
@@ -211,7 +213,7 @@ def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
     for link in found.links:
         _render_link(paper, link, found.nodes)
     if found.memories:
-        paper.heading("Memories that speak of it")
+        paper.heading("Memories that mention it")
         for one in found.memories:
             _render_memory(paper, one)
     if found.more:
@@ -248,6 +250,6 @@ def _render_report(paper: Paper, report: CodeReport) -> None:
     told = (
         f"{report.read:,} read", f"{report.unchanged:,} unchanged" if report.unchanged else "",
         f"{report.removed:,} gone" if report.removed else "",
-        f"{report.skipped:,} too long or no text" if report.skipped else "", f"{report.seconds:.1f} s",
+        f"{report.skipped:,} skipped" if report.skipped else "", f"{report.seconds:.1f} s",
     )  # fmt: skip
     paper.line(dim(joined(told)))

@@ -14,6 +14,7 @@ from nacre.cli.formats import Record, count
 from nacre.cli.memories.memory import link_facts
 from nacre.cli.moment import SAID_DAY
 from nacre.cli.operations import ask, perform
+from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
@@ -46,9 +47,9 @@ _KEYS = {
     examples=["nacre graph show 5f0c2a4d", "nacre graph link 5f0c2a4d depends_on 91d0a4be", "nacre graph bridges"],
 )
 def graph() -> None:
-    """Draw links between memories, follow them, and see what they hold together.
+    """Link memories, follow the links, and analyse them.
 
-    A link is in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
+    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
     """
 
 
@@ -80,7 +81,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     """
     given = {name: value for name, value in asked.items() if value is not None}
     if (file is None) == (not given):
-        raise click.UsageError("say which link: A REL B, or --file")
+        raise click.UsageError("give A, REL and B, or --file")
     if file is None and not {"source", "relation", "target"} <= given.keys():
         raise click.UsageError("a link needs A, REL and B")
     links = _read_links(file) if file else [given]
@@ -98,20 +99,21 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 @argument("graph-unlink", "source", metavar="[A", required=False)
 @argument("graph-unlink", "relation", metavar="REL", required=False)
 @argument("graph-unlink", "target", metavar="B]", required=False)
-@option("graph-unlink-origin", "origin", required=False, help="Instead: all links that this made, as import.")
+@option("graph-unlink-origin", "origin", required=False, help="Instead: all links of this origin, e.g. import.")
 @option("graph-unlink-origin", "project", help="With --origin: only those of memories of this project.")
 @click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
 @click.pass_obj
 def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **asked: Any) -> None:
-    """Take a link away, or all that one origin made.
+    """Remove a link, or all links of one origin.
 
-    What A superseded by that link holds again. nacre undo brings the link back.
+    A memory that A superseded by that link is active again. nacre undo brings the link back.
     """
     if (origin is None) == (None in asked.values()):
-        raise click.UsageError("say which link: A REL B, or --origin")
+        raise click.UsageError("give A, REL and B, or --origin")
     if origin is None:
         done: LinkChange = perform(run, "graph-unlink", **asked)
     else:
+        project = find_project(run, project)
         found: LinkPage = ask(run, "graph-list", origins=[origin], ended=True, project=project, limit=1)
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
@@ -133,9 +135,9 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
 @option("graph-invalidate", "at", type=SAID_DAY)
 @click.pass_obj
 def invalidate(run: Run, /, **asked: Any) -> None:
-    """Say that a link holds no more, and keep it.
+    """End a link, and keep it.
 
-    Recall and lists leave it out from that day on; --as-of an earlier day shows it.
+    Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
     """
     done: LinkChange = perform(run, "graph-invalidate", **asked)
     run.answer(_change_record(done), lambda paper: _render_change(paper, done))
@@ -157,8 +159,9 @@ def invalidate(run: Run, /, **asked: Any) -> None:
 def list_links(run: Run, /, **asked: Any) -> None:
     """List links, those of the newest memories first.
 
-    Without --of they are those between memories that hold. Likeness is computed, and is none: --origin auto lists it.
+    Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
     """
+    asked["project"] = find_project(run, asked["project"])
     found: LinkPage = ask(run, "graph-list", **asked)
     record = {"links": [_line_record(one) for one in found.links], "total": found.total, "limit": asked["limit"]}
     run.answer(record, lambda paper: _render_list(paper, found, asked["offset"]))
@@ -178,9 +181,9 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @options("graph-show", "limit")
 @click.pass_obj
 def show(run: Run, /, **asked: Any) -> None:
-    """Show what a memory is linked with, as a tree.
+    """Show the links of a memory as a tree.
 
-    An arrow says which way a link leads. A memory that is reached a second time is marked ↑, and not followed again.
+    An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
     """
     found: Traversal = ask(run, "graph-show", **asked)
     record = {
@@ -202,8 +205,13 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise InvalidInput(f"line {at} is no JSON object", hint='{"source": "…", "relation": "…", "target": "…"}')
-    return {_KEYS.get(str(name), str(name)): value for name, value in values.items() if value is not None}
+        raise InvalidInput(f"line {at} is not a JSON object", hint='{"source": "…", "relation": "…", "target": "…"}')
+    link = {_KEYS.get(str(name), str(name)): value for name, value in values.items() if value is not None}
+    if unknown := sorted(link.keys() - set(NewLink.__struct_fields__)):
+        raise InvalidInput(
+            f"line {at}: unknown key {unknown[0]!r}", hint=f"keys: {', '.join(NewLink.__struct_fields__)}"
+        )
+    return link
 
 
 def _change_record(done: LinkChange) -> Record:
@@ -249,13 +257,13 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
     if told:
         paper.line(bold("Links: "), joined(told, ", "))
     elif not done.waiting:
-        paper.line("Nothing to change: it is so already.")
+        paper.line("Nothing to change.")
     for one in done.links[:_MOST_SHOWN]:
         _line(paper, one)
     if len(done.links) > _MOST_SHOWN:
         paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
     if done.waiting:
-        paper.line(f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the wish waits in nacre review.")
+        paper.line(f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request waits in nacre review.")
 
 
 _MOST_SHOWN = 10
@@ -273,7 +281,8 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
     paper.table(rows)
     shown = offset + len(found.links)
     if shown < found.total or offset:
-        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}; --offset {shown} goes on"))
+        more = f"; --offset {shown} shows more" if shown < found.total else ""
+        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}"))
     else:
         paper.line(dim(count(found.total, "link")))
 
@@ -291,7 +300,7 @@ def _titles(one: LinkLine) -> str:
 
 
 def _title(node: Node) -> str:
-    told = node.subject or ("not known" if node.state != "code" else node.id)
+    told = node.subject or (node.id.rpartition("/")[2] if node.state == "code" else "not known")
     return told if node.trusted else f"{told} (from outside)"
 
 
@@ -309,7 +318,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "No link leads here or away; nacre graph link draws one."))
+    paper.line(dim(more if found.hops else "No links; nacre graph link draws one."))
     if found.together:
         paper.heading("Used together with")
         rows = [(f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together]

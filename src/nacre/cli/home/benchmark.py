@@ -27,7 +27,10 @@ else:
     speed_machine = Module("nacre.speed.machine")
 
 _FOR_DEVELOPERS = frozenset(
-    "claims context dreams extraction graph hooks judge locks redaction retrieval scale silence stale writers".split()
+    (
+        "claims code context dreams extraction gaps graph hooks judge locks redaction retrieval scale silence stale "
+        "writers"
+    ).split()
 )
 """Benchmarks that are part of a checkout only."""
 

@@ -211,7 +211,7 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
             indent=2,
         )
     else:
-        paper.line("There is no transcript in what was named.")
+        paper.line("No transcript was found in the given paths.")
 
 
 def _learned(report: IngestReport) -> str:

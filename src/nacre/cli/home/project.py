@@ -32,10 +32,11 @@ _SHOWN = 12
 )
 @click.pass_context
 def project(context: click.Context) -> None:
-    """Look after projects: names, folders, what they depend on.
+    """Manage projects: names, folders, dependencies.
 
-    A folder becomes a project's with the first session in it that is read, by the remote of its repository, or else by
-    its path. What else is to count as the project's is in projects/NAME/project.md in the vault.
+    A project is created by its first memory (nacre store --project NAME) or by the first session in its folder, and
+    found by the remote of the repository, or else by the path. projects/NAME/project.md in the vault lists all folders,
+    remotes and names of a project.
     """
     if context.invoked_subcommand is not None:
         return
@@ -48,7 +49,7 @@ def project(context: click.Context) -> None:
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
 @click.pass_obj
 def list_(run: Run) -> None:
-    """List the projects, the one worked on last first."""
+    """List the projects, the most recently used first."""
     found: list[ProjectLine] = ask(run, "project-list")
     run.answer({"projects": [_line_record(one) for one in found]}, lambda paper: _render_list(paper, found))
 
@@ -57,7 +58,7 @@ def list_(run: Run) -> None:
 @argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
 @click.pass_obj
 def show(run: Run, project: str) -> None:
-    """Show what is known of a project, by default of the one that this folder belongs to."""
+    """Show a project, by default the one of this folder."""
     found: ProjectDetail = ask(run, "project-show", project=_named(run, project))
     run.answer(_detail_record(found), lambda paper: _render_detail(paper, found))
 
@@ -71,9 +72,9 @@ def show(run: Run, project: str) -> None:
 )  # fmt: skip
 @click.pass_obj
 def tie(run: Run, project: str, folder: Path | None) -> None:
-    """Make a folder a project's from now on, with the repository it lies in.
+    """Assign a folder, with its repository, to a project.
 
-    Without FOLDER it is this one. What was told there before stays where it is.
+    Without FOLDER, the current one. Sessions and memories from before stay in their project.
     """
     meant = Path(os.path.abspath(folder or Path.cwd()))
     found: Place = perform(run, "project-tie", project=project, folder=str(meant))
@@ -91,12 +92,13 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
 def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     """Give a project another name.
 
-    Its folder in the vault is called so, with its memories, which keep their ids. Its former name leads to it.
+    Its folder in the vault is renamed, too. Its memories keep their ids, and its former name stays as an alias.
     """
     found: ProjectMoved = perform(
         run, "project-rename", project=_named(run, project), name=name, reason=reason
     )  # fmt: skip
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
+    run.embed_afterwards()  # a memory that moves is written anew, without a vector
 
 
 @project.command(
@@ -113,10 +115,10 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
-    """Make one project of two.
+    """Merge a project into another.
 
-    What belongs to FROM becomes that of INTO: memories, sessions, folders, remotes, names. The page of FROM is retired;
-    what you wrote there stands on that of INTO. nacre undo takes it back.
+    INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
+    it is appended to the page of INTO. nacre undo takes it back.
     """
     wanted: dict[str, Any] = {name: _named(run, given) for name, given in names.items()}
     plan: ProjectMergePlan = perform(run, "project-merge-plan", **wanted)
@@ -129,6 +131,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     run.confirm("Do it?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan")
     found: ProjectMoved = perform(run, "project-merge", **wanted, reason=reason)
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now part of"))
+    run.embed_afterwards()
 
 
 @project.command(
@@ -140,9 +143,9 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
 @option("project-depend", "remove")
 @click.pass_obj
 def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
-    """Say which projects one depends on.
+    """Set which projects a project depends on.
 
-    What is remembered in those is told and found in it, too; not what those depend on themselves.
+    Recall and context in PROJECT then include their memories, but not those of their own dependencies.
     """
     found: ProjectLine = perform(
         run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
@@ -162,7 +165,7 @@ def _render(paper: Paper, found: Place) -> None:
     else:
         paper.line("This folder belongs to no project", dim(f"  {tie_hint(found.namesake)}") if found.namesake else ".")
     if not found.known:
-        paper.line(dim("No project is known yet: they come with the sessions that are read."))
+        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
         return
     paper.heading("Known")
     for name in found.known:
@@ -171,7 +174,7 @@ def _render(paper: Paper, found: Place) -> None:
 
 def _render_list(paper: Paper, found: Sequence[ProjectLine]) -> None:
     if not found:
-        paper.line(dim("No project is known yet: they come with the sessions that are read."))
+        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
         return
     rows = [
         (bold(one.slug), f"{one.memories:,}", f"{one.sessions:,}", day(one.last) or "never", dim(_names(one)))
@@ -214,24 +217,24 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
     for kind, value in plan.takes[:_SHOWN]:
         paper.line(f"{kind}  {value}", indent=2)
     if len(plan.takes) > _SHOWN:
-        paper.line(dim(f"and {len(plan.takes) - _SHOWN} more that lead to it"), indent=2)
+        paper.line(dim(f"and {len(plan.takes) - _SHOWN} more"), indent=2)
     if plan.words:
-        paper.line(f"the words of its page, below those of {plan.into}:", indent=2)
+        paper.line(f"the text of its page, appended to that of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)
     paper.blank()
     for one in plan.evidence:
         paper.line(f"They are one: {one}.")
     if not plan.evidence:
-        paper.line("Nothing that nacre knows says that they are one: that is your word.")
+        paper.line("nacre knows no evidence that they are one project: that is your decision.")
 
 
 def _render_moved(paper: Paper, found: ProjectMoved, words: str) -> None:
     moved = f"{count(found.memories, 'memory', 'memories')} and {count(found.sessions, 'session')}"
     paper.line(bold(found.project), f" {words} ", bold(found.into), f": {moved} moved.")
     if found.retired:
-        paper.line(dim(f"its page lies in {found.retired}"))
+        paper.line(dim(f"its page is now {found.retired}"))
     for path in found.left:
-        paper.line(f"left where it is: {path} cannot be read as a memory")
+        paper.line(f"not moved: {path} cannot be read as a memory")
     paper.line(dim(f"nacre undo {found.operation[-8:]} takes it back"))
 
 

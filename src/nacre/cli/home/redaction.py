@@ -146,7 +146,7 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         ]
         paper.table(rows, indent=2)
         changed = [(report.turns, "turn"), (report.memories, "memory"), (report.files, "file")]
-        told = ", ".join(count(number, word, "memories" if word == "memory" else None) for number, word in changed)
+        told = ", ".join(count(number, word, "memories" if word == "memory" else "") for number, word in changed)
         paper.line(f"{'Would change' if report.dry_run else 'Changed'}: {told}.")
     else:
         paper.line(bold("Nothing to take out"), ": the rules find no secret in what is stored.")

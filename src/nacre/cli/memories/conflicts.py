@@ -253,7 +253,7 @@ def _render_pair(paper: Paper, pair: Pair, title: str) -> None:
     _side(paper, "older", pair.older)
     _side(paper, "newer", pair.newer)
     judged = pair.judged
-    by = f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}" if judged else "told by the words alone"
+    by = f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}" if judged else "not judged by a model"
     paper.line(Span(joined((pair.reason, f"({by})"), " "), "yellow"), indent=2, hang=2)
     paper.blank()
 

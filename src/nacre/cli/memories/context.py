@@ -105,7 +105,7 @@ def context(  # noqa: PLR0913 - one parameter an option
     "named",
     multiple=True,
     metavar="NAME[=TOKENS]",
-    help="This section, with a budget of its own where one is named; may be given again. In this order.",
+    help="A section, with a budget of its own if given; repeat it for more, in this order.",
 )
 @click.pass_obj
 def wakeup(
@@ -114,7 +114,8 @@ def wakeup(
     """Print what a session should know as it starts, in sections with budgets.
 
     What a section leaves of its budget flows on to the next. The sections are the parts of nacre context: identity,
-    profile, project, handoff, previous, relevant, core, active, preferences, lessons, recent, known, digest.
+    profile, project, handoff, previous, relevant, core, active, preferences, lessons, recent, known, digest,
+    signals, nudge.
     """
     sizes = dict(_sized(one) for one in named)
     found: Wakeup = ask(
@@ -182,7 +183,7 @@ def _why_nothing(run: Run, block: ContextBlock, folder: str) -> tuple[str, str]:
     if block.project:
         return f"nothing that is remembered of {block.project} fits", "--explain tells what was left out"
     namesake = ask(run, "place", folder=folder).namesake
-    helps = tie_hint(namesake) if namesake else "nacre project lists the projects that are known"
+    helps = tie_hint(namesake) if namesake else "nacre project list shows the projects"
     return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps
 
 

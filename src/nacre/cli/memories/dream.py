@@ -13,6 +13,7 @@ from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, short_id
 from nacre.cli.memories.memory import LINE_CHARACTERS, memory_record
 from nacre.cli.operations import ask, perform
+from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
@@ -52,10 +53,10 @@ _HEADINGS = {
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
-@option("dream", "writer")
+@option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
 @option("dream", "backfill")
-@click.option("--estimate", is_flag=True, help="What asking the writer would take (from tier 2 on); nobody is asked.")
-@click.option("--alike", is_flag=True, help="Only list memories that look alike; nobody is asked.")
+@click.option("--estimate", is_flag=True, help="Show what the writer would cost (from tier 2 on); asks no model.")
+@click.option("--alike", is_flag=True, help="Only list similar memories; asks no model.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -73,6 +74,7 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     projects tell what was done lately and what was decided, and a project that is another one becomes a part of it.
     Your writer also fills these pages and your profile, and links memories that belong together.
     """
+    wanted["project"] = find_project(run, wanted["project"])
     if estimate:
         found: DreamEstimate = ask(run, "dream-estimate", project=wanted["project"], tier=wanted["tier"])
         run.answer(dataclasses.asdict(found), lambda paper: _render_estimate(paper, found))
@@ -102,6 +104,7 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     with progress.shown(run) as notify:
         report: DreamReport = perform(run, "dream", notify, **wanted, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
+    run.embed_afterwards()  # a memory that was filed, merged or moved is written anew, without a vector
 
 
 def _alike_record(found: Alike) -> Record:
@@ -110,7 +113,7 @@ def _alike_record(found: Alike) -> Record:
 
 def _render_alike(paper: Paper, found: Alike) -> None:
     if not found.groups:
-        paper.line("No memories look alike.")
+        paper.line("No memories are similar.")
     for group in found.groups:
         paper.heading(f"{group[0].kind.value}{f' · {group[0].project}' if group[0].project else ''}")
         for one in group:
@@ -120,7 +123,7 @@ def _render_alike(paper: Paper, found: Alike) -> None:
         paper.line(dim(f"and {count(found.total - len(found.groups), 'group')} more"))
     if found.groups:
         paper.blank()
-        paper.line(dim("Alike is not the same: nacre retire ID ends one that says nothing more than another."))
+        paper.line(dim("Similar is not the same: nacre retire ID retires a memory that another one covers."))
 
 
 def _plan(run: Run, **asked: Any) -> DreamPlan:
@@ -139,9 +142,9 @@ def _lets_writer_be_asked(run: Run, project: str | None, tier: int) -> bool:
 
 def _render_estimate(paper: Paper, found: DreamEstimate) -> None:
     if not found.calls:
-        paper.line(f"Nothing to ask a writer: {found.note or 'there is nothing that it has not looked at'}.")
+        paper.line(f"Nothing to ask a writer: {found.note or 'it has seen all of it'}.")
         if found.note:
-            paper.line(dim("nacre dream --alike lists what looks alike"))
+            paper.line(dim("nacre dream --alike lists similar memories"))
         return
     price = "" if found.cost is None else f", {spending.dollars(found.cost)}"
     groups = f"{count(found.memories, 'memory', 'memories')} in {count(found.clusters, 'group')} look alike"
@@ -162,7 +165,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
         _promotions(paper, plan.promotions)
         paper.line(
-            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} seen, and none of them is over or there twice."
+            f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none is expired, unused or duplicate."
         )
         for told in _remarks(plan):
             paper.line(dim(told))
@@ -191,7 +194,7 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.unasked:
         yield f"{plan.unasked:,} more to ask the writer about another time"
     if plan.note:
-        yield f"Of the writer: {plan.note}"
+        yield f"Writer: {plan.note}"
     if plan.put_off:
         why = f"one dream ends {plan.most:,} memories at most (--most), the first one with a writer only plans"
         yield f"{count(len(plan.put_off), 'step')} more for another time: {why}"

@@ -27,10 +27,10 @@ _SUBJECT_CHARACTERS = 28
 @option("edges", "limit", "--limit", "-n")
 @click.pass_obj
 def edges(run: Run, reference: str | None, limit: int) -> None:
-    """Tell which memories were used together.
+    """List memories that were used together.
 
-    A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall lifts what
-    is often used with its best hits. With ID, the pairs of that memory.
+    A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall ranks
+    memories higher that are often used with its best hits. With ID, only pairs of that memory.
     """
     found: list[UsedTogether] = ask(run, "edges", reference=reference, limit=limit)
     record = {"edges": [_record(edge) for edge in found]}

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import DefaultGroup
-from nacre.cli.formats import Record, count, short_id, stamp, when
-from nacre.cli.memories.memory import memory_record
+from nacre.cli.formats import Record, count, stamp, when
+from nacre.cli.memories.todo import answer_todo
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import find_project
 from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 from nacre.text import passages
 
 if TYPE_CHECKING:
-    from nacre.memories import store
-    from nacre.values.reports import StoreOutcome
-    from nacre.values.review import Gap, Gaps
-else:
-    store = Module("nacre.memories.store")
+    from nacre.values.review import Unanswered, UnansweredQuestion
 
 _WORDINGS_SHOWN = 3
 _CHARACTERS = 160
@@ -35,10 +30,10 @@ _CHARACTERS = 160
 )
 @click.pass_context
 def gaps(context: click.Context) -> None:
-    """Tell what nacre was asked and could not answer.
+    """List questions that nacre could not answer.
 
-    Questions that ask the same thing are shown as one, the one asked most first. Each is asked again before it is
-    shown: what is known by now is a gap no more.
+    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
+    question that has an answer by now is closed.
     """
     if context.invoked_subcommand is None:
         _list(context.obj, days=30, project=None, min_times=1, limit=10)
@@ -46,12 +41,12 @@ def gaps(context: click.Context) -> None:
 
 @gaps.command("list", examples=["nacre gaps list --days 7 --json", "nacre gaps list --project . --min-times 2"])
 @option("unanswered", "days")
-@option("unanswered", "project", help="Asked about this project only; . is the one of this folder.")
+@option("unanswered", "project", help="Only questions about this project; . is the one of this folder.")
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 @click.pass_obj
 def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: int) -> None:
-    """List questions without an answer, the one asked most first."""
+    """List unanswered questions, the most asked first."""
     _list(run, days=days, project=find_project(run, project), min_times=min_times, limit=limit)
 
 
@@ -61,16 +56,7 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 @click.pass_obj
 def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
-    outcome: StoreOutcome = perform(run, "unanswered-todo", reference=reference, importance=importance)
-    memory = store.get(run.home, outcome.memory_id)
-    record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "todo": memory_record(memory),
-    }
-    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
-    run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))))
+    answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
     run.embed_afterwards()
 
 
@@ -78,22 +64,23 @@ def todo(run: Run, reference: str, importance: int) -> None:
 @argument("unanswered-dismiss", "reference", metavar="ID")
 @click.pass_obj
 def dismiss(run: Run, reference: str) -> None:
-    """List a gap no more, however it is worded."""
-    gap: Gap = perform(run, "unanswered-dismiss", reference=reference)
+    """Hide a gap in all its wordings."""
+    gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
     run.answer({"dismissed": _record(gap)}, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
 
 
 def _list(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found: Gaps = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
+    found: Unanswered = ask(run, "unanswered", days=days, project=project, min_times=min_times, limit=limit)
     record = {
         "gaps": [_record(one) for one in found.gaps], "total": found.total, "closed": found.closed, "by": found.by,
         "days": days, "limit": limit,
     }  # fmt: skip
     has_log = run.settings.flag("traces.cases") and run.settings.whole("traces.keep_days") > 0
-    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log))
+    is_narrowed = project is not None or min_times > 1
+    run.answer(record, lambda paper: _render(paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed))
 
 
-def _record(gap: Gap) -> Record:
+def _record(gap: UnansweredQuestion) -> Record:
     """A question without an answer."""
     return {
         "gap": gap.id, "question": gap.question, "times": gap.times, "unsure": gap.unsure, "first": stamp(gap.first),
@@ -101,26 +88,26 @@ def _record(gap: Gap) -> Record:
     }  # fmt: skip
 
 
-def _render(paper: Paper, found: Gaps, *, days: int, has_log: bool) -> None:
+def _render(paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool) -> None:
     """Each gap with how often it was asked, and in which words."""
     if not has_log:
         paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"Every question of the last {days} days has an answer.")
+        paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
-    more = joined((f"{left} more" if left else "", f"{found.closed} answered by now" if found.closed else ""), "; ")
+    more = joined((f"{left} more" if left else "", f"{found.closed} answered since" if found.closed else ""), "; ")
     if more:
         paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
     if found.gaps:
         paper.line(dim("nacre gaps todo ID stores a todo to write it down; nacre gaps dismiss ID hides it"), hang=2)
 
 
-def _render_gap(paper: Paper, gap: Gap) -> None:
+def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     paper.line(dim(gap.id), "  ", bold(passages.shorten(gap.question, _CHARACTERS)), hang=10)
-    unsure = f"{gap.unsure} of them with something near" if gap.unsure else ""
-    facts = (f"asked {count(gap.times, 'time')}", unsure, f"last {when(gap.last)}", ", ".join(gap.projects))
+    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
+    facts = (f"asked {count(gap.times, 'time')}", near, f"last {when(gap.last)}", ", ".join(gap.projects))
     paper.line(dim(joined(facts)), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
         paper.line(dim("also: "), passages.shorten(wording, _CHARACTERS), indent=10, hang=2)

@@ -122,7 +122,7 @@ def origin_of(memory: Memory) -> str:
 def link_facts(link: Hop | LinkLine | LinkView) -> str:
     """What is not usual about a link: its strength, what made it, when it holds, why."""
     parts = (
-        f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
+        f"{round(link.strength, 2):g}" if link.strength != USUAL_STRENGTH else "",
         link.origin if link.origin != "manual" else "", _span_of(link.valid), link.reason or "",
     )  # fmt: skip
     return joined(parts, ", ")

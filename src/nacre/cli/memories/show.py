@@ -188,6 +188,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("triggers", ", ".join(memory.triggers)),
+        ("evergreen", "yes, it never fades" if memory.evergreen else ""),
+        ("left out of", ", ".join(memory.suppressed_contexts)),
         ("expiry", memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),

@@ -58,7 +58,7 @@ _STORED = {
 @option("store", "expires_on", type=DAY)
 @option("store", "project", help="The project it belongs to; . is the one of this folder.")
 @option("store", "tags", help="A tag.")
-@option("store", "triggers", "--trigger", help="A word or phrase that a prompt is told this memory with.")
+@option("store", "triggers", "--trigger", help="An agent gets this memory with a prompt that has this word or phrase.")
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
 @options("store", "force", "online_dedup")
@@ -116,12 +116,15 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="A tag beside those it has.")
-@option("edit", "triggers", "--trigger", help='A word or phrase that a prompt is told this memory with; "" for none.')
+@option(
+    "edit", "triggers", "--trigger",
+    help='An agent gets this memory with a prompt that has this word or phrase; "" for none.',
+)  # fmt: skip
 @option("edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.')
 @option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
 @option(
     "edit", "suppressed_contexts", "--suppress", type=_PLACE,
-    help='Where it is not told unasked; may be given twice, and "" is nowhere.',
+    help='Never add it to this kind of context; may be given twice, "" for none.',
 )  # fmt: skip
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:

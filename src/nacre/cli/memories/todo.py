@@ -77,13 +77,15 @@ def add(run: Run, content: tuple[str, ...], importance: int, project: str | None
     outcome: StoreOutcome = perform(
         run, "store", content=" ".join(content), kind="todo", importance=importance, tags=tags, project=slug
     )
+    answer_todo(run, outcome)
+
+
+def answer_todo(run: Run, outcome: StoreOutcome) -> None:
+    """Show the todo that was stored."""
     memory = store.get(run.home, outcome.memory_id)
     record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "todo": memory_record(memory),
-    }
+        "action": outcome.action, "id": outcome.memory_id, "reason": outcome.reason, "todo": memory_record(memory),
+    }  # fmt: skip
     verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
     run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))))
 

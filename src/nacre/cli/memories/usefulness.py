@@ -42,10 +42,10 @@ _SUGGESTED = 0.2
 )
 @click.pass_obj
 def usefulness(run: Run) -> None:
-    """Tell whether memory helps: sessions that were told something, beside those held out.
+    """Measure whether memory helps: sessions with and without it, compared.
 
-    With usefulness.hold_out a share of sessions, drawn by lot, is told nothing unasked. What differs between these and
-    the others is what telling does. Where too few sessions are held out to say anything, nothing is said.
+    With usefulness.hold_out a random share of sessions gets no context by itself. The difference between these and the
+    others is the effect of memory. Where too few sessions are held out, no result is shown.
     """
     found: Usefulness = ask(run, "usefulness")
     run.answer(_record(found), lambda paper: _render(paper, found))
@@ -53,12 +53,12 @@ def usefulness(run: Run) -> None:
 
 def _render(paper: Paper, found: Usefulness) -> None:
     if not found.share:
-        paper.line("No session is held out: each is told what nacre has to tell.")
+        paper.line("No session is held out: every session gets context from nacre.")
         paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
         paper.line(
-            f"has one session in {round(1 / _SUGGESTED)} told nothing, drawn by lot, and compares these with the "
-            "others. They work without what nacre would have told them; what an agent searches itself is answered. "
-            f"It takes {needed_at(_SUGGESTED)} sessions until anything can be said, {needed_at(0.5)} with 0.5."
+            f"gives a random session in {round(1 / _SUGGESTED)} no context, and compares these with the others. "
+            "Searches of their agents are still answered. "
+            f"A result takes {needed_at(_SUGGESTED)} sessions, {needed_at(0.5)} with 0.5."
         )
     if found.since is None:
         if found.share:

@@ -130,7 +130,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
         for trace in traces
     ]  # fmt: skip
     paper.table(rows, header=("id", "when", "kind", "took", "calls", "outcome", "about"), drop=(4, 3, 1))
-    paper.line(dim("nacre traces show ID tells one"))
+    paper.line(dim("nacre traces show ID shows one"))
 
 
 def _render_trace(paper: Paper, view: TraceView, *, prompts: bool) -> None:

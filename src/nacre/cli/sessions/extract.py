@@ -102,7 +102,7 @@ def _answer(
         number = sum(len(one.memories) for one in found)
         run.answer(
             {"path": str(output), "memories": number},
-            lambda paper: paper.line(f"Wrote {number} {'memory' if number == 1 else 'memories'} to {output}"),
+            lambda paper: paper.line(f"Wrote {count(number, 'memory', 'memories')} to {output}"),
         )
     elif markdown:
         run.answer(record, lambda paper: paper.verbatim(_as_markdown(found).removesuffix("\n")))
@@ -115,10 +115,7 @@ def _warnings(found: list[Proposal]) -> list[str]:
     failed = [one.asked for one in found if one.asked and one.asked.by_rules]
     told = dict.fromkeys((one.problem or "the model gave no answer", one.hint) for one in failed)
     parts = sum(one.by_rules for one in failed)
-    return [
-        f"{problem}; {parts} part{'' if parts == 1 else 's'} went by rules{f' ({hint})' if hint else ''}"
-        for problem, hint in told
-    ]
+    return [f"{problem}; {count(parts, 'part')} went by rules{f' ({hint})' if hint else ''}" for problem, hint in told]
 
 
 @contextmanager

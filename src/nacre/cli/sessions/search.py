@@ -24,6 +24,7 @@ from nacre.cli.options import JSON_LINES, LANES, OFFSET, limit_option, with_turn
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
+from nacre.retrieval.requests import ASPECTS, ROLES
 
 if TYPE_CHECKING:
     from nacre.sessions.pattern_search import Matches
@@ -42,9 +43,14 @@ if TYPE_CHECKING:
 @limit_option("match-sessions")
 @OFFSET
 @with_turn_filter
-@option("search-sessions", "aspect", "--scope", help="Only turns about this.")
-@option("search-sessions", "role", help="Only what you, or what agents said.")
-@click.option("--regex", is_flag=True, help="Look through all turns for a regular expression, the latest first.")
+@option(
+    "search-sessions", "aspect", "--scope", type=click.Choice(ASPECTS.split("|")),
+    help="Only turns about these, or with calls of tools.",
+)  # fmt: skip
+@option(
+    "search-sessions", "role", type=click.Choice(ROLES.split("|")), help="Only your turns (owner), or those of agents."
+)
+@click.option("--regex", is_flag=True, help="Search all turns for a regular expression, the latest first.")
 @click.option("--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns from about then.")
 @LANES

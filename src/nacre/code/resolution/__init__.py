@@ -1,4 +1,4 @@
-"""What names of code mean within a repository: the same file, then what it imports, then the only one of that name.
+"""Name resolution within a repository: first in the same file, then in its imports, then by a name that is unique.
 
-What may mean several things is not linked.
+An ambiguous name is not linked.
 """

@@ -1,4 +1,4 @@
-"""What calls call: the receiver's type, where the source says it, else the only method of that name."""
+"""Resolve calls: by the type of the receiver if the source declares it, else by a method name that is unique."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from nacre.code.facts import CLASS_KINDS, MODULE, Call
 from nacre.code.resolution.index import Index, Node
 from nacre.code.resolution.names import MOST_FOUND, Names
 
-_DEPTH = 4
 _UNKNOWN = object()
+
+_Declared = tuple[int, int, str]
+"""A declared type: file, scope, and the name of the type, or ``=`` and an expression of the same type."""
 
 
 class Calls:
@@ -18,24 +20,24 @@ class Calls:
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
         self._known: dict[tuple[int, int, str], Node | object | None] = {}
-        self._types: dict[tuple[int, int, str], set[str]] = defaultdict(set)
-        self._fields: dict[tuple[str, str, str], set[tuple[int, int, str]]] = defaultdict(set)
+        self._types: dict[tuple[int, int, str], set[_Declared]] = defaultdict(set)
+        self._fields: dict[tuple[str, str, str], set[_Declared]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
             for one in facts.variables:
                 if one.name.startswith("self."):
                     self._add_field(number, one.scope, one.name[5:], one.type)
                 elif "." not in one.name:
-                    self._types[number, one.scope, one.name].add(one.type)
+                    self._types[number, one.scope, one.name].add((number, one.scope, one.type))
                     if one.scope != MODULE and facts.definitions[one.scope].kind in CLASS_KINDS:
                         self._add_field(number, one.scope, one.name, one.type)
 
     def trim(self) -> None:
-        """Let go of what was found, where that became much."""
+        """Clear the cache if it has grown large."""
         if len(self._known) > MOST_FOUND:
             self._known.clear()
 
     def resolve(self, file: int, call: Call) -> Node | None:
-        """The definition that a call means; ``None`` where that is not sure, or not of this repository."""
+        """The definition that a call refers to; ``None`` if it is ambiguous or outside the repository."""
         if not call.receiver:
             found = self._names.lookup(file, call.scope, call.name)
             return found if isinstance(found, tuple) and self._is_callable(found) else None
@@ -49,7 +51,7 @@ class Calls:
         return self._of_name(file, call)
 
     def _of_name(self, file: int, call: Call) -> Node | None:
-        """Where the receiver is no variable: a module, a class, or something unknown."""
+        """Resolve a call whose receiver is no variable: a module, a class, or unknown."""
         if call.receiver.endswith("()"):
             return self._names.unique_method(file, call.name)
         found = self._names.chain(file, call.scope, call.receiver)
@@ -59,7 +61,7 @@ class Calls:
         return target if isinstance(target, tuple) and self._is_callable(target) else None
 
     def _qualified(self, file: int, call: Call) -> Node | None:
-        """``ns::f()`` in C++, whose namespaces are open to all files."""
+        """Resolve ``ns::f()`` of C++, whose namespaces span files."""
         if self._index.families[file] != "cfamily":
             return None
         ending = f".{call.receiver}.{call.name}"
@@ -68,7 +70,7 @@ class Calls:
         return fit[0] if len(fit) == 1 else None
 
     def _type_of(self, file: int, scope: int, receiver: str) -> Node | object | None:
-        """The class of a receiver. ``None``: of no class here; ``_UNKNOWN``: the receiver is no variable."""
+        """The class of a receiver; ``None``: no class of this repository; ``_UNKNOWN``: the receiver is no variable."""
         key = (file, scope, receiver)
         if key not in self._known:
             self._known[key] = None  # a variable that is made of itself has no type
@@ -82,7 +84,7 @@ class Calls:
         if not dot:
             return self._head_type(file, scope, receiver)
         owner = self._type_of(file, scope, before)
-        return self._field_type(owner, last, _DEPTH) if isinstance(owner, tuple) else owner
+        return self._field_type(owner, last) if isinstance(owner, tuple) else owner
 
     def _head_type(self, file: int, scope: int, head: str) -> Node | object | None:
         if head in ("self", "cls", "Self"):
@@ -93,36 +95,34 @@ class Calls:
         definitions = self._index.facts[file].definitions
         around = scope
         while True:
-            kinds = self._types.get((file, around, head))
-            if kinds:
-                return self._only_type(file, around, kinds)
+            declared = self._types.get((file, around, head))
+            if declared:
+                return self._only_type(declared)
             if around == MODULE:
                 break
             around = definitions[around].parent
         owner = self._names.owner_of(file, scope) if self._names.modules(file).sees_members else None
-        return self._field_type(owner, head, _DEPTH, _UNKNOWN) if owner else _UNKNOWN
+        return self._field_type(owner, head, _UNKNOWN) if owner else _UNKNOWN
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
-        """``this`` in a function of JavaScript that makes objects."""
+        """The type of ``this`` in a constructor function of JavaScript."""
         definitions = self._index.facts[file].definitions
         is_maker = scope != MODULE and definitions[scope].name[:1].isupper()
         return (file, scope) if is_maker and self._index.families[file] == "ecma" else None
 
-    def _field_type(self, owner: Node, name: str, depth: int, otherwise: object = None) -> Node | object | None:
-        held = self._fields.get((self._index.families[owner[0]], self._index.definition(owner).qualified, name))
-        near = {one for one in held or () if one[0] == owner[0]} or held or set()
-        kinds = {(file, scope, kind) for file, scope, kind in near if not kind.startswith("=")} or near
-        if not kinds:
-            for base in self._names.bases(owner) if depth else ():
-                found = self._field_type(base, name, depth - 1, _UNKNOWN)
-                if found is not _UNKNOWN:
-                    return found
-            return otherwise
-        file, scope, _ = min(kinds)
-        return self._only_type(file, scope, {kind for _, _, kind in kinds})
+    def _field_type(self, owner: Node, name: str, otherwise: object = None) -> Node | object | None:
+        """The class of a field. An alias (``=``) counts only if no type is declared.
 
-    def _only_type(self, file: int, scope: int, kinds: set[str]) -> Node | None:
-        found = {node for kind in sorted(kinds) if (node := self._type_named(file, scope, kind))}
+        Of several classes with one name, the declarations in the same file count.
+        """
+        declared = self._fields.get((self._index.families[owner[0]], self._index.definition(owner).qualified, name))
+        if not declared:
+            return otherwise
+        own = {one for one in declared if one[0] == owner[0]} or declared
+        return self._only_type({one for one in own if not one[2].startswith("=")} or own)
+
+    def _only_type(self, declared: set[_Declared]) -> Node | None:
+        found = {node for one in sorted(declared) if (node := self._type_named(*one))}
         return found.pop() if len(found) == 1 else None
 
     def _type_named(self, file: int, scope: int, kind: str) -> Node | None:
@@ -133,7 +133,7 @@ class Calls:
         return found if isinstance(found, tuple) else None
 
     def _made(self, file: int, scope: int, callee: str) -> Node | object | None:
-        """What a call makes or returns."""
+        """The class that a call constructs or returns."""
         receiver, _, name = callee.rpartition(".")
         made = self.resolve(file, Call(scope, receiver, name, 0))
         if made is None:

@@ -1,4 +1,4 @@
-"""All edges of a repository: who calls, imports and inherits what."""
+"""The edges of a repository: calls, imports and inheritance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nacre.code.resolution.names import Names
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One edge, the first time that it stands in the source. A file is the node with the definition ``MODULE``."""
+    """One edge, with the line of its first occurrence. A file is the node with the definition ``MODULE``."""
 
     rel: str
     source: Node
@@ -23,7 +23,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An import of what is not of this repository, as it is written."""
+    """An import from outside the repository, as written."""
 
     file: int
     module: str
@@ -39,7 +39,7 @@ class Resolution:
         self._calls = Calls(self.index, self._names)
 
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
-        """The edges that begin in a file, each once; its calls are given, as nothing else needs them."""
+        """The edges that begin in a file, each once. The caller passes the calls: nothing else needs them in memory."""
         self._names.trim()
         self._calls.trim()
         seen: set[tuple[str, Node, Node]] = set()
@@ -84,7 +84,7 @@ class Resolution:
                 yield Edge("calls", self._source(file, call.scope), found, call.line)
 
     def _source(self, file: int, scope: int) -> Node:
-        """The symbol that a call stands in; of several of one name the first."""
+        """The symbol that contains a call; of several with one name the first."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE and definitions[scope].kind in INNER_KINDS:
             scope = definitions[scope].parent

@@ -1,4 +1,4 @@
-"""The definitions of all files of a repository, by their names."""
+"""An index of all definitions of a repository by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nacre.code.facts import CLASS_KINDS, INNER_KINDS, MODULE, Definition, Facts
 from nacre.code.languages.table import LANGUAGES
 
 Node = tuple[int, int]
-"""A definition: the number of its file, and its own in that file."""
+"""A definition: the number of its file and its number in that file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Module:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is a library, or nothing that is known."""
+        """Whether it lies outside the repository."""
         return not self.files and self.place is None
 
 
@@ -33,7 +33,7 @@ Target = Node | Module
 
 
 class Index:
-    """Files of a repository by their paths, with what they define. ``texts`` are manifests of package managers."""
+    """The files and definitions of a repository. ``texts`` are the manifests of package managers by path."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.paths = [path for path, _ in files]
@@ -61,14 +61,8 @@ class Index:
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """The one of some nodes that is meant in a file: its own, that of its folder, or the only one."""
-        if len(nodes) == 1:
-            return nodes[0]
-        own = [node for node in nodes if node[0] == near]
-        if own:
-            return own[0]
-        beside = [node for node in nodes if _folder(self.paths[node[0]]) == _folder(self.paths[near])]
-        return beside[0] if len(beside) == 1 else None
+        """The only one of some nodes, else the first in the file ``near``; ``None`` if they are ambiguous."""
+        return nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
 
     def _add(self, number: int) -> None:
         family, definitions = self.families[number], self.facts[number].definitions
@@ -94,10 +88,6 @@ class Index:
         while parent != MODULE and definitions[parent].kind == "namespace":
             parent = definitions[parent].parent
         return parent == MODULE
-
-
-def _folder(path: str) -> str:
-    return posixpath.dirname(path)
 
 
 def _above(folder: str) -> list[str]:

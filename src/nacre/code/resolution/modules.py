@@ -1,4 +1,4 @@
-"""How each language finds what an import names."""
+"""How each language resolves imports to files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _ECMA_ENDINGS = (
 
 
 class Modules:
-    """What a language's imports lead to. ``around`` is what a file sees without an import."""
+    """Import resolution of a language. ``around`` is what a file sees without an import."""
 
     sees_members = False
-    """Whether a method sees the members of its class by their bare names."""
+    """Whether a method can use the members of its class by their bare names."""
 
     is_global = False
-    """Whether a file sees functions of others by their bare names."""
+    """Whether a file can use functions of other files by their bare names."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
         self._found: dict[tuple[int, str], Module] = {}
 
     def reach(self, file: int, module: str) -> Module:
-        """The module that an import of a file names, looked for once."""
+        """The module that an import of a file names, cached."""
         key = (file, module)
         if key not in self._found:
             self._found[key] = self.find(file, module)
@@ -51,13 +51,13 @@ class Modules:
         return OUTSIDE
 
     def names(self, one: Import, module: Module) -> Iterator[str]:  # noqa: ARG002
-        """What a file calls an import."""
+        """The names that an import binds in a file."""
         if one.alias:
             yield one.alias
 
 
 class PythonModules(Modules):
-    """Packages are folders; a file is called by its path from the folder above the outermost package."""
+    """Packages are folders; a module is named by its path below the folder that contains the outermost package."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
@@ -69,7 +69,7 @@ class PythonModules(Modules):
                     self._called[name].add(place)
 
     def find(self, file: int, module: str) -> Module:
-        """Dots lead upward; a plain name is a package's, a folder's of the repository, or a neighbour's."""
+        """Leading dots go up; a plain name is a package, a folder of the repository, or a sibling."""
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
         folder = posixpath.dirname(self.index.paths[file])
@@ -101,10 +101,7 @@ class PythonModules(Modules):
         first = len(parts) - 1
         while first > 0 and f"{'/'.join(parts[:first])}/__init__.py" in self.index.by_path:
             first -= 1
-        if first < len(parts):
-            yield ".".join(parts[first:])
-        if parts[0] == "src":
-            yield ".".join(parts[1:])
+        yield ".".join(parts[first:])
 
 
 def _python_place(path: str) -> str:
@@ -112,10 +109,10 @@ def _python_place(path: str) -> str:
 
 
 class EcmaModules(Modules):
-    """Relative paths, without the ending or with that of what it is compiled to."""
+    """Relative paths, without an extension or with that of the compiled file."""
 
     def find(self, file: int, module: str) -> Module:
-        """Only what begins with a dot is of this repository."""
+        """Only paths that begin with a dot lie in this repository."""
         if not module:
             return Module((file,))
         if not module.startswith("."):
@@ -130,7 +127,7 @@ class EcmaModules(Modules):
 
 
 class GoModules(Modules):
-    """A package is a folder; ``go.mod`` says what the folders of a repository are called."""
+    """A package is a folder; ``go.mod`` defines the import path of the repository."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
@@ -165,7 +162,7 @@ class GoModules(Modules):
 
 
 class RustModules(Modules):
-    """Files below the folder of a crate's root; ``Cargo.toml`` says what crates are called."""
+    """Modules are files below the folder of the crate root; ``Cargo.toml`` defines the names of crates."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)
@@ -178,7 +175,7 @@ class RustModules(Modules):
                 self._crates[found[1].replace("-", "_")] = Module((number,), root)
 
     def find(self, file: int, module: str) -> Module:
-        """A path begins at the crate, at this module, at the one above, at a crate's name, or with a module here."""
+        """A path begins with ``crate``, ``self``, ``super``, the name of a crate, or a child module."""
         parts = module.split(".") if module else []
         here = self._module_of(file)
         head = parts.pop(0) if parts else "self"
@@ -233,7 +230,7 @@ class RustModules(Modules):
 
 
 class JavaModules(Modules):
-    """Packages are what files say they belong to."""
+    """A file declares its package."""
 
     sees_members = True
 
@@ -245,7 +242,7 @@ class JavaModules(Modules):
                 self._packages[facts.package].append(number)
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """All files of a package; for what is static, the file of its class."""
+        """All files of a package; for a static import the file of its class."""
         if module in self._packages:
             return Module(tuple(self._packages[module]))
         package, _, name = module.rpartition(".")
@@ -258,7 +255,7 @@ class JavaModules(Modules):
 
 
 class CModules(Modules):
-    """Included files; functions are seen by all."""
+    """Included files; functions are visible in all files."""
 
     sees_members = True
     is_global = True
@@ -271,7 +268,7 @@ class CModules(Modules):
                 self._ending[posixpath.basename(path)].append(path)
 
     def find(self, file: int, module: str) -> Module:
-        """The file beside, else the only one whose path ends so."""
+        """The file relative to this one, else the only file whose path ends with the given one."""
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(self.index.paths[file]), module))
         if beside in self.index.by_path:
             return Module((self.index.by_path[beside],))

@@ -1,20 +1,20 @@
-"""What a name means at a place of a file: a definition, a module, or nothing of this repository."""
+"""Look up names in their scope: a definition, a module, or a name from outside the repository."""
 
 from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from nacre.code.facts import CLASS_KINDS, MODULE, Import
 from nacre.code.resolution.index import OUTSIDE, Index, Module, Node, Target
 from nacre.code.resolution.modules import BY_FAMILY, Modules
 
 _DEPTH = 8
-"""Imports that are followed one after another, and classes above a class."""
+"""Longest chain of imports, or of base classes, that is followed."""
 
 MOST_FOUND = 50_000
-"""Names whose meaning is kept; a file hardly ever asks for what another one asked."""
+"""Size of the cache at which it is cleared; files seldom share entries."""
 
 COMMON = frozenset(
     {
@@ -33,7 +33,7 @@ COMMON = frozenset(
         to_string touch trim unlock unshift unwrap update upper valueOf values wait warn with write writeln""".split()
     )
 )  # fmt: skip
-"""Methods that every library has: where the receiver is unknown, one of this repository is not what is meant."""
+"""Common method names: if the receiver is unknown, the call probably goes to a library."""
 
 _BUILTIN = {
     "python": frozenset(dir(builtins)),
@@ -42,7 +42,7 @@ _BUILTIN = {
 
 
 class Names:
-    """Looks names up. What was found is kept: the same name means the same at the same place."""
+    """Looks names up and caches the results by file, scope and name."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -56,7 +56,7 @@ class Names:
                 self._bases[number, facts.definitions[base.owner].qualified].append((base.owner, base.name))
 
     def trim(self) -> None:
-        """Let go of what was found, where that became much."""
+        """Clear the cache if it has grown large."""
         if len(self._found) > MOST_FOUND:
             self._found.clear()
 
@@ -65,7 +65,7 @@ class Names:
         return self._modules[self.index.families[file]]
 
     def lookup(self, file: int, scope: int, name: str) -> Target | None:
-        """What a bare name means in a scope. ``None``: nobody knows; a module outside: not of this repository."""
+        """Look up a bare name in a scope. ``None``: unknown; a module that is outside: not of this repository."""
         key = (file, scope, name)
         if key not in self._found:
             self._found[key] = None  # imports in a circle end here
@@ -73,7 +73,7 @@ class Names:
         return self._found[key]
 
     def chain(self, file: int, scope: int, dotted: str) -> Target | None:
-        """What dotted names mean."""
+        """Look up a dotted name."""
         head, *rest = dotted.split(".")
         found = self._begin(file, scope, head)
         for part in rest:
@@ -83,7 +83,7 @@ class Names:
         return found
 
     def step(self, file: int, target: Target, name: str, depth: int = _DEPTH) -> Target | None:
-        """What a name means in a module or a class."""
+        """Look up a name in a module or a class."""
         if isinstance(target, Module):
             if target.is_outside:
                 return OUTSIDE
@@ -91,10 +91,9 @@ class Names:
         return self.member(target, name) if self.index.is_class(target) else None
 
     def member(self, node: Node, name: str, depth: int = _DEPTH) -> Node | None:
-        """A member of a class, else of what it inherits from."""
+        """A member of a class or of its base classes."""
         definition, family = self.index.definition(node), self.index.families[node[0]]
-        held = self.index.members.get((family, definition.qualified), {}).get(name)
-        found = self.index.only(held, node[0]) if held else None
+        found = self.index.only(self.index.members.get((family, definition.qualified), {}).get(name, ()), node[0])
         if found or not depth:
             return found
         for base in self.bases(node):
@@ -118,7 +117,7 @@ class Names:
         return found if isinstance(found, tuple) and self.index.is_class(found) else None
 
     def owner_of(self, file: int, scope: int) -> Node | None:
-        """The class around a scope, also where its methods lie elsewhere."""
+        """The class that encloses a scope, also if its methods are defined outside of it."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE:
             one = definitions[scope]
@@ -132,7 +131,7 @@ class Names:
         return None
 
     def unique_method(self, file: int, name: str) -> Node | None:
-        """The only method of a name in the repository, unless libraries have such ones too."""
+        """The method with a name that is unique in the repository and not common in libraries."""
         found = self.index.methods.get((self.index.families[file], name), ())
         return found[0] if len(found) == 1 and name not in COMMON and len(name) > 2 else None
 
@@ -188,10 +187,12 @@ class Names:
             found = self._in_module(file, modules.reach(file, one.module), name, depth - 1) if depth else None
             if isinstance(found, tuple):
                 return found
-        return self._anywhere(file, name) if modules.is_global else self._builtin(file, name)
+        if modules.is_global:
+            return self.index.only(self.index.functions.get((self.index.families[file], name), ()), file)
+        return self._builtin(file, name)
 
     def _builtin(self, file: int, name: str) -> Module | None:
-        """A name that is not bound here and is a builtin, or looks like a class, is one of elsewhere."""
+        """A builtin, or a capitalised name that nothing binds here, comes from outside."""
         is_known = name in _BUILTIN.get(self.index.families[file], ()) or name[:1].isupper()
         return OUTSIDE if is_known else None
 
@@ -225,7 +226,7 @@ class Names:
         return found or self.modules(file).child(module, name)
 
     def _passed_on(self, file: int, name: str, depth: int) -> Target | None:
-        """What a module has from others: in Python all it imports, elsewhere what it exports again."""
+        """A name that a module re-exports: in Python everything it imports, elsewhere only explicit exports."""
         facts = self.index.facts[file]
         if name == "default" and facts.default:
             place = self.index.top[file].get(facts.default)
@@ -256,13 +257,7 @@ class Names:
                     return (one, place)
         return None
 
-    def _anywhere(self, file: int, name: str) -> Node | None:
-        return self._one_of(file, self.index.functions.get((self.index.families[file], name), ()))
-
     def _only_class(self, file: int, qualified: str) -> Node | None:
         name = qualified.rsplit(".", 1)[-1]
         held = self.index.functions.get((self.index.families[file], name), ())
-        return self._one_of(file, [node for node in held if self.index.definition(node).qualified == qualified])
-
-    def _one_of(self, file: int, nodes: Sequence[Node]) -> Node | None:
-        return self.index.only(list(nodes), file) if nodes else None
+        return self.index.only([node for node in held if self.index.definition(node).qualified == qualified], file)

@@ -59,7 +59,7 @@ class Filing:
 
     def objection(self, step: Step, memory: Memory | None) -> str | None:
         """What speaks against filing a memory, as it is now; ``None`` where nothing does."""
-        if memory is None or memory.retired or memory.superseded_by or not memory.inbox:
+        if memory is None or not memory.is_active or not memory.inbox:
             return "it does not wait in the inbox any more"
         if step.mark != mark((memory,)):
             return "it has changed since"

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
+from nacre.dream.reorganising.page import wants_dreams
 from nacre.dream.values import DreamAction, Step
 from nacre.errors import NacreError
 from nacre.home.home import Home
@@ -26,7 +27,6 @@ JOINS_A_NIGHT = 1
 """Projects that one dream joins to others: each touches all memories of one."""
 
 _ENTRY = re.compile(rb'"action": ?"project-merge"')
-_NO = frozenset({"false", "no", "off"})
 
 Pages = Mapping[str, Page | None]
 
@@ -61,7 +61,7 @@ def join_objection(home: Home, step: Step) -> str | None:
 def _step(home: Home, source: str, into: str, known: Pages) -> Step | None:
     page, other = known[source], known[into]
     found = evidence(home, (source, page), (into, other))
-    is_wanted = all(str(one.values.get("dreams") or "").lower() not in _NO for one in (page, other) if one)
+    is_wanted = all(wants_dreams(one.values) for one in (page, other) if one)
     if not found or not is_wanted or moving.objection(home, source, into):
         return None
     mark = ":".join(one.hash.hex() if one else "" for one in (page, other))

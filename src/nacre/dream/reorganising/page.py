@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.home.home import Home
@@ -55,9 +56,13 @@ def read_page(home: Home, project: str) -> Page:
         return Page("", "", None, is_wanted=True)
     data = home.vault.read(path)
     text = data.decode("utf-8")
-    front, _ = split(text)
-    wanted = str(load(front or "").get("dreams") or "").lower()
-    return Page(text, "\n\n".join(blocks_of(text)).replace("\r\n", "\n"), bytes_hash(data), wanted not in _NO)
+    front = load(split(text)[0] or "")
+    return Page(text, "\n\n".join(blocks_of(text)).replace("\r\n", "\n"), bytes_hash(data), wants_dreams(front))
+
+
+def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
+    """Whether the owner of a page lets dreams change it: ``dreams: false`` forbids it."""
+    return str(front_matter.get("dreams") or "").lower() not in _NO
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:

@@ -35,6 +35,7 @@ from nacre.dream.values import DreamAction, PageDraft, Promotion, Step
 from nacre.extraction.reading.cues import language_of
 from nacre.home.home import Home
 from nacre.home.page_lines import REFERENCE_CHARACTERS, as_line
+from nacre.text.passages import count
 from nacre.values.memory import Memory
 
 DECISIONS_SHOWN = 12
@@ -83,7 +84,7 @@ def _promotion(
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
     if words == page.part or not (words or _written_before(page, slug)):
         return found, None
-    days = f"{len(told)} session{'s' * (len(told) > 1)} up to {_day(told[0].stored.ended)}" if told else ""
+    days = f"{count(len(told), 'session')} up to {_day(told[0].stored.ended)}" if told else ""
     why = [f"{days}, score {found.score:.2f}"] if found and is_worth else []
     return _settled(home, page, slug, words, draft, why, found)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nacre.extraction.reading.pasted_cues import pointing_words, polite_words, self_words, shared_words
+from nacre.extraction.reading.pasted_cues import kept_words, pointing_words, polite_words, self_words, shared_words
 from nacre.text.passages import identifiers
 
 _WORD = re.compile(r"\w+")
@@ -123,7 +123,7 @@ def _is_finding(paragraph: str) -> bool:
     if (
         _INTERJECTION.match(text)
         or _ASKS.search(text)
-        or any(words.search(text) for words in (self_words(), polite_words(), shared_words()))
+        or any(words.search(text) for words in (self_words(), polite_words(), shared_words(), kept_words()))
     ):
         return False
     names = identifiers(text)
@@ -187,12 +187,17 @@ def _with_runs(lines: list[_Line]) -> list[_Line]:
     """Names before words, times and fields tell something where several lines near each other have them."""
     found = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
-        places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _ITEM.match(one.text)]
+        places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _is_plain(one.text)]
         for at in places:
             if any(other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED) for other in places):
                 is_marked = found[at].is_marked or pattern is _STAMPED
                 found[at] = replace(found[at], is_form=True, is_marked=is_marked)
     return found
+
+
+def _is_plain(line: str) -> bool:
+    """Whether a line is an item of a list, or begins by saying that it is to be kept ("Remember: …")."""
+    return bool(_ITEM.match(line) or kept_words().match(line.lstrip()))
 
 
 def _begin(lines: Sequence[_Line]) -> int | None:

@@ -23,6 +23,12 @@ def shared_words() -> re.Pattern[str]:
 
 
 @cache
+def kept_words() -> re.Pattern[str]:
+    """Who types says what is to be kept."""
+    return _either(_data()["kept"])
+
+
+@cache
 def polite_words() -> re.Pattern[str]:
     """Who types asks for something."""
     return _either(_data()["polite"])

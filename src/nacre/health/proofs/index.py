@@ -9,7 +9,7 @@ from nacre.health.proofs.finding import FAILURE, REBUILD, WARNING, Finding, Proo
 from nacre.home.home import Home
 from nacre.indexing.shards import fill_shards
 from nacre.spending.embedders import embedder_in_use
-from nacre.storage.soundness import Soundness
+from nacre.storage.maintenance.soundness import Soundness
 
 
 def prove_database(home: Home) -> Proof:

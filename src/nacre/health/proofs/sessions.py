@@ -12,7 +12,7 @@ from nacre.ingestion.discovery import footprint
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.parsing.parse import opened, parsed
-from nacre.storage.soundness import Soundness
+from nacre.storage.maintenance.soundness import Soundness
 from nacre.storage.turn_rows import turn_identity
 from nacre.transcripts.registry import get_adapter
 from nacre.values.reports import OnProgress, Progress

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from nacre.dedup.supersession import superseded
 from nacre.errors import MemoryInvalid, VaultUnusable
+from nacre.graph.nodes import CODE
 from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.home.projects import page_keys, read_pages
@@ -116,7 +117,7 @@ def prove_links(home: Home) -> Proof:
     for memory in memories.values():
         links += len(memory.links)
         for link in memory.links:
-            if link.to not in memories and not link.to.startswith("code:"):
+            if link.to not in memories and not link.to.startswith(CODE):
                 found.append(_dangling(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}"))
         newer = memory.superseded_by
         if newer and newer not in memories:
@@ -126,7 +127,7 @@ def prove_links(home: Home) -> Proof:
             found.append(Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong"))
         for old in superseded(memory):
             one = memories.get(old)
-            if one and not one.superseded_by and not one.retired and not memory.retired:
+            if one and one.is_active and not memory.retired:
                 told = f"{_named(memory)} says that it superseded {_named(one)}, which still holds"
                 found.append(
                     Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong")

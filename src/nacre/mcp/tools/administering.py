@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from nacre.dream.requests import DreamPlanRequest
 from nacre.ingestion.requests import IngestOptions
 from nacre.mcp import arguments
-from nacre.mcp.answers import Answer, count, framed
+from nacre.mcp.answers import Answer, framed
 from nacre.mcp.desk import Desk
 from nacre.platform.request import Nothing
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 
 if TYPE_CHECKING:
     from nacre.dream.values import DreamPlan

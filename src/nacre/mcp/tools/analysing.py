@@ -9,13 +9,13 @@ from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
 from nacre.graph.requests import AnalysisRequest, BriefRequest
 from nacre.mcp import arguments
-from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
+from nacre.mcp.answers import Answer, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.mcp.tools.code import stale
 from nacre.platform.request import Nothing
 from nacre.review.requests import ReflectRequest, UnansweredRequest
 from nacre.sessions.requests import DidQuery, FixQuery
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from nacre.context.wakeup import Wakeup
     from nacre.dream.alike import Alike
     from nacre.graph.values import Bridges, Brief, Central, Components, Gaps
-    from nacre.values import review
     from nacre.values.memory import Memory
-    from nacre.values.review import Reflection
+    from nacre.values.review import Reflection, Unanswered
     from nacre.views import Digest, FixResult, Waiting
 
 _WORDS = 300
@@ -180,7 +179,7 @@ def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _unanswered(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found: review.Gaps = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
+    found: Unanswered = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
     blocks = [
         f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, last "
         f"{one.last:%Y-%m-%d}" + (f", of {', '.join(one.projects)}" if one.projects else "")

@@ -15,10 +15,10 @@ from nacre.graph.requests import (
     UnlinkRequest,
 )
 from nacre.mcp import arguments
-from nacre.mcp.answers import Answer, count, fitting, framed, short_id
+from nacre.mcp.answers import Answer, fitting, framed, short_id
 from nacre.mcp.desk import Desk
 from nacre.mcp.tools.code import ask_code
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.codec import plain
 from nacre.values.memory import USUAL_STRENGTH
 
@@ -53,21 +53,19 @@ def _traverse(desk: Desk, asked: arguments.Graph) -> Answer:
     text = framed(
         f"{_node(found.nodes[0])}: {count(len(lines), 'link', 'links')}.",
         "\n".join(lines[:shown]),
-        "\n".join(["Used together with:", *(f"  {_node(one.node)}" for one in found.together)])
-        if found.together
-        else "",
+        _together(found),
         f"{len(lines) - shown} {more}" if shown < len(lines) else f"There are {more}" if found.more else "",
     )
-    edges = [_hop_record(found, hop) for hop in found.hops]
-    return Answer(
-        text,
-        {
-            "memory": found.nodes[0].id,
-            "edges": edges,
-            "together": [one.node.id for one in found.together],
-            "more": found.more,
-        },
-    )
+    records = {
+        "memory": found.nodes[0].id, "edges": [_hop_record(found, hop) for hop in found.hops],
+        "together": [one.node.id for one in found.together], "more": found.more,
+    }  # fmt: skip
+    return Answer(text, records)
+
+
+def _together(found: Traversal) -> str:
+    lines = [f"  {_node(one.node)}" for one in found.together]
+    return "\n".join(["Used together with:", *lines]) if lines else ""
 
 
 def _depths(found: Traversal) -> list[int]:

@@ -10,7 +10,6 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
     Answer,
-    count,
     cut,
     fitting,
     framed,
@@ -26,7 +25,7 @@ from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.memories.requests import ListRequest
 from nacre.platform.lazy import Module
 from nacre.retrieval.requests import DeepQuery
-from nacre.text.passages import count_tokens, harmless, one_line
+from nacre.text.passages import count, count_tokens, harmless, one_line
 from nacre.values.deep_recall import DeepResult
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit

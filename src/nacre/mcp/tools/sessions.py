@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
-from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
+from nacre.mcp.answers import OUTSIDE, Answer, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.platform.lazy import Module
 from nacre.sessions.requests import MatchRequest, SessionRequest, SessionsRequest
-from nacre.text.passages import harmless, one_line, shorten
+from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.filters import SessionFilter
 from nacre.values.recall import Filter, Mode, RecallResult, TurnHit
 from nacre.values.session import ToolCall, Trust, Turn

@@ -40,6 +40,7 @@ from nacre.retrieval.recall import check, recall
 from nacre.retrieval.requests import DeepQuery
 from nacre.spending.models import name_for
 from nacre.spending.tracing import tracing
+from nacre.text.passages import count
 from nacre.values.deep_recall import Candidate, DecidedBy, DeepResult, DeepStep, Route, Said
 from nacre.values.memory import Kind, Memory, Scope
 from nacre.values.model_calls import Task
@@ -209,7 +210,7 @@ def _owner(run: _Run) -> str:
     today = run.home.now().date()
     rows = run.home.selection.browse_memories(wanted, limit=_PREFERENCES, today=today)
     known = run.home.memories.by_rows(rows)
-    run.took("owner", DecidedBy.RULES, _counted(len(rows), "preference", "preferences") if rows else "nothing known")
+    run.took("owner", DecidedBy.RULES, count(len(rows), "preference", "preferences") if rows else "nothing known")
     return "\n".join(f"- {known[row].content}" for row in rows if row in known)
 
 
@@ -350,11 +351,7 @@ def _hits_of(run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]) -
 
 
 def _chosen(run: _Run, by: DecidedBy, hits: Sequence[MemoryHit]) -> None:
-    run.took("select", by, _counted(len(hits), "memory", "memories") if hits else "nothing")
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
+    run.took("select", by, count(len(hits), "memory", "memories") if hits else "nothing")
 
 
 def _block(run: _Run, route: Route, project: str | None, owner: str, hits: Sequence[MemoryHit]) -> str:

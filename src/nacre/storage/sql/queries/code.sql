@@ -140,8 +140,8 @@ INSERT OR IGNORE INTO code_mentions (key, memory, written, manner) VALUES (:key,
 INSERT OR IGNORE INTO code_mentions_read (memory) VALUES (:memory);
 
 -- list_mentions_of_keys --
--- Memories that hold names ending so, of a project or of none.
-SELECT c.key, c.written, c.manner, m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
+-- Memories that hold names ending so, of a project or of none. CROSS: from the few names to their memories.
+SELECT c.key, c.written, c.manner, m.id FROM code_mentions c CROSS JOIN active_memories m ON m.id = c.memory
 WHERE c.key IN (SELECT value FROM json_each(:keys)) AND (m.project IS NULL OR m.project = :project)
 ORDER BY m.updated DESC, m.id LIMIT :limit;
 

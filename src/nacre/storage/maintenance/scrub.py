@@ -14,8 +14,8 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.platform import json_text
-from nacre.storage.erasure import Erasing
 from nacre.storage.file_history import DeedIndex
+from nacre.storage.maintenance.erasure import Erasing
 from nacre.storage.sessions import index_texts
 from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.turn_rows import stored_calls
