@@ -21,7 +21,7 @@ RECENT = timedelta(days=30)
 _NAMED = 3
 _RECENT_MEMORIES = 200
 _LOOKED_AT = 20
-"""Of the most linked memories those are named that somebody answers for."""
+"""Of the most linked memories, those that somebody answers for are named."""
 
 _SUBJECT = 70
 

@@ -169,6 +169,8 @@ def _move_memories(change: Change, source: str, into: str) -> int:
     home, moved = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if moved and change.yield_locks():
+            if home.files.name_now(source) != into:
+                break  # another command says since that they belong elsewhere
             continue  # another wrote: what is still there is looked for again
         change.put([replace(one, project=into) for one in home.memories.in_any_state(ids)])
         moved += len(ids)
