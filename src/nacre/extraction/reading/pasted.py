@@ -184,20 +184,17 @@ def _is_form(line: str) -> bool:
 
 
 def _with_runs(lines: list[_Line]) -> list[_Line]:
-    """Names before words, times and fields tell something where several lines near each other have them."""
+    """Names before words, times and fields tell something where several lines near each other have them; orders to
+    keep something ("Remember: …") by themselves do not."""
     found = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
-        places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _is_plain(one.text)]
+        places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _ITEM.match(one.text)]
         for at in places:
-            if any(other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED) for other in places):
+            near = [other for other in places if other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED)]
+            if near and not all(kept_words().match(lines[one].text.lstrip()) for one in (at, *near)):
                 is_marked = found[at].is_marked or pattern is _STAMPED
                 found[at] = replace(found[at], is_form=True, is_marked=is_marked)
     return found
-
-
-def _is_plain(line: str) -> bool:
-    """Whether a line is an item of a list, or begins by saying that it is to be kept ("Remember: …")."""
-    return bool(_ITEM.match(line) or kept_words().match(line.lstrip()))
 
 
 def _begin(lines: Sequence[_Line]) -> int | None:
