@@ -85,3 +85,11 @@ def test_the_owners_pages_are_written_told_brought_back_and_taken_away(nacre: Na
     assert "Ada" not in nacre("context").out
     nacre("page", "identity", "", code=2)
     nacre("page", "identity", "--edit", code=2)
+
+
+def test_a_wakeup_with_nothing_to_tell_says_why_and_what_helps(nacre: Nacre, tmp_path: Path) -> None:
+    assert "nothing is remembered yet" in nacre("wakeup", "--folder", str(tmp_path)).err
+    nacre("store", "The mill has two wheels", "--project", "mill")
+    told = nacre("wakeup", "--folder", str(tmp_path)).err
+    assert "belongs to no known project" in " ".join(told.split())
+    assert "hint: " in told

@@ -144,7 +144,7 @@ def stale(run: Run, /, project: str | None, **asked: Any) -> None:
     found: Staleness = ask(
         run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
     )  # fmt: skip
-    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found))
+    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found, asked["days"]))
 
 
 def _stale_record(found: Staleness) -> Record:
@@ -161,10 +161,12 @@ def _stale_record(found: Staleness) -> Record:
     }  # fmt: skip
 
 
-def _render_stale(paper: Paper, found: Staleness) -> None:
+def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
     if not found.memories:
         looked = count(found.looked_at, "memory names a file", "memories name files")
-        paper.line(f"Nothing seems out of date: {looked}, and no session changed one of them since.")
+        paper.line(
+            f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
+        )
         return
     for one in found.memories:
         paper.line(f"{one.confidence:.2f}  ", passages.shorten(one.memory.content, _WORDS), hang=6)

@@ -82,9 +82,10 @@ def context(  # noqa: PLR0913 - one parameter an option
         run.answer(record, lambda paper: _render_context(paper, block, output=output, changed=changed))
         if not block.text and not run.as_json and block.gate in ("", LOOKED_FOR, HELD_OUT):
             place = str((folder or Path.cwd()).absolute())
-            why, hint = _why_nothing(run, block, place)
-            run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
-            run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
+            if block.gate == HELD_OUT:
+                _say_nothing(run, HELD_OUT, "nacre usefulness shows the effect; the agent's own searches are answered")
+            else:
+                _say_nothing(run, *_why_nothing(run, block.project, place, "--explain tells what was left out"))
     session_state.write_state(run.settings.home, session, block.state)
 
 
@@ -118,8 +119,9 @@ def wakeup(
     signals, nudge.
     """
     sizes = dict(_sized(one) for one in named)
+    place = str((folder or Path.cwd()).absolute())
     found: Wakeup = ask(
-        run, "wakeup", prompt=" ".join(prompt), folder=str((folder or Path.cwd()).absolute()),
+        run, "wakeup", prompt=" ".join(prompt), folder=place,
         budget_tokens=budget_tokens, parts=tuple(sizes),
         part_budgets={part: size for part, size in sizes.items() if size},
     )  # fmt: skip
@@ -131,7 +133,9 @@ def wakeup(
         for one in found.sections
     ]  # fmt: skip
     record = {"context": found.text, "project": found.project, "tokens": found.tokens, "sections": sections}
-    run.answer(record, lambda paper: paper.verbatim(found.text) if found.text else paper.line("Nothing is known yet."))
+    run.answer(record, lambda paper: paper.verbatim(found.text) if found.text else None)
+    if not found.text and not run.as_json:
+        _say_nothing(run, *_why_nothing(run, found.project, place, "nacre list shows what is remembered"))
 
 
 def _sized(named: str) -> tuple[Part, int | None]:
@@ -174,14 +178,17 @@ def _render_context(paper: Paper, block: ContextBlock, *, output: Path | None, c
         paper.verbatim(block.text)
 
 
-def _why_nothing(run: Run, block: ContextBlock, folder: str) -> tuple[str, str]:
-    """Why a context is empty, and what helps."""
-    if block.gate == HELD_OUT:
-        return HELD_OUT, "nacre usefulness tells what that has shown; the agent's own searches are answered"
+def _say_nothing(run: Run, why: str, hint: str) -> None:
+    run.show(lambda paper: paper.line(dim(f"Nothing to tell: {why}."), hang=2))
+    run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
+
+
+def _why_nothing(run: Run, project: str | None, folder: str, explains: str) -> tuple[str, str]:
+    """Why a context is empty, and what helps: in a project, what ``explains`` it."""
     if is_empty(run):
         return "nothing is remembered yet", "nacre quickstart"
-    if block.project:
-        return f"nothing that is remembered of {block.project} fits", "--explain tells what was left out"
+    if project:
+        return f"nothing that is remembered of {project} fits", explains
     namesake = ask(run, "place", folder=folder).namesake
     helps = tie_hint(namesake) if namesake else "nacre project list shows the projects"
     return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps

@@ -210,7 +210,10 @@ def _wakeup(desk: Desk, asked: arguments.Analyze) -> Answer:
         {"part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated}
         for one in found.sections
     ]
-    return Answer(found.text or framed("Nothing is known yet."), {"sections": records, "tokens": found.tokens})
+    return Answer(
+        found.text or framed("No memory fits a session that starts here."),
+        {"sections": records, "tokens": found.tokens},
+    )
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
