@@ -81,7 +81,8 @@ class _Server:
             )  # fmt: skip
         except OSError as error:
             raise _Refusal(f"codex cannot be run: {error.strerror}") from error
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def __enter__(self) -> _Server:
         client = {"name": "nacre", "title": "nacre", "version": "0"}
@@ -130,11 +131,15 @@ class _Server:
             raise _Refusal("codex app-server ended") from error
 
     def _listen(self) -> None:
-        for line in self._process.stdout or ():
-            with suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    self._answers.put(message)
+        """Only this thread reads the stream, so only it closes it."""
+        if self._process.stdout is None:
+            return
+        with self._process.stdout as lines:
+            for line in lines:
+                with suppress(ValueError):
+                    message = json.loads(line)
+                    if isinstance(message, dict):
+                        self._answers.put(message)
         self._answers.put({})
 
     def _end(self) -> None:
@@ -143,10 +148,11 @@ class _Server:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                with suppress(OSError):
-                    stream.close()
+            self._process.wait()
+        if self._process.stdin:
+            with suppress(OSError):
+                self._process.stdin.close()
+        self._listener.join(timeout=5)
 
 
 def _hooks_in(answer: Any) -> Iterator[dict[str, Any]]:
