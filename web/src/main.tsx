@@ -1,5 +1,7 @@
 import { render } from "preact";
+import { isStranger } from "./api/client";
 import { follow } from "./api/events";
+import { takeKey } from "./api/key";
 import { loadMe, me, refusal } from "./api/me";
 import { startRouter } from "./app/router";
 import { Shell } from "./app/shell";
@@ -11,8 +13,7 @@ import "./styles/base.css";
 
 function App() {
   const refused = refusal.value;
-  if (me.value && refused?.status !== 401) return <Shell />;
-  if (refused?.status === 401) {
+  if (isStranger.value) {
     return (
       <main class="welcome">
         <Empty title={t.value.signIn}>
@@ -24,6 +25,7 @@ function App() {
       </main>
     );
   }
+  if (me.value) return <Shell />;
   if (refused) {
     return (
       <main class="welcome">
@@ -34,6 +36,7 @@ function App() {
   return null;
 }
 
+takeKey();
 startRouter();
 loadMe().then(() => {
   if (me.value) follow();

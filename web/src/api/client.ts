@@ -1,3 +1,5 @@
+import { signal } from "@preact/signals";
+import { key } from "./key";
 import type { Operations } from "./types";
 
 export type Name = keyof Operations;
@@ -17,28 +19,36 @@ export class Problem extends Error {
 }
 
 const BASE = "/api/v1";
-const HEADERS = { "Content-Type": "application/json", Accept: "application/json", "X-Nacre": "1" };
+const JSON_TYPE = "application/json";
+
+/** Whether the daemon does not know this browser: `nacre open` lets it in. */
+export const isStranger = signal(false);
 
 /** Run an operation. Throws a Problem. */
-export async function call<N extends Name>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResultOf<N>> {
+export async function call<N extends Name>(name: N, request: RequestOf<N>, abort?: AbortSignal): Promise<ResultOf<N>> {
   const body = JSON.stringify(request);
-  return send(`/${name}`, { method: "POST", headers: HEADERS, body, signal: signal ?? null });
+  return send(`/${name}`, { method: "POST", headers: { "Content-Type": JSON_TYPE }, body, signal: abort ?? null });
 }
 
 /** Read a resource below /api/v1. Throws a Problem. */
-export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return send(path, { headers: { Accept: "application/json" }, signal: signal ?? null });
+export async function read<T>(path: string, abort?: AbortSignal): Promise<T> {
+  return send(path, { signal: abort ?? null });
 }
 
 async function send<T>(path: string, options: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(BASE + path, { ...options, credentials: "same-origin" });
+    const headers = { Accept: JSON_TYPE, "X-Nacre": key() || "1", ...options.headers };
+    response = await fetch(BASE + path, { ...options, headers, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Problem("unreachable", "nacre does not answer", "nacre serve starts it", 0);
   }
-  if (!response.ok) throw await problemOf(response);
+  if (!response.ok) {
+    const problem = await problemOf(response);
+    if (problem.status === 401 || problem.code === "no_key") isStranger.value = true;
+    throw problem;
+  }
   return response.json() as Promise<T>;
 }
 

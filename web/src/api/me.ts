@@ -1,12 +1,11 @@
 import { signal } from "@preact/signals";
-import { asProblem, type Problem, read } from "./client";
+import { asProblem, isStranger, type Problem, read } from "./client";
 
 /** Who looks, and at which home. */
 export interface Me {
   owner: boolean;
   version: string;
   home: string;
-  language: string;
   embedding: string;
 }
 
@@ -18,6 +17,7 @@ export async function loadMe(): Promise<void> {
   try {
     me.value = await read<Me>("/me");
     refusal.value = null;
+    isStranger.value = false;
   } catch (error) {
     refusal.value = asProblem(error);
   }

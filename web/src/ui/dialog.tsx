@@ -27,7 +27,7 @@ export function Dialog(props: {
   return (
     <dialog
       ref={element}
-      class={`dialog ${place}`}
+      class={`dialog at-${place}`}
       aria-label={props.title}
       onCancel={(event) => {
         event.preventDefault();
