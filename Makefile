@@ -80,6 +80,10 @@ format: $(VENV)/.installed-dev  ## rewrite the code in the one style
 format-check: $(VENV)/.installed-dev  ## is the code in the one style?
 	$(BIN)/ruff format --check $(CODE)
 
+.PHONY: web
+web:  ## build the dashboard into src/nacre/web/static; needs Node.js
+	cd web && npm ci && npm run build
+
 .PHONY: model
 model: build/model/bin/python  ## build the bundled embedding model anew
 	$< -m pip install --quiet --no-input $$(sed -n 's/^ *python -m pip install //p' scripts/build_minilm.py)

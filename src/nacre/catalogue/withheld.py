@@ -16,6 +16,9 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre health and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
     },
+    Face.HTTP: {
+        "hooks do it, unasked": "hook context-given handoff flush chores",
+    },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
         "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
