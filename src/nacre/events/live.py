@@ -1,4 +1,4 @@
-"""The events of a home while somebody listens: a thread that looks a few times a second, and rests where nobody does."""
+"""The events of a home while somebody listens: a thread looks a few times a second, and rests where nobody does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 from nacre.errors import NacreError, StoreBusy, Unavailable
-from nacre.events.bus import Bus, Listener
+from nacre.events.bus import Bus
 from nacre.events.look import Look
 from nacre.home.home import Home
 
@@ -32,22 +32,19 @@ class Live:
         self._open_home = open_home
         self._wanted = threading.Event()
         self._began = threading.Condition()
-        self._home: Home | None = None
+        self._is_ready = False
         self._error: NacreError | None = None
 
-    def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Listen, once it is known how the home is: no change from then on stays untold. See :meth:`Bus.listen`.
+    def wait_ready(self) -> None:
+        """Return once it is known how the home is: whoever listens then is told of every change.
 
         Raises what opening the home raises, Unavailable where that takes too long.
         """
         self._wanted.set()
         with self._began:
-            self._began.wait_for(lambda: self._home or self._error, _BEGIN_SECONDS)
-            if not self._home:
+            self._began.wait_for(lambda: self._is_ready or self._error, _BEGIN_SECONDS)
+            if not self._is_ready:
                 raise self._error or Unavailable("events are not ready", hint="ask again in a moment")
-        listener = self.bus.listen(wake, after)
-        self._wanted.set()
-        return listener
 
     def run(self, stop: threading.Event) -> None:
         """Until ``stop`` is set. Raises what looking raises: it may be begun again."""
@@ -62,13 +59,13 @@ class Live:
                 self._wanted.clear()
                 look = Look(home, self.bus)
                 self.bus.forget()
-                self._tell(home, None)
+                self._tell(is_ready=True)
                 try:
                     self._look_on(home, look, stop)
                 finally:
-                    self._tell(None, None)
+                    self._tell(is_ready=False)
         except NacreError as error:
-            self._tell(None, error)
+            self._tell(is_ready=False, error=error)
             stop.wait(_RETRY_SECONDS)
             self._error = None
 
@@ -87,7 +84,7 @@ class Live:
                 self._wanted.wait(_IDLE_SECONDS)
             pause = max(LOOK_SECONDS, LEAST_SHARE * (time.monotonic() - began)) if self.bus.listeners else 0.0
 
-    def _tell(self, home: Home | None, error: NacreError | None) -> None:
+    def _tell(self, *, is_ready: bool, error: NacreError | None = None) -> None:
         with self._began:
-            self._home, self._error = home, error
+            self._is_ready, self._error = is_ready, error
             self._began.notify_all()

@@ -6,8 +6,9 @@ from datetime import date, timedelta
 
 from nacre.events.bus import Bus
 from nacre.home.home import Home
-from nacre.spending.budget import DOLLAR, today
+from nacre.spending.budget import today
 from nacre.storage.changes import Changes
+from nacre.values.spending import DOLLAR
 
 MOST_IDS = 100
 """So many ids are named in one event; ``total`` counts all."""
