@@ -15,6 +15,8 @@ import msgspec
 from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.homes import Homes
 from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.events.bus import Bus
+from nacre.events.progress import published
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
@@ -72,15 +74,16 @@ class _NobodyWaits(Exception):  # noqa: N818 - what is the case
 
 class Answering:
     """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
-    whoever asks."""
+    whoever asks. How far operations are goes to the ``bus``."""
 
     def __init__(
         self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[Waiting], object]],
-        catalogue: Mapping[str, Operation] | None = None,
+        catalogue: Mapping[str, Operation] | None = None, *, bus: Bus,
     ) -> None:  # fmt: skip
         self._homes = homes
         self._tell = tell
         self._own = own
+        self._bus = bus
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
         self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)
@@ -175,7 +178,8 @@ class Answering:
             with self._guard:
                 self._at_work.append(one)
         try:
-            result = entry.answer(home, asked.request)
+            with published(self._bus, entry.name) as on_progress:
+                result = entry.answer(home, asked.request, on_progress)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.events.live import Live
 from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
@@ -56,6 +57,7 @@ class Site:
     run: Run
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
+    live: Live
     everything: bool = False
 
 
@@ -83,7 +85,7 @@ class Web:
                 raise Unavailable(f"to serve HTTP a library is missing: {library}", hint=install_hint("web"))
         site = self._site
         self._served = web_served.Served(
-            site.home, site.run, site.facts, site.browsers, token_of(site.home) if self.asks_token else None,
+            site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
             names_of(self._host),
         )  # fmt: skip
         app = web_program.make_app(

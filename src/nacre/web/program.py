@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, WebSocketRoute
 
 from nacre.errors import NacreError
 from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
-from nacre.web import operations, pages, problems
+from nacre.web import events, operations, pages, problems
 from nacre.web.agents import Agents
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nacre.web.served import Served, Traffic
 
 MCP = "/mcp"
+EVENTS = "/api/v1/events"
 
 
 def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
@@ -39,6 +40,8 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             Route(MCP, agents),
             Mount("/api/v1", routes=[
                 Route("/me", operations.get_me),
+                Route("/events", events.get_events),
+                WebSocketRoute("/events/ws", events.socket),
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
             Route("/open", pages.get_open),
@@ -89,5 +92,6 @@ class _Edge:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        with self._traffic.one():
+        listens = scope["path"].startswith(EVENTS)  # a page that is left open asks for nothing
+        with nullcontext() if listens else self._traffic.one():
             await self._app(scope, receive, policed if scope["type"] == "http" else send)

@@ -10,6 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from nacre.events.live import Live
 from nacre.mcp.guard import shows_token, values_of
 from nacre.values.actor import Actor, Face
 from nacre.web.browsers import Browsers
@@ -72,6 +73,7 @@ class Served:
     run: Run
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
+    live: Live
     token: str | None
     hosts: tuple[str, ...] = ()
     is_tls: bool = False
