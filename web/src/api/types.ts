@@ -612,6 +612,13 @@ export interface Gaps {
   unlinked: number;
 }
 
+export interface GraphMap {
+  nodes: Array<MapNode>;
+  edges: Array<MapEdge>;
+  memories: number;
+  links: number;
+}
+
 export interface Handoff {
   id: string;
   project: string;
@@ -925,6 +932,27 @@ export interface Manifest {
   notes: Array<string>;
 }
 
+export interface MapEdge {
+  source: number;
+  target: number;
+  rel: string;
+  strength: number;
+  valid: Validity;
+  origin: string;
+}
+
+export interface MapNode {
+  id: string;
+  subject: string;
+  kind: Kind;
+  project: string | null;
+  importance: number;
+  degree: number;
+  state: string;
+  trusted: boolean;
+  valid_from: string;
+}
+
 export type Match = "contains" | "exact" | "pattern";
 
 export interface Matches {
@@ -986,6 +1014,7 @@ export interface MemoryView {
   usage: Usage;
   maturity: Maturity;
   together: Array<CompanionView>;
+  etag: string | null;
 }
 
 export type MergeOutcome = "copy_kept" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
@@ -1084,6 +1113,7 @@ export interface OwnPage {
   path: string;
   text: string;
   told_tokens: number;
+  etag: string;
 }
 
 export interface Page {
@@ -2250,6 +2280,7 @@ export interface EdgesRequest {
 
 export interface EditRequest {
   reference: string;
+  expected?: string | null;
   subject?: string;
   content?: string;
   kind?: Kind;
@@ -2449,6 +2480,7 @@ export interface JudgeWaitingRequest {
 export interface KeepCandidateRequest {
   reference: string;
   content?: string | null;
+  into?: string | null;
 }
 
 export interface LinkRequest {
@@ -2478,6 +2510,15 @@ export interface LogRequest {
   project?: string | null;
   limit?: number;
   offset?: number;
+}
+
+export interface MapRequest {
+  project?: string | null;
+  kinds?: Array<Kind>;
+  relations?: Array<string>;
+  alike?: boolean;
+  as_of?: string | null;
+  limit?: number;
 }
 
 export interface MatchRequest {
@@ -2512,7 +2553,8 @@ export interface NewLink {
 export type Occasion = "clear" | "compact" | "resume" | "startup";
 
 export interface OwnPageRequest {
-  name: "identity" | "profile";
+  name: "identity" | "profile" | "project";
+  project?: string | null;
 }
 
 export interface PageRequest {
@@ -2664,6 +2706,12 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
+export interface ReviewKeepRequest {
+  references: Array<string>;
+  content?: string | null;
+  into?: string | null;
+}
+
 export interface ReviewRequest {
   references: Array<string>;
 }
@@ -2671,6 +2719,10 @@ export interface ReviewRequest {
 export interface ReviewRetireRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  reference: string;
 }
 
 export interface RoundRequest {
@@ -2933,8 +2985,10 @@ export interface WiringWishInput {
 }
 
 export interface WritePageRequest {
-  name: "identity" | "profile";
+  name: "identity" | "profile" | "project";
+  project?: string | null;
   text: string;
+  expected?: string | null;
 }
 
 export interface WriterRequest {
@@ -2975,6 +3029,7 @@ export interface Operations {
   "graph-bridges": [AnalysisRequest, Bridges];
   "graph-gaps": [AnalysisRequest, Gaps];
   "graph-components": [AnalysisRequest, Components];
+  "graph-map": [MapRequest, GraphMap];
   "graph-brief": [BriefRequest, Brief];
   "graph-ingest-code": [IngestCodeRequest, CodeReport];
   "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
@@ -3011,7 +3066,8 @@ export interface Operations {
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
   "waiting": [Record<string, never>, Waiting];
-  "review-dismiss": [ReviewRequest, Array<Memory>];
+  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review-undo": [ReviewUndoRequest, Memory];
   "review-replace": [ReviewRequest, Array<Memory>];
   "review-retire": [ReviewRetireRequest, Array<Memory>];
   "candidates": [CandidatesRequest, CandidatePage];
