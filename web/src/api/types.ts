@@ -400,6 +400,7 @@ export interface DreamPlan {
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
+  keys: Array<string>;
 }
 
 export interface DreamReport {
@@ -2508,6 +2509,7 @@ export interface ListRequest {
 export interface LogRequest {
   reference?: string | null;
   project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2710,6 +2712,7 @@ export interface ReviewKeepRequest {
   references: Array<string>;
   content?: string | null;
   into?: string | null;
+  expected?: string | null;
 }
 
 export interface ReviewRequest {
@@ -2761,6 +2764,7 @@ export interface SessionRequest {
   first?: number;
   limit?: number | null;
   at_end?: boolean;
+  around?: string | null;
   folder?: string | null;
 }
 
