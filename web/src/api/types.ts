@@ -1,5 +1,33 @@
 // Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.
 
+export interface Activity {
+  since: string;
+  until: string;
+  project: string | null;
+  step: string;
+  steps: Array<string>;
+  sessions: Array<Series>;
+  turns: Array<Series>;
+  stored: Array<Series>;
+  held: Array<Series>;
+  recalls: Array<number>;
+  questions: Array<Series>;
+  tokens: Array<Series>;
+  cost: Array<Series>;
+  calendar: Array<CalendarDay>;
+  ages: Array<Age>;
+  never: number;
+  seldom: number;
+  often: number;
+}
+
+export interface Age {
+  least: number;
+  most: number | null;
+  memories: number;
+  stale: number;
+}
+
 export interface Alike {
   groups: Array<Array<Memory>>;
   total: number;
@@ -110,6 +138,12 @@ export interface Budget {
   task: string | null;
   most: number;
   spent: number;
+}
+
+export interface CalendarDay {
+  day: string;
+  sessions: number;
+  turns: number;
 }
 
 export interface CandidatePage {
@@ -316,6 +350,11 @@ export interface CostReport {
   is_background_on: boolean;
 }
 
+export interface Count {
+  name: string;
+  count: number;
+}
+
 export interface Credential {
   kind: string;
   secret: string;
@@ -330,6 +369,15 @@ export interface DatabaseVersion {
 }
 
 export type DecidedBy = "asker" | "model" | "rules";
+
+export interface Decisions {
+  candidates: number;
+  conflicts: number;
+  reviews: Array<Count>;
+  first_candidates: Array<HeldCandidate>;
+  first_conflicts: Array<Pair>;
+  first_reviews: Array<Review>;
+}
 
 export interface DeepResult {
   query: string;
@@ -610,6 +658,13 @@ export interface Gaps {
   found: Array<Gap>;
   total: number;
   unlinked: number;
+}
+
+export interface GraphMap {
+  nodes: Array<MapNode>;
+  edges: Array<MapEdge>;
+  memories: number;
+  links: number;
 }
 
 export interface Handoff {
@@ -925,6 +980,27 @@ export interface Manifest {
   notes: Array<string>;
 }
 
+export interface MapEdge {
+  source: number;
+  target: number;
+  rel: string;
+  strength: number;
+  valid: Validity;
+  origin: string;
+}
+
+export interface MapNode {
+  id: string;
+  subject: string;
+  kind: Kind;
+  project: string | null;
+  importance: number;
+  degree: number;
+  state: string;
+  trusted: boolean;
+  valid_from: string;
+}
+
 export type Match = "contains" | "exact" | "pattern";
 
 export interface Matches {
@@ -960,7 +1036,7 @@ export interface Memory {
   author: string | null;
   triggers: Array<string>;
   suppressed_contexts: Array<string>;
-  source: Source;
+  source: NacreValuesMemorySource;
   confirmed: Array<Confirmation>;
   links: Array<Link>;
   superseded_by: string | null;
@@ -986,6 +1062,7 @@ export interface MemoryView {
   usage: Usage;
   maturity: Maturity;
   together: Array<CompanionView>;
+  etag: string | null;
 }
 
 export type MergeOutcome = "copy_kept" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
@@ -1084,6 +1161,7 @@ export interface OwnPage {
   path: string;
   text: string;
   told_tokens: number;
+  etag: string;
 }
 
 export interface Page {
@@ -1356,6 +1434,11 @@ export interface ScrubReport {
   seconds: number;
 }
 
+export interface Series {
+  name: string;
+  values: Array<number>;
+}
+
 export interface Session {
   tool: string;
   native_id: string;
@@ -1468,12 +1551,6 @@ export interface Skipped {
   where: string;
   reason: string;
   count: number;
-}
-
-export interface Source {
-  session: string | null;
-  turns: Array<string>;
-  file: string | null;
 }
 
 export type Speaker = "agent" | "owner" | "system" | "tool";
@@ -1607,6 +1684,14 @@ export interface Synced {
 
 export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
+export interface TaskCost {
+  task: string;
+  today: number;
+  month: number;
+  tokens_today: number;
+  tokens_month: number;
+}
+
 export interface TaskEstimate {
   task: Task;
   model: string;
@@ -1615,6 +1700,22 @@ export interface TaskEstimate {
   cost: number | null;
   seconds: number;
   is_measured: boolean;
+}
+
+export interface Today {
+  since: string;
+  until: string;
+  project: string | null;
+  learned: Array<Memory>;
+  learned_total: number;
+  sources: Array<NacreReportingValuesSource>;
+  changes: Array<Count>;
+  operations: Array<Operation>;
+  tools: Array<ToolSessions>;
+  sessions: Array<SessionLine>;
+  waiting: Decisions;
+  costs: Array<TaskCost>;
+  problems: Array<Check>;
 }
 
 export interface Tombstone {
@@ -1634,6 +1735,12 @@ export interface ToolCall {
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
+}
+
+export interface ToolSessions {
+  tool: string;
+  sessions: number;
+  turns: number;
 }
 
 export interface ToolStats {
@@ -1953,6 +2060,12 @@ export interface NacrePortabilityImportingStep {
   same_as: string | null;
 }
 
+export interface NacreReportingValuesSource {
+  speaker: string;
+  tool: string | null;
+  memories: number;
+}
+
 export interface NacreReviewClaimsEstimate {
   memories: number;
   model: string;
@@ -2013,6 +2126,12 @@ export interface NacreValuesFileHistoryFileChange {
   failed: number;
   request: Turn | null;
   words: Turn | null;
+}
+
+export interface NacreValuesMemorySource {
+  session: string | null;
+  turns: Array<string>;
+  file: string | null;
 }
 
 export interface NacreValuesModelCallsTokens {
@@ -2101,6 +2220,12 @@ export interface NacreWatchingStatusHealth {
 export interface NacreWatchingStatusStanding {
   state: string;
   health: NacreWatchingStatusHealth | null;
+}
+
+export interface ActivityRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
 }
 
 export interface AddQueryRequest {
@@ -2250,6 +2375,7 @@ export interface EdgesRequest {
 
 export interface EditRequest {
   reference: string;
+  expected?: string | null;
   subject?: string;
   content?: string;
   kind?: Kind;
@@ -2480,6 +2606,15 @@ export interface LogRequest {
   offset?: number;
 }
 
+export interface MapRequest {
+  project?: string | null;
+  kinds?: Array<Kind>;
+  relations?: Array<string>;
+  alike?: boolean;
+  as_of?: string | null;
+  limit?: number;
+}
+
 export interface MatchRequest {
   expression: string;
   filter?: Filter;
@@ -2512,7 +2647,8 @@ export interface NewLink {
 export type Occasion = "clear" | "compact" | "resume" | "startup";
 
 export interface OwnPageRequest {
-  name: "identity" | "profile";
+  name: "identity" | "profile" | "project";
+  project?: string | null;
 }
 
 export interface PageRequest {
@@ -2762,7 +2898,7 @@ export interface SignalLimits {
   max_age_seconds?: number;
 }
 
-export interface SourceInput {
+export interface Source {
   session?: string | null;
   turns?: Array<string>;
   file?: string | null;
@@ -2793,7 +2929,7 @@ export interface StoreRequest {
   speaker?: Speaker | null;
   trust?: Trust;
   quote?: string | null;
-  source?: SourceInput;
+  source?: Source;
   author?: string | null;
   force?: boolean;
   online_dedup?: boolean | null;
@@ -2825,6 +2961,13 @@ export interface TargetRequest {
 export interface TieRequest {
   project: string;
   folder: string;
+}
+
+export interface TodayRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
+  limit?: number;
 }
 
 export interface TraceRequest {
@@ -2933,8 +3076,10 @@ export interface WiringWishInput {
 }
 
 export interface WritePageRequest {
-  name: "identity" | "profile";
+  name: "identity" | "profile" | "project";
+  project?: string | null;
   text: string;
+  expected?: string | null;
 }
 
 export interface WriterRequest {
@@ -2975,6 +3120,7 @@ export interface Operations {
   "graph-bridges": [AnalysisRequest, Bridges];
   "graph-gaps": [AnalysisRequest, Gaps];
   "graph-components": [AnalysisRequest, Components];
+  "graph-map": [MapRequest, GraphMap];
   "graph-brief": [BriefRequest, Brief];
   "graph-ingest-code": [IngestCodeRequest, CodeReport];
   "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
@@ -3080,6 +3226,8 @@ export interface Operations {
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
+  "today": [TodayRequest, Today];
+  "activity": [ActivityRequest, Activity];
   "home": [Record<string, never>, HomePage];
   "overview": [Record<string, never>, Overview];
   "health": [Record<string, never>, Array<Check>];
