@@ -37,6 +37,8 @@ SAMPLES: dict[str, Sample] = {
     "graph-bridges": Sample({"limit": 5}),
     "graph-gaps": Sample({"limit": 5}),
     "graph-components": Sample({"limit": 5}),
+    "today": Sample({"since": "2026-01-01", "limit": 3}),
+    "activity": Sample({"project": "acme-billing"}),
     "graph-map": Sample({"limit": 100, "alike": True}),
     "graph-brief": Sample(),
     "store": Sample({"content": "The mill stands on the left bank of the river", "importance": 8}),

@@ -1,6 +1,6 @@
 """Pictures of every page, light, dark and on a phone, of a home made from the examples.
 
-    python -m tests.web.shots FOLDER [PATH…]    # e.g. /tmp/shots / /memories
+python -m tests.web.shots FOLDER [PATH…]    # e.g. /tmp/shots / /memories
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def shoot(folder: Path, home: Path, wanted: list[str]) -> None:
                     more = "-one" if path.count("/") > 1 else ""
                     board.show(path).screenshot(path=folder / f"{name}{more}-{look}.png")
                 for problem in board.problems:
-                    print(f"{look}: {problem}")
+                    print(  # noqa: T201 - a program of its own
+                        f"{look}: {problem}"
+                    )
 
 
 def main() -> None:

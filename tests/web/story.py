@@ -1,6 +1,6 @@
 """A home to look at: the example sessions, and what three months of work on the same invented projects might add.
 
-    python -m tests.web.story FOLDER    # makes the home in FOLDER
+python -m tests.web.story FOLDER    # makes the home in FOLDER
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ TOLD = (
     (HIVELOG, "decision", 8, "Readings are kept raw for two years", "Readings of the scales stay raw for two years.\n\n"
      "- **One a minute** for the last 30 days\n- one an hour until two years\n- then a daily mean\n\n"
      "Decided after the disk of the gateway was full; see [[Batches are idempotent]]."),
-    (HIVELOG, "fact", 7, "Batches are idempotent", "The gateway sends `(hive, sensor, taken_at)` as key; the server "
-     "answers `204` for a batch that it has.\n\n```sql\nINSERT INTO reading (hive, sensor, taken_at, grams)\n"
+    (HIVELOG, "fact", 7, "Batches are idempotent", "The gateway sends `(hive, sensor, taken_at)` as key; the "
+     "server answers `204` for a batch that it has.\n\n```sql\nINSERT INTO reading (hive, sensor, taken_at, grams)\n"
      "VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;\n```"),
-    (HIVELOG, "lesson", 8, "Migrations lock the readings table", "Adding a column with a default rewrote the table and "
-     "blocked the gateways for 40 minutes. Add the column without a default, fill it in batches, then set the default."),
+    (HIVELOG, "lesson", 8, "Migrations lock the readings table", "Adding a column with a default rewrote the table "
+     "and blocked the gateways for 40 minutes. Add the column without a default, then fill it in batches."),
     (HIVELOG, "todo", 7, "Calibrate the scale of hive 7", "It reads 380 g too much since the new roof."),
     (HIVELOG, "fact", 6, "Gateways speak MQTT over TLS", "Port 8883; certificates are renewed by cron on the first "
      "Monday of a month."),
     (HIVELOG, "preference", 7, "Charts begin at zero", "Weight charts always begin at zero: a cut axis makes a normal "
      "day look like a swarm."),
-    (HIVELOG, "event", 6, "First season with eleven apiaries", "The beekeepers' association joined with nine apiaries."),
-    (HIVELOG, "relationship", 5, "hivelog depends on the weather service", "Rain and temperature come from the public "
-     "weather service; without it the swarm alert falls back to weight alone."),
+    (HIVELOG, "event", 6, "First season with eleven apiaries", "The beekeepers' association brought nine."),
+    (HIVELOG, "relationship", 5, "hivelog depends on the weather service", "Rain and temperature come from the "
+     "public weather service; without it the swarm alert falls back to weight alone."),
     (HIVELOG, "lesson", 7, "Solar panels need two days to recover", "After a week of fog the batteries need two clear "
      "days. Do not raise an alert for a silent gateway before that."),
     (HIVELOG, "decision", 7, "Alerts go out by text message", "Beekeepers have no data connection in the valley, so "
      "alerts are sent as text messages; mail is a copy."),
     (HIVELOG, "fact", 6, "The test server is reset every night", "At 03:00 UTC from the dump of the day before."),
     (HIVELOG, "todo", 8, "Write the restore drill down", "Steps, time it took, who may start it."),
-    (CHOIRBOOK, "decision", 8, "Scores are MusicXML, never MIDI", "MusicXML keeps lyrics, slurs and page breaks. MIDI is "
+    (CHOIRBOOK, "decision", 8, "Scores are MusicXML, never MIDI", "MusicXML keeps lyrics, slurs and page "
+     "breaks. MIDI is "
      "exported for practice only."),
     (CHOIRBOOK, "fact", 7, "Page breaks follow the tenor part", "The tenor sings from the left page, so breaks are set "
      "where the tenor rests."),
@@ -53,14 +54,15 @@ TOLD = (
      "has the catalogue number."),
     (CHOIRBOOK, "relationship", 5, "choirbook is read on old tablets", "They have 1 GB of memory: pages of more than "
      "2 MB crash the browser."),
-    (CHOIRBOOK, "lesson", 6, "Sorting by pinyin needs a collation", "Plain sorting put 重 in the wrong place; use the "
-     "collation `zh-u-co-pinyin`."),
+    (CHOIRBOOK, "lesson", 6, "Sorting by pinyin needs a collation", "Plain sorting put 重 in the wrong place; use "
+     "the collation `zh-u-co-pinyin`."),
     (CHOIRBOOK, "preference", 7, "No trackers on the public page", "Not even self-hosted ones."),
     (LANTERN, "decision", 8, "The controller runs without a network", "lantern must light the path when the router is "
      "down: every rule is evaluated on the controller."),
     (LANTERN, "fact", 7, "Motion sensors report twice", "The sensors send each event on two channels; the later one is "
      "dropped by its sequence number."),
-    (LANTERN, "lesson", 8, "Watchdog resets lose the schedule", "The schedule was in RAM. It is written to flash on each "
+    (LANTERN, "lesson", 8, "Watchdog resets lose the schedule", "The schedule was in RAM. It is written to "
+     "flash on each "
      "change now, at most once a minute."),
     (LANTERN, "preference", 6, "Units are metric and in names", "`delay_ms`, `height_mm`."),
     (LANTERN, "todo", 7, "Measure the current in standby", "The battery lasted nine days, twenty were computed."),

@@ -16,6 +16,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre health and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
         "it is for pictures; nacre graph list and nacre report show it": "graph-map",
+        "nacre home tells it of today, nacre report of a period": "today",
+        "nacre report shows it": "activity",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
@@ -55,7 +57,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map",
+        "it is for pictures, which people look at": "graph-map today activity",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -1,5 +1,33 @@
 // Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.
 
+export interface Activity {
+  since: string;
+  until: string;
+  project: string | null;
+  step: string;
+  steps: Array<string>;
+  sessions: Array<Series>;
+  turns: Array<Series>;
+  stored: Array<Series>;
+  held: Array<Series>;
+  recalls: Array<number>;
+  questions: Array<Series>;
+  tokens: Array<Series>;
+  cost: Array<Series>;
+  calendar: Array<CalendarDay>;
+  ages: Array<Age>;
+  never: number;
+  seldom: number;
+  often: number;
+}
+
+export interface Age {
+  least: number;
+  most: number | null;
+  memories: number;
+  stale: number;
+}
+
 export interface Alike {
   groups: Array<Array<Memory>>;
   total: number;
@@ -110,6 +138,12 @@ export interface Budget {
   task: string | null;
   most: number;
   spent: number;
+}
+
+export interface CalendarDay {
+  day: string;
+  sessions: number;
+  turns: number;
 }
 
 export interface CandidatePage {
@@ -316,6 +350,11 @@ export interface CostReport {
   is_background_on: boolean;
 }
 
+export interface Count {
+  name: string;
+  count: number;
+}
+
 export interface Credential {
   kind: string;
   secret: string;
@@ -330,6 +369,15 @@ export interface DatabaseVersion {
 }
 
 export type DecidedBy = "asker" | "model" | "rules";
+
+export interface Decisions {
+  candidates: number;
+  conflicts: number;
+  reviews: Array<Count>;
+  first_candidates: Array<HeldCandidate>;
+  first_conflicts: Array<Pair>;
+  first_reviews: Array<Review>;
+}
 
 export interface DeepResult {
   query: string;
@@ -989,7 +1037,7 @@ export interface Memory {
   author: string | null;
   triggers: Array<string>;
   suppressed_contexts: Array<string>;
-  source: Source;
+  source: NacreValuesMemorySource;
   confirmed: Array<Confirmation>;
   links: Array<Link>;
   superseded_by: string | null;
@@ -1387,6 +1435,11 @@ export interface ScrubReport {
   seconds: number;
 }
 
+export interface Series {
+  name: string;
+  values: Array<number>;
+}
+
 export interface Session {
   tool: string;
   native_id: string;
@@ -1499,12 +1552,6 @@ export interface Skipped {
   where: string;
   reason: string;
   count: number;
-}
-
-export interface Source {
-  session: string | null;
-  turns: Array<string>;
-  file: string | null;
 }
 
 export type Speaker = "agent" | "owner" | "system" | "tool";
@@ -1638,6 +1685,14 @@ export interface Synced {
 
 export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
+export interface TaskCost {
+  task: string;
+  today: number;
+  month: number;
+  tokens_today: number;
+  tokens_month: number;
+}
+
 export interface TaskEstimate {
   task: Task;
   model: string;
@@ -1646,6 +1701,22 @@ export interface TaskEstimate {
   cost: number | null;
   seconds: number;
   is_measured: boolean;
+}
+
+export interface Today {
+  since: string;
+  until: string;
+  project: string | null;
+  learned: Array<Memory>;
+  learned_total: number;
+  sources: Array<NacreReportingValuesSource>;
+  changes: Array<Count>;
+  operations: Array<Operation>;
+  tools: Array<ToolSessions>;
+  sessions: Array<SessionLine>;
+  waiting: Decisions;
+  costs: Array<TaskCost>;
+  problems: Array<Check>;
 }
 
 export interface Tombstone {
@@ -1665,6 +1736,12 @@ export interface ToolCall {
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
+}
+
+export interface ToolSessions {
+  tool: string;
+  sessions: number;
+  turns: number;
 }
 
 export interface ToolStats {
@@ -1984,6 +2061,12 @@ export interface NacrePortabilityImportingStep {
   same_as: string | null;
 }
 
+export interface NacreReportingValuesSource {
+  speaker: string;
+  tool: string | null;
+  memories: number;
+}
+
 export interface NacreReviewClaimsEstimate {
   memories: number;
   model: string;
@@ -2044,6 +2127,12 @@ export interface NacreValuesFileHistoryFileChange {
   failed: number;
   request: Turn | null;
   words: Turn | null;
+}
+
+export interface NacreValuesMemorySource {
+  session: string | null;
+  turns: Array<string>;
+  file: string | null;
 }
 
 export interface NacreValuesModelCallsTokens {
@@ -2132,6 +2221,12 @@ export interface NacreWatchingStatusHealth {
 export interface NacreWatchingStatusStanding {
   state: string;
   health: NacreWatchingStatusHealth | null;
+}
+
+export interface ActivityRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
 }
 
 export interface AddQueryRequest {
@@ -2818,7 +2913,7 @@ export interface SignalLimits {
   max_age_seconds?: number;
 }
 
-export interface SourceInput {
+export interface Source {
   session?: string | null;
   turns?: Array<string>;
   file?: string | null;
@@ -2849,7 +2944,7 @@ export interface StoreRequest {
   speaker?: Speaker | null;
   trust?: Trust;
   quote?: string | null;
-  source?: SourceInput;
+  source?: Source;
   author?: string | null;
   force?: boolean;
   online_dedup?: boolean | null;
@@ -2881,6 +2976,13 @@ export interface TargetRequest {
 export interface TieRequest {
   project: string;
   folder: string;
+}
+
+export interface TodayRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
+  limit?: number;
 }
 
 export interface TraceRequest {
@@ -3140,6 +3242,8 @@ export interface Operations {
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
+  "today": [TodayRequest, Today];
+  "activity": [ActivityRequest, Activity];
   "home": [Record<string, never>, HomePage];
   "overview": [Record<string, never>, Overview];
   "health": [Record<string, never>, Array<Check>];

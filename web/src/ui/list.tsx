@@ -21,7 +21,8 @@ const t = texts({
 
 interface ListProps<T> {
   label: string;
-  items: readonly T[];
+  /** Rows that are not known yet are `undefined`. */
+  items: readonly (T | undefined)[];
   keyOf: (item: T) => string;
   /** The usual height of a row in pixels; what is drawn is measured. */
   height: number;
@@ -30,8 +31,8 @@ interface ListProps<T> {
   onOpen?: (item: T) => void;
   /** The chosen row changed by j and k. */
   onChoose?: (item: T) => void;
-  /** The last rows are near: load more. */
-  onEnd?: () => void;
+  /** These rows are drawn: read those that are not known. */
+  onRange?: (from: number, to: number) => void;
   /** What scrolls, if it is not the window. */
   within?: RefObject<HTMLElement | null>;
 }
@@ -43,16 +44,16 @@ export function List<T>(props: ListProps<T>) {
   const chosen = useSignal(-1);
   const virtual = useVirtual(props, element);
   const rows = virtual.getVirtualItems();
-  const last = rows.at(-1)?.index ?? -1;
+  const [from, to] = [rows[0]?.index ?? 0, rows.at(-1)?.index ?? -1];
 
   useEffect(() => {
-    if (last >= items.length - 10) props.onEnd?.();
-  }, [last, items.length]);
+    if (to >= 0) props.onRange?.(from, to);
+  }, [from, to, items]);
 
   const choose = (index: number) => {
     const next = Math.max(0, Math.min(items.length - 1, index));
     const item = items[next];
-    if (!item) return;
+    if (item === undefined) return;
     chosen.value = next;
     virtual.scrollToIndex(next, { align: "auto" });
     requestAnimationFrame(() => {
@@ -68,18 +69,17 @@ export function List<T>(props: ListProps<T>) {
   ]);
   const open = () => {
     const item = items[chosen.peek()];
-    if (item) props.onOpen?.(item);
+    if (item !== undefined) props.onOpen?.(item);
   };
 
   return (
     <ul class="list" ref={element} aria-label={props.label} style={{ height: `${virtual.getTotalSize()}px` }}>
       {rows.map((row) => {
         const item = items[row.index];
-        if (item === undefined) return null;
         const offset = row.start - virtual.options.scrollMargin;
         return (
           <li
-            key={keyOf(item)}
+            key={item === undefined ? row.index : keyOf(item)}
             data-index={row.index}
             ref={(node) => {
               if (node) virtual.measureElement(node);
@@ -89,7 +89,11 @@ export function List<T>(props: ListProps<T>) {
             aria-posinset={row.index + 1}
             style={{ transform: `translateY(${offset}px)` }}
           >
-            {props.render(item, row.index === chosen.value, row.index)}
+            {item === undefined ? (
+              <div class="list-unknown" style={{ height: `${props.height}px` }} />
+            ) : (
+              props.render(item, row.index === chosen.value, row.index)
+            )}
           </li>
         );
       })}
