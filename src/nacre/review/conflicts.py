@@ -54,13 +54,8 @@ def waiting(home: Home) -> list[Pair]:
 def find(home: Home, reference: str) -> Pair:
     """The pair of an id, or of its memories; one is enough where it is in one pair only. Raises NotFound, Conflict."""
     wanted = reference.strip().lower()
-<<<<<<< HEAD
-    waiting = pending(home)
-    found = [pair for pair in waiting if wanted in (pair.id, f"{pair.older.id}+{pair.newer.id}")]
-=======
     pairs = pending(home)
-    found = [pair for pair in pairs if pair.id == wanted]
->>>>>>> front
+    found = [pair for pair in pairs if wanted in (pair.id, f"{pair.older.id}+{pair.newer.id}")]
     if not found and len(wanted) >= _SHORTEST_REFERENCE:
         found = [
             pair
