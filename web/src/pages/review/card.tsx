@@ -7,11 +7,16 @@ import { Origin, Text } from "../../ui/text";
 import type { Item } from "./queue";
 import { t } from "./strings";
 
+const SHORT = 160;
+
 /** What waits: what it says, why it waits, where it would belong. */
 export function Card({ item }: { item: Item }) {
   const { memory } = item;
   return (
-    <article class="review-card" aria-label={item.isCandidate ? t.value.candidate : t.value.memory}>
+    <article
+      class={memory.content.length < SHORT ? "review-card short" : "review-card"}
+      aria-label={item.isCandidate ? t.value.candidate : t.value.memory}
+    >
       <Head item={item} />
       <Origin trust={memory.trust} proposed={memory.proposed}>
         {hasOwnSubject(memory) && (

@@ -6,6 +6,7 @@ import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { Button } from "../../ui/controls";
 import { Conversation, useConversation } from "../../ui/conversation";
+import { Decide } from "../../ui/decide";
 import { Page } from "../../ui/layout";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Card, Newer } from "./card";
@@ -31,7 +32,7 @@ export default function Review() {
   const held = useRef<Item | undefined>(undefined);
   const isBusy = mode.value !== "look";
   const same = queue.items.find(({ id }) => id === held.current?.id);
-  const item = isBusy ? held.current : (same ?? queue.items[0]);
+  const item = isBusy ? held.current : queue.isKnown ? (same ?? queue.items[0]) : undefined;
   const next = queue.items.find(({ id }) => id !== item?.id);
   held.current = item;
   useEvidence(next);
@@ -150,8 +151,20 @@ function Actions(props: {
   const isOff = !item || isEditing || !props.isOwner;
   const canUndo = decisions.value.length > 0;
   return (
-    <fieldset class="review-actions">
-      <legend class="sr-only">{t.value.actions}</legend>
+    <Decide
+      label={t.value.actions}
+      note={!props.isOwner && t.value.ownerOnly}
+      aside={
+        <>
+          <Button look="quiet" shortcut="s" disabled={!item || isEditing} onClick={() => onChoose("skip")}>
+            {t.value.skip}
+          </Button>
+          <Button look="quiet" shortcut="u" disabled={!canUndo} onClick={props.onUndo}>
+            {t.value.undo}
+          </Button>
+        </>
+      }
+    >
       <Button look="primary" shortcut="k" disabled={isOff} onClick={() => onChoose("keep")}>
         {t.value.keep}
       </Button>
@@ -169,16 +182,7 @@ function Actions(props: {
       <Button shortcut="d" disabled={isOff} onClick={() => onChoose("drop")}>
         {t.value.drop}
       </Button>
-      <span class="review-aside">
-        <Button look="quiet" shortcut="s" disabled={!item || isEditing} onClick={() => onChoose("skip")}>
-          {t.value.skip}
-        </Button>
-        <Button look="quiet" shortcut="u" disabled={!canUndo} onClick={props.onUndo}>
-          {t.value.undo}
-        </Button>
-      </span>
-      {!props.isOwner && <p class="review-owner">{t.value.ownerOnly}</p>}
-    </fieldset>
+    </Decide>
   );
 }
 
