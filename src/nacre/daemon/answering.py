@@ -20,6 +20,7 @@ from nacre.events.progress import published
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
+from nacre.platform.ids import utc_now
 from nacre.sync.follow_up import warnings_of
 from nacre.text.passages import one_line, shorten
 from nacre.values.actor import AN_AGENT, Actor, Face, acting
@@ -78,12 +79,13 @@ class Answering:
 
     def __init__(
         self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[Waiting], object]],
-        catalogue: Mapping[str, Operation] | None = None, *, bus: Bus,
+        catalogue: Mapping[str, Operation] | None = None, *,
+        bus: Bus | None = None,
     ) -> None:  # fmt: skip
         self._homes = homes
         self._tell = tell
         self._own = own
-        self._bus = bus
+        self._bus = bus or Bus(utc_now)
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
         self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)

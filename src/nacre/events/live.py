@@ -13,8 +13,8 @@ from nacre.events.look import Look
 from nacre.home.home import Home
 
 LOOK_SECONDS = 0.2
-LEAST_SHARE = 20
-"""So many times longer than a look took, the next one waits: it takes a twentieth of a core at most."""
+LEAST_SHARE = 10
+"""So many times longer than a look took, the next one waits: it takes a tenth of a core at most."""
 
 KEEP_SECONDS = 300.0
 """So long after the last listener left, it is remembered how the home was: who comes back by then missed nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 
 import anyio
@@ -23,13 +23,16 @@ BEAT_SECONDS = 15.0
 
 _RETRY = b"retry: 2000\n\n"
 _BEAT = b":\n\n"
+_REFUSED = 1008
+
+Permit = Callable[[], bool]
 
 
 async def get_events(request: Request) -> Response:
     """``GET /api/v1/events``: server-sent events, from now on or after ``Last-Event-ID``. Raises NacreError."""
     live = await _ready(request)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    return StreamingResponse(_stream(live.bus, after), media_type="text/event-stream")
+    return StreamingResponse(_stream(live.bus, after, _permit(request)), media_type="text/event-stream")
 
 
 async def socket(websocket: WebSocket) -> None:
@@ -56,23 +59,31 @@ async def _ready(connection: HTTPConnection) -> Live:
 
 async def _send(websocket: WebSocket, bus: Bus) -> None:
     with suppress(WebSocketDisconnect):
-        async with aclosing(_events(bus, websocket.query_params.get("after", ""))) as events:
+        async with aclosing(_events(bus, websocket.query_params.get("after", ""), _permit(websocket))) as events:
             async for event in events:
                 if event:
                     await websocket.send_text(event.data.decode())
+        await websocket.close(_REFUSED)
 
 
-async def _stream(bus: Bus, after: str) -> AsyncGenerator[bytes]:
+async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]:
     yield _RETRY
-    async with aclosing(_events(bus, after)) as events:
+    async with aclosing(_events(bus, after, permit)) as events:
         async for event in events:
             yield _BEAT if event is None else b"id: %b-%d\nevent: %b\ndata: %b\n\n" % (
                 bus.epoch.encode(), event.seq, event.kind.encode(), event.data,
             )  # fmt: skip
 
 
-async def _events(bus: Bus, after: str) -> AsyncGenerator[Event | None]:
-    """Events as they come; ``None`` where none came for a while."""
+def _permit(connection: HTTPConnection) -> Permit:
+    """Whether whoever listens still may: ``nacre open --forget`` ends that."""
+    served, scope = served_by(connection), connection.scope
+    actor = served.actor(scope)
+    return lambda: served.actor(scope) == actor
+
+
+async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
+    """Events as they come, as long as they may be told; ``None`` where none came for a while."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -82,15 +93,16 @@ async def _events(bus: Bus, after: str) -> AsyncGenerator[Event | None]:
 
     listener = bus.listen(wake, after)
     try:
-        while True:
-            woken.clear()
-            found = listener.take()
-            for event in found:
-                yield event
-            if not found:
-                try:
-                    await asyncio.wait_for(woken.wait(), BEAT_SECONDS)
-                except TimeoutError:
-                    yield None
+        while permit():
+            due = loop.time() + BEAT_SECONDS
+            while loop.time() < due:
+                woken.clear()
+                for event in (found := listener.take()):
+                    yield event
+                if not found:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout_at(due):
+                            await woken.wait()
+            yield None
     finally:
         listener.close()

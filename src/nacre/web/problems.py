@@ -12,7 +12,22 @@ from starlette.responses import Response
 from nacre import errors
 from nacre.mcp.guard import PROBLEM, problem
 
+
+class TooLarge(errors.InvalidInput):
+    """A request has a body that is too large."""
+
+    code = "too_large"
+
+
+class OtherKind(errors.InvalidInput):
+    """A request has a body of another kind."""
+
+    code = "unsupported_media_type"
+
+
 _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
+    (TooLarge, 413),
+    (OtherKind, 415),
     (errors.InvalidInput, 400),
     (errors.OwnerOnly, 403),
     (errors.NotFound, 404),

@@ -1,10 +1,10 @@
-/** Round marks from 0 up to at least `most`, three to six of them. */
+/** Round marks from 0 up to at least `most`, two to six of them; whole ones for what is counted. */
 export function ticks(most: number): number[] {
   if (most <= 0) return [0, 1];
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
-  const whole = most >= 3 ? Math.max(step, 1) : step;
+  const whole = Number.isInteger(most) ? Math.ceil(step) : step;
   return Array.from({ length: Math.ceil(most / whole - 1e-9) + 1 }, (_, index) =>
     Number((index * whole).toPrecision(10)),
   );

@@ -4,6 +4,7 @@ import type { ResultOf } from "../../api/client";
 import type { Listed } from "../../api/types";
 import { Button } from "../../ui/controls";
 import { Diff, WordDiff } from "../../ui/diff";
+import { diffWords } from "../../ui/diffing";
 import { Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
 import { Text } from "../../ui/text";
@@ -44,15 +45,22 @@ function Period({ step }: { step: Step }) {
 }
 
 function StepText({ step, before }: { step: Step; before: Step | undefined }) {
-  const text = before ? (
-    <WordDiff before={before.memory.content} after={step.memory.content} />
-  ) : (
-    <p class="word-diff">
-      <Text>{step.memory.content}</Text>
-    </p>
-  );
+  const text =
+    before && isAlike(before.memory.content, step.memory.content) ? (
+      <WordDiff before={before.memory.content} after={step.memory.content} />
+    ) : (
+      <p class="word-diff">
+        <Text>{step.memory.content}</Text>
+      </p>
+    );
   if (step.is_asked) return text;
   return <a href={`/memories/${step.memory.id}`}>{text}</a>;
+}
+
+/** Whether two texts share so much that marking the difference helps to read them. */
+function isAlike(before: string, after: string): boolean {
+  const kept = diffWords(before, after).filter((one) => one.kind === "kept");
+  return kept.reduce((sum, one) => sum + one.text.length, 0) * 2 > after.length;
 }
 
 /** Every operation that touched it; each one can be looked into. */

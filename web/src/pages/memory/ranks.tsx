@@ -54,7 +54,7 @@ function Answer({ question, id }: { question: string; id: string }) {
 
 function Parts({ hit, place }: { hit: MemoryHit; place: number }) {
   const rows = Object.entries(hit.components).map(
-    ([name, value]) => [name, [number(value, { maximumFractionDigits: 3 })]] as const,
+    ([name, value]) => [t.value.parts[name] ?? name, [number(value, { maximumFractionDigits: 3 })]] as const,
   );
   return <Table axis={t.value.place(place)} columns={[number(hit.score, { maximumFractionDigits: 3 })]} rows={rows} />;
 }
