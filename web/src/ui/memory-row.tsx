@@ -30,7 +30,7 @@ export function MemoryRow({ memory }: { memory: Memory }) {
 }
 
 /** What it says beyond its subject, without the marks of Markdown. */
-function beginning({ subject, content }: Memory): string {
+export function beginning({ subject, content }: Memory): string {
   const start = subject.replace(/…$/, "");
   const rest = content.startsWith(start) ? content.slice(start.length) : content;
   return rest
