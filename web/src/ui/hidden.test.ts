@@ -9,6 +9,11 @@ test("what turns the direction of text is shown by its number", () => {
   ]);
 });
 
+test("the first one is shown also where one asked before whether there is any", () => {
+  expect(isHidden("a\u202eb\u202cc")).toBe(true);
+  expect(segments("a\u202eb\u202cc").filter(({ hidden }) => hidden)).toHaveLength(2);
+});
+
 test.each(["\u200b", "\u2066", "\ufeff", "\u0007", "\u{e0041}", "\u00ad"])("%j is shown", (character) => {
   expect(isHidden(`x${character}`)).toBe(true);
   expect(plain(character)).toMatch(/^U\+[0-9A-F]{4,5}$/);

@@ -65,58 +65,65 @@ function Question({ words }: { words: string }) {
         value={words}
         onInput={(event) => setQuery({ q: event.currentTarget.value })}
       />
-      <div class="ask-filters">
-        <Select
-          label={text.project}
-          value={at.get("project") ?? ""}
-          options={[["", text.allProjects], ...projects.map((one) => [one, one] as const)]}
-          onPick={pick("project")}
-        />
-        <Select
-          label={text.kind}
-          value={at.get("kind") ?? ""}
-          options={[["", text.allKinds], ...Object.entries(common.value.kinds)]}
-          onPick={pick("kind")}
-        />
-        <Select
-          label={text.time}
-          value={at.get("days") ?? ""}
-          options={Object.entries(text.times)}
-          onPick={pick("days")}
-        />
-        <TextField
-          label={text.asOf}
-          type="date"
-          value={at.get("as_of") ?? ""}
-          onInput={(event) => setQuery({ as_of: event.currentTarget.value })}
-        />
-        <Select
-          label={text.mode}
-          value={at.get("mode") ?? "hybrid"}
-          options={Object.entries(text.modes)}
-          onPick={(mode) => setQuery({ mode: mode === "hybrid" ? null : mode })}
-        />
-        <Select
-          label={text.trust}
-          value={at.get("trusted") ?? ""}
-          options={[
-            ["", text.anyTrust],
-            ["1", text.trusted],
-          ]}
-          onPick={pick("trusted")}
-        />
-      </div>
-      <label class="ask-turns">
-        <input
-          type="checkbox"
-          checked={Boolean(at.get("turns"))}
-          onChange={(event) => setQuery({ turns: event.currentTarget.checked ? "1" : null })}
-        />
-        {text.turnsToo}
-      </label>
+      <details class="ask-more" open={isWide() || isFiltered(at)}>
+        <summary>{text.filters}</summary>
+        <div class="ask-filters">
+          <Select
+            label={text.project}
+            value={at.get("project") ?? ""}
+            options={[["", text.allProjects], ...projects.map((one) => [one, one] as const)]}
+            onPick={pick("project")}
+          />
+          <Select
+            label={text.kind}
+            value={at.get("kind") ?? ""}
+            options={[["", text.allKinds], ...Object.entries(common.value.kinds)]}
+            onPick={pick("kind")}
+          />
+          <Select
+            label={text.time}
+            value={at.get("days") ?? ""}
+            options={Object.entries(text.times)}
+            onPick={pick("days")}
+          />
+          <TextField
+            label={text.asOf}
+            type="date"
+            value={at.get("as_of") ?? ""}
+            onInput={(event) => setQuery({ as_of: event.currentTarget.value })}
+          />
+          <Select
+            label={text.mode}
+            value={at.get("mode") ?? "hybrid"}
+            options={Object.entries(text.modes)}
+            onPick={(mode) => setQuery({ mode: mode === "hybrid" ? null : mode })}
+          />
+          <Select
+            label={text.trust}
+            value={at.get("trusted") ?? ""}
+            options={[
+              ["", text.anyTrust],
+              ["1", text.trusted],
+            ]}
+            onPick={pick("trusted")}
+          />
+        </div>
+        <label class="ask-turns">
+          <input
+            type="checkbox"
+            checked={Boolean(at.get("turns"))}
+            onChange={(event) => setQuery({ turns: event.currentTarget.checked ? "1" : null })}
+          />
+          {text.turnsToo}
+        </label>
+      </details>
     </search>
   );
 }
+
+const FILTERS = ["project", "kind", "days", "as_of", "mode", "trusted", "turns"];
+const isWide = () => matchMedia("(min-width: 721px)").matches;
+const isFiltered = (at: URLSearchParams) => FILTERS.some((name) => at.has(name));
 
 /** Nothing is asked yet: what one may ask, and what others asked in vain. */
 function Start() {

@@ -4,6 +4,7 @@ import { count, number, texts } from "../../i18n/index";
 const en = {
   note: "What nacre answers, and why. Asking here changes nothing: no memory counts as used.",
   ask: "Ask, or look for words",
+  filters: "Filters",
   project: "Project",
   allProjects: "All projects",
   kind: "Kind",
@@ -111,6 +112,7 @@ const en = {
 const zh: typeof en = {
   note: "nacre 会怎样回答,以及原因。在这里提问不会改变任何内容,也不计入使用次数。",
   ask: "提问,或查找词语",
+  filters: "筛选",
   project: "项目",
   allProjects: "所有项目",
   kind: "类型",
