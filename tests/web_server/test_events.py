@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from nacre.platform.ids import at_ms
+from nacre.web.events import MOST_LISTENERS
 from tests.cli.conftest import Nacre, learned, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving
 from tests.web_server.conftest import Site
@@ -142,6 +144,19 @@ def test_fifty_listeners_hear_the_same(site: Serve, process: Nacre, stream: List
     assert [one["ids"] for one in heard] == [[memory]] * 50
     assert len({one["seq"] for one in heard}) == 1
     assert here.get("/api/v1/me", **here.token).status_code == 200
+
+
+def test_who_is_one_too_many_is_told_to_come_later(site: Serve) -> None:
+    here = site()
+    with ExitStack() as held:
+        for _ in range(MOST_LISTENERS):
+            assert held.enter_context(dial(here)).recv(PATIENCE_SECONDS)
+        assert here.get(PATH, **here.token).json()["code"] == "unavailable"
+        with pytest.raises(InvalidStatus) as refused:
+            dial(here)
+        assert refused.value.response.status_code == 503
+    with dial(here) as again:
+        assert json.loads(again.recv(PATIENCE_SECONDS))["kind"] == "hello"
 
 
 def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, process: Nacre) -> None:
