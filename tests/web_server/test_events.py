@@ -192,6 +192,14 @@ def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, proces
     assert set(statuses) <= {401, 403}
 
 
+def test_a_browser_that_was_forgotten_hears_no_more(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
+    process("open", "--forget")
+    stored(process, "The mill stands on the left bank of the river")
+    assert list(heard.events()) == []
+
+
 def test_the_progress_of_what_runs_in_the_daemon_is_told_to_its_end(
     site: Serve,
     learned: dict[str, Any],  # noqa: F811

@@ -97,17 +97,20 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
                 loop.call_soon_threadsafe(woken.set)
 
     listener = bus.listen(wake, after)
+    due = loop.time() + BEAT_SECONDS
     try:
-        while permit():
-            due = loop.time() + BEAT_SECONDS
-            while loop.time() < due:
-                woken.clear()
-                for event in (found := listener.take()):
+        while True:
+            woken.clear()
+            found = listener.take()
+            if found or loop.time() >= due:
+                if not permit():
+                    return
+                for event in found or (None,):
                     yield event
-                if not found:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout_at(due):
-                            await woken.wait()
-            yield None
+                due = loop.time() + BEAT_SECONDS
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await woken.wait()
     finally:
         listener.close()
