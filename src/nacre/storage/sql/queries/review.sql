@@ -65,6 +65,6 @@ ORDER BY m.row;
 -- Candidates, and memories to review: those in the queue, and those that agents proposed, which are queued when it is
 -- looked at.
 SELECT
-    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories)),
+    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories
         WHERE proposed OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));
