@@ -346,8 +346,9 @@ def _parts(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _listed(folder: str, enter: Callable[[int], object] | None = None) -> Iterator[Iterable[os.DirEntry[str]]]:
+def _listed(folder: str, enter: Callable[[int], object] | None = None) -> Iterator[list[os.DirEntry[str]]]:
     """What is in a folder: nothing where it is gone. From an open one, files are looked at without their whole path."""
+    entries: list[os.DirEntry[str]] = []
     with contextlib.ExitStack() as held:
         try:
             opened: int | str = folder
@@ -356,13 +357,13 @@ def _listed(folder: str, enter: Callable[[int], object] | None = None) -> Iterat
                 held.callback(os.close, opened)
                 if enter:
                     enter(opened)
-            entries: Iterable[os.DirEntry[str]] = held.enter_context(os.scandir(opened))
+            with os.scandir(opened) as found:
+                entries += found
         except FileNotFoundError:
-            entries = ()
+            pass
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:  # deeper than any path leads
                 raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
-            entries = ()
         yield entries
 
 
