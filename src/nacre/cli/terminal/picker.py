@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli.formats import kind_span, place_name, when
+from nacre.cli.formats import day, kind_span, place_name
 from nacre.cli.memories.memory import subject_and_content
 from nacre.cli.memories.show import render_memory
 from nacre.cli.operations import ask, perform
@@ -127,18 +127,23 @@ class Picker:
         """Find what the words mean, then what merely holds them; without words, the newest."""
         asked = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
         found: dict[str, Memory] = {}
+        nearest: Memory | None = None
         try:
             if asked:
                 result = ask(
                     self._run, "recall", text=asked, filter=self._wanted, limit=_HITS, update=False, turns=0
                 )  # fmt: skip
                 found = {hit.memory.id: hit.memory for hit in result.hits}
+                nearest = result.nearest[0] if result.nearest else None
             words = self._view.text.strip()
             listed = ask(self._run, "list", filter=self._wanted, words=words, limit=_MOST).memories
             found = {**found, **{one.id: one for one in listed if one.id not in found}}
         except NacreError as error:
             self._view.told = error.message
         found.pop(self._but or "", None)
+        if not found and nearest and nearest.id != self._but:
+            found = {nearest.id: nearest}
+            self._view.told = "Nothing is sure to answer; this is the nearest."
         self._view = replace(self._view, found=tuple(found.values()), at=0, whole=None)
 
     def _show(self) -> None:
@@ -212,7 +217,7 @@ class Picker:
             return self._screen.page(lambda paper: paper.line(dim(told)))
         first = max(0, min(view.at - rows // 2, len(view.found) - rows))
         table = [
-            (bold("▸") if first + number == view.at else " ", kind_span(one.kind), dim(when(one.created)),
+            (bold("▸") if first + number == view.at else " ", kind_span(one.kind), dim(day(one.created)),
              subject_and_content(one))
             for number, one in enumerate(view.found[first:][:rows])
         ]  # fmt: skip

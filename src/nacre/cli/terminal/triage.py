@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.formats import count, kind_span, place_name, short_id, when
+from nacre.cli.formats import count, kind_span, place_name, short_id, short_session, speaker_name, split_session, when
 from nacre.cli.operations import perform, resumable
-from nacre.cli.paper import Paper, Span, bold, dim, joined, printable
+from nacre.cli.paper import Paper, Span, bold, cut, dim, joined, printable
 from nacre.cli.run import Run
 from nacre.cli.terminal.keys import END, RESIZE
 from nacre.cli.terminal.picker import Picker
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 else:
     merge = Module("nacre.review.merge")
 
-_SUBJECT_CHARACTERS = 60
 _KEYS = {
     "k": "keep", "e": "edit", "m": "merge", "n": "replace", "d": "drop", "s": "skip", " ": "skip", "u": "undo",
     "q": "quit", "escape": "quit", END: "quit",
@@ -150,7 +149,7 @@ class Triage:
     def _merge(self, one: Waiting) -> bool:
         """Merge it into a memory that the person chooses, in words that start as those of both."""
         picker = Picker(self._run, self._screen, text=one.memory.content, but=one.memory.id)
-        target = picker.choose(f"Merge “{_subject(one.memory)}” into")
+        target = picker.choose(f"Merge “{_subject(one.memory, 30)}” into")
         words = self._edited(merge.words_of_both(target, one.memory)) if target else None
         if target is None or words is None:
             self._told = "Not merged."
@@ -168,7 +167,7 @@ class Triage:
 
     def _draw(self) -> None:
         screen = self._screen
-        foot = [*screen.page(self._render_told)[:2], screen.rule(), *screen.page(self._render_keys)[:2]]
+        foot = [*screen.page(self._render_told)[:3], screen.rule(), *screen.page(self._render_keys)[:2]]
         if self._shows_help:
             body = screen.page(_render_help)
         elif self._left:
@@ -204,12 +203,12 @@ def _keys(*names: str) -> list[Span]:
     return spans
 
 
-def _subject(memory: Memory) -> str:
-    return passages.shorten(memory.subject, _SUBJECT_CHARACTERS)
+def _subject(memory: Memory, columns: int) -> str:
+    return cut(" ".join(printable(memory.subject).split()), columns)
 
 
 def _told(chosen: str, one: Waiting) -> str:
-    return f"{_DONE[chosen]}: {_subject(one.memory)}"
+    return f"{_DONE[chosen]}: {_subject(one.memory, 44)}"
 
 
 def _render(paper: Paper, one: Waiting) -> None:
@@ -231,8 +230,10 @@ def _render_words(paper: Paper, memory: Memory) -> None:
     if not passages.normalise(memory.content).startswith(passages.normalise(memory.subject).rstrip("….")):
         paper.line(bold(memory.subject), indent=2)
     paper.body(memory.content, indent=2)
-    facts = (place_name(memory), when(memory.created), short_id(memory))
-    paper.line(dim(joined(facts)), indent=2)
+    tool, native_id = split_session(memory.source.session)
+    said = f"said by {speaker_name(memory.speaker, memory.author)}"
+    where = f"{said} in {tool} {short_session(native_id)}" if tool and native_id else said
+    paper.line(dim(joined((place_name(memory), when(memory.created), where, short_id(memory)))), indent=2)
 
 
 def _render_help(paper: Paper) -> None:
