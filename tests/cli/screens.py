@@ -18,7 +18,7 @@ fcntl = pytest.importorskip("fcntl")
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 
-_SECONDS = 60
+_SECONDS = 20
 _STEERING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -60,9 +60,9 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the program to end; its exit code. All that it wrote is read."""
-        while self._process.poll() is None or select.select([self._mine], [], [], 0)[0]:
-            if not self._read(0.1) and self._process.poll() is not None:
-                break
+        end = time.monotonic() + _SECONDS
+        while self._read(0.1) or self._process.poll() is None:
+            assert time.monotonic() < end, f"it goes on: {self.shown.decode()!r}"
         return self._process.wait(timeout=_SECONDS)
 
     @property

@@ -46,15 +46,14 @@ def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(picker: Cal
     found = terminal.press("islan").until("Esc quit")
     assert FERRY in found
     assert "Lanterns" not in found
-    terminal.press("\x7f" * 5 + "dusk").until("dusk")
-    assert "Lanterns" in terminal.until("Esc quit")
+    assert "Lanterns" in terminal.press("\x7f" * 5 + "dusk").until("Esc quit")
     assert terminal.press("\x1b").end() == 0
 
 
 def test_words_that_nothing_holds_find_nothing(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     terminal.press("zzyzx").until("No memory holds these words")
-    terminal.press("\r")
+    terminal.press("\r").until("Esc quit")
     assert "Lanterns" in terminal.press("\x15").until("The ferry")
     assert terminal.press("\x1b").end() == 0
 
@@ -77,8 +76,9 @@ def test_enter_shows_one_whole_and_keys_lead_to_the_next(picker: Callable[..., T
     terminal.press("\x1b").until("Esc quit")
     terminal.press("\r").until("o open")
     assert terminal.press("q").end() == 0
-    used = [nacre("show", one["id"], "--json").json["access_count"] for one in nacre("list", "--json").json["memories"]]
-    assert all(used)
+    nacre("health")  # what was looked at is counted then
+    ids = [one["id"] for one in nacre("list", "--json").json["memories"]]
+    assert all(nacre("show", one, "--no-update", "--json").json["access_count"] for one in ids)
 
 
 def test_one_is_opened_in_the_editor_and_shown_as_it_is_then(
@@ -109,7 +109,7 @@ def test_wide_characters_and_narrow_windows_fit(picker: Callable[..., Terminal],
     terminal = picker()
     terminal.resize(30, 10)
     assert len(terminal.until("type to").replace("\r", "").split("\n")) == 10
-    terminal.press("账单").until("账单")
+    assert "存储账单" in terminal.press("账单").until("type to").replace("\r\n", "")
     assert terminal.press("\x1b").end() == 0
 
 
@@ -121,7 +121,7 @@ def test_the_terminal_is_as_it_was(picker: Callable[..., Terminal]) -> None:
 
 
 def test_elsewhere_a_question_is_wanted_as_ever(nacre: Nacre, terminal: Nacre) -> None:
-    assert nacre("recall", code=2).out == nacre("recall", "--json", code=2).out.replace("{", "")[:0]
+    assert "the question is empty" in nacre("recall", code=2).err
     assert nacre("recall", "--json", code=2).error["code"] == "query_invalid"
     assert terminal("recall", "--json").error["code"] == "query_invalid"
     assert "\x1b[?1049h" not in terminal("recall", environ={"CLAUDECODE": "1"}).out
