@@ -96,16 +96,18 @@ class Keys:
 
     @contextmanager
     def _resizes(self) -> Iterator[None]:
-        """A change of the terminal's size wakes who waits for a key."""
+        """A change of the terminal's size wakes who waits for a key, also where another thread gets the signal."""
         if not hasattr(signal, "SIGWINCH"):
             yield
             return
         heard, told = self._woken = os.pipe()
         os.set_blocking(told, False)
-        before = signal.signal(signal.SIGWINCH, lambda *_: _wake(told))
+        before = signal.signal(signal.SIGWINCH, lambda *_: None)
+        woken_before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
         try:
             yield
         finally:
+            signal.set_wakeup_fd(woken_before)
             signal.signal(signal.SIGWINCH, before)
             self._woken = None
             os.close(heard)
@@ -114,13 +116,6 @@ class Keys:
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
     raise KeyboardInterrupt
-
-
-def _wake(told: int) -> None:
-    try:
-        os.write(told, b"!")
-    except BlockingIOError:  # it was woken often enough
-        return
 
 
 def _names(text: str) -> Iterator[str]:

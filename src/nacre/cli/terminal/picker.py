@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _MOST = 50
 _HITS = 20
+_ENOUGH = 10
+"""With so many that answer, those that merely hold the words are not looked for."""
 _MOVES = {"up": -1, "down": 1, "ctrl-p": -1, "ctrl-n": 1, "page-up": -8, "page-down": 8}
 _MOST_TYPED = 2_000
 
@@ -100,6 +102,7 @@ class Picker:
             self._act(key[-1])
         elif (text := _edited(view.text, key)) != view.text:
             view.text = text
+            self._screen.draw_first(*self._heading())
             if not self._screen.keys.has_more():  # a fast typist, or words that were pasted
                 self._find()
             else:
@@ -135,9 +138,10 @@ class Picker:
                 )  # fmt: skip
                 found = {hit.memory.id: hit.memory for hit in result.hits}
                 nearest = result.nearest[0] if result.nearest else None
-            words = self._view.text.strip()
-            listed = ask(self._run, "list", filter=self._wanted, words=words, limit=_MOST).memories
-            found = {**found, **{one.id: one for one in listed if one.id not in found}}
+            if len(found) < _ENOUGH:
+                words = self._view.text.strip()
+                listed = ask(self._run, "list", filter=self._wanted, words=words, limit=_MOST).memories
+                found = {**found, **{one.id: one for one in listed if one.id not in found}}
         except NacreError as error:
             self._view.told = error.message
         found.pop(self._but or "", None)
@@ -199,15 +203,18 @@ class Picker:
             ]
             screen.draw(head, view.whole, foot)
             return
-        title, typed = f"{self._title}: ", _end(view.text, screen.columns // 2)
-        head = [
-            screen.page(lambda paper: paper.line(bold(title.replace(" ", "\u00a0")), typed.replace(" ", "\u00a0")))[0],
-            screen.rule(),
-        ]
+        heading, typed_at = self._heading()
+        head = [heading, screen.rule()]
         room = screen.rows - len(head) - len(foot)
         above = max(3, room // 2)
         body = [*self._listed(above), screen.rule()]
-        screen.draw(head, [*body, *self._preview(room - len(body))], foot, cells(title + typed))
+        screen.draw(head, [*body, *self._preview(room - len(body))], foot, typed_at)
+
+    def _heading(self) -> tuple[str, int]:
+        """The line in which words are typed, and the column after them."""
+        title = f"{self._title}: ".replace(" ", "\u00a0")
+        typed = _end(self._view.text, self._screen.columns // 2).replace(" ", "\u00a0")
+        return self._screen.page(lambda paper: paper.line(bold(title), typed))[0], cells(title + typed)
 
     def _listed(self, rows: int) -> list[str]:
         """The part of what was found in which the chosen one is."""

@@ -76,6 +76,10 @@ class Screen:
         cursor = f"\x1b[1;{typed_at + 1}H\x1b[?25h" if typed_at is not None else ""
         _write("\x1b[?25l\x1b[H" + "\r\n".join(f"{line}\x1b[0m\x1b[K" for line in lines) + "\x1b[J" + cursor)
 
+    def draw_first(self, line: str, typed_at: int) -> None:
+        """Show the first line anew, with the cursor in this column; the rest follows when it is known."""
+        _write(f"\x1b[?25l\x1b[H{line}\x1b[0m\x1b[K\x1b[1;{typed_at + 1}H\x1b[?25h")
+
     def scroll(self, key: str) -> bool:
         """Whether a key scrolls the body; the next drawing shows it."""
         step = {"up": -1, "down": 1, "page-up": -8, "page-down": 8}.get(key)
