@@ -148,3 +148,13 @@ class Activity:
     never: int
     seldom: int
     often: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A page of pictures: one file that needs nothing else, and runs nothing."""
+
+    since: date
+    until: date
+    project: str | None
+    html: str
