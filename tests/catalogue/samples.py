@@ -38,6 +38,7 @@ SAMPLES: dict[str, Sample] = {
     "graph-gaps": Sample({"limit": 5}),
     "graph-components": Sample({"limit": 5}),
     "today": Sample({"since": "2026-01-01", "limit": 3}),
+    "report": Sample({"project": "acme-billing"}),
     "activity": Sample({"project": "acme-billing"}),
     "graph-map": Sample({"limit": 100, "alike": True}),
     "graph-brief": Sample(),

@@ -17,6 +17,7 @@ WIDTH = 960
 COLOURS = 8
 _HEIGHT = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 6, 14, 26
+_WIDEST = 64.0
 _LINES = 4
 _MOST_LABELS = 12
 _CELL, _GAP = 13, 3
@@ -64,17 +65,15 @@ def number(value: float) -> str:
 def stacked_bars(title: str, labels: Sequence[str], series: Coloured, names: Sequence[str]) -> str:
     """A bar for each step, made of what each series has there; ``names`` are those of the steps, in full."""
     frame = _frame(series, len(labels))
+    wide = min(_WIDEST, frame.wide - min(2.0, frame.wide * 0.2))
     bars = []
     for at, name in enumerate(names):
         base = 0
         for class_, one in series:
             if value := one.values[at]:
                 top, height = frame.y(base + value), frame.y(base) - frame.y(base + value)
-                gap = min(2.0, frame.wide * 0.2)
-                bars.append(svg.rectangle(
-                    frame.x(at) + gap / 2, top, frame.wide - gap, height, class_,
-                    f"{name}: {one.name} {value:,}",
-                ))  # fmt: skip
+                told = f"{name}: {one.name} {value:,}"
+                bars.append(svg.rectangle(frame.x(at + 0.5) - wide / 2, top, wide, height, class_, told))
                 base += value
     return svg.drawing(title, WIDTH, _HEIGHT, *_axes(frame, labels), *bars)
 
@@ -117,18 +116,15 @@ def calendar(title: str, first: date, last: date, counts: Iterable[tuple[date, i
 
 
 def labels_of(steps: Sequence[date], step: str) -> list[str]:
-    """What stands below each step, empty below most: days, or the first one of each month, or each year."""
-    if step == "month":
-        stride = -(-len(steps) // _MOST_LABELS)
-        return [f"{day:%b %Y}" if at % stride == 0 else "" for at, day in enumerate(steps)]
-    if len(steps) <= 31 and step == "day":
-        stride = -(-len(steps) // _MOST_LABELS)
-        return [f"{day.day} {day:%b}" if at % stride == 0 else "" for at, day in enumerate(steps)]
-    told = []
-    for before, day in zip((None, *steps), steps, strict=False):
-        is_first = before is not None and before.month != day.month
-        told.append((f"{day:%b %Y}" if day.month == 1 else f"{day:%b}") if is_first else "")
-    return told
+    """What stands below each step: of days and months every so many, of weeks the first of each month."""
+    if step == "week":
+        return [
+            (f"{day:%b %Y}" if day.month == 1 else f"{day:%b}") if before.month != day.month else ""
+            for before, day in zip((steps[0], *steps), steps, strict=False)
+        ]
+    stride = -(-len(steps) // _MOST_LABELS)
+    told = [f"{day.day} {day:%b}" if step == "day" else f"{day:%b %Y}" for day in steps]
+    return [name if at % stride == 0 else "" for at, name in enumerate(told)]
 
 
 def step_names(steps: Sequence[date], step: str) -> list[str]:
@@ -161,9 +157,7 @@ def _axes(frame: Frame, labels: Sequence[str]) -> list[str]:
         drawn.append(svg.label(_LEFT - 8, frame.y(value) + 4, number(value), "axis", "end"))
     for at, name in enumerate(labels):
         if name:
-            is_wide = frame.wide > 60
-            x = frame.x(at + 0.5) if is_wide or len(labels) <= 31 else frame.x(at)
-            drawn.append(svg.label(x, _HEIGHT - 8, name, "axis", "middle" if is_wide or len(labels) <= 31 else ""))
+            drawn.append(svg.label(max(_LEFT + 14, frame.x(at + 0.5)), _HEIGHT - 8, name, "axis", "middle"))
     return drawn
 
 

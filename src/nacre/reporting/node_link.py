@@ -7,9 +7,11 @@ keeps parts together which nothing connects.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from nacre.graph.values import GraphMap, MapNode
+from nacre.graph.values import GraphMap, MapEdge, MapNode
 from nacre.reporting import svg
 from nacre.reporting.charts import WIDTH, colour
 from nacre.text.passages import shorten
@@ -23,23 +25,47 @@ _GOLDEN = math.pi * (3 - math.sqrt(5))
 _NAMED = 40
 _NAME_CHARACTERS = 30
 _CHARACTER = 6.2
+_LINE = 14.0
 
 Point = tuple[float, float]
 
 
-def node_link(title: str, found: GraphMap, kinds: Sequence[str]) -> str:
-    """The memories that have links; the most linked ones with their subjects, where there is room."""
-    nodes = [one for one in found.nodes if one.degree]
-    places = _spread(layout(len(nodes), [(one.source, one.target) for one in found.edges]))
+def node_link(title: str, nodes: Sequence[MapNode], edges: Sequence[MapEdge], kinds: Sequence[str]) -> str:
+    """Memories and their links; the most linked ones, which come first, with their subjects where there is room."""
+    places = _spread(layout(len(nodes), [(one.source, one.target) for one in edges]))
     lines = [
         svg.line(*places[one.source], *places[one.target], "alike" if one.origin == "auto" else "link")
-        for one in found.edges
+        for one in edges
     ]  # fmt: skip
     discs = [
         svg.circle(*places[at], _radius(one), colour(kinds.index(one.kind)), f"{one.subject}: {one.kind}, {one.degree}")
         for at, one in enumerate(nodes)
     ]
     return svg.drawing(title, WIDTH, _HEIGHT, *lines, *discs, *_names(nodes, places))
+
+
+def linked_part(found: GraphMap, most: int) -> tuple[list[MapNode], list[MapEdge]]:
+    """So many memories that have links among each other: from the most linked one on, what has most links to them.
+
+    The most linked ones alone may have none: hubs are seldom linked with hubs.
+    """
+    neighbours: dict[int, list[int]] = {}
+    for one in found.edges:
+        neighbours.setdefault(one.source, []).append(one.target)
+        neighbours.setdefault(one.target, []).append(one.source)
+    chosen: dict[int, int] = {}
+    bonds: Counter[int] = Counter()
+    while len(chosen) < min(most, len(neighbours)):
+        best = min(bonds, key=lambda at: (-bonds[at], at)) if bonds else min(neighbours.keys() - chosen.keys())
+        bonds.pop(best, None)
+        chosen[best] = 0
+        bonds.update(at for at in neighbours[best] if at not in chosen)
+    order = sorted(chosen)
+    places = {at: place for place, at in enumerate(order)}
+    edges = [one for one in found.edges if one.source in places and one.target in places]
+    return [found.nodes[at] for at in order], [
+        replace(one, source=places[one.source], target=places[one.target]) for one in edges
+    ]
 
 
 def layout(nodes: int, links: Sequence[tuple[int, int]]) -> list[Point]:
@@ -108,16 +134,23 @@ def _radius(node: MapNode) -> float:
 
 
 def _names(nodes: Sequence[MapNode], places: Sequence[Point]) -> list[str]:
-    """The subjects of the most linked memories, where no other one stands."""
-    taken: list[tuple[float, float, float]] = []
+    """The subjects of the most linked memories, where nothing else stands."""
+    taken = [
+        (x - _radius(one), y, x + _radius(one)) for one, (x, y) in zip(nodes, places, strict=True)
+    ]  # fmt: skip
     drawn = []
-    for node, (x, y) in list(zip(nodes, places, strict=True))[:_NAMED]:
+    for at, (node, (x, y)) in enumerate(list(zip(nodes, places, strict=True))[:_NAMED]):
         name = shorten(node.subject, _NAME_CHARACTERS)
         wide = _CHARACTER * sum(1 if one.isascii() else 2 for one in name)
-        is_left = x + _radius(node) + wide > WIDTH
-        start = x - _radius(node) - 4 - wide if is_left else x + _radius(node) + 4
-        if any(abs(y - other) < 14 and start < end and left < start + wide for left, other, end in taken):
-            continue
-        taken.append((start, y, start + wide))
-        drawn.append(svg.label(start, y + 4, name, "name"))
+        away, others = _radius(node) + 4, taken[:at] + taken[at + 1 :]
+        beside = ((x + away, y), (x - away - wide, y), (x - wide / 2, y - away - 5), (x - wide / 2, y + away + 5))
+        for left, middle in beside:
+            if left >= 0 and left + wide <= WIDTH and not _is_taken(others, left, middle, left + wide):
+                taken.append((left, middle, left + wide))
+                drawn.append(svg.label(left, middle + 4, name, "name"))
+                break
     return drawn
+
+
+def _is_taken(taken: Sequence[tuple[float, float, float]], start: float, y: float, end: float) -> bool:
+    return any(abs(y - other) < _LINE and start < right and left < end for left, other, right in taken)

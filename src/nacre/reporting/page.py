@@ -23,7 +23,7 @@ from nacre.reporting.charts import (
     stacked_bars,
     step_names,
 )
-from nacre.reporting.node_link import node_link
+from nacre.reporting.node_link import linked_part, node_link
 from nacre.reporting.svg import element, words
 from nacre.reporting.values import Activity, Age, Series
 from nacre.text.passages import count
@@ -32,6 +32,7 @@ from nacre.values.spending import dollars
 
 KINDS = tuple(kind.value for kind in Kind)
 _MOST_LINKED = 30
+_MOST_DRAWN = 120
 _FRESH, _STALE = "s0", "s1"
 
 Row = Sequence[str]
@@ -39,7 +40,7 @@ Row = Sequence[str]
 
 def page(found: Activity, drawn: GraphMap, at: datetime) -> str:
     """The whole file."""
-    about = words(found.project) if found.project else "all projects"
+    about = words(found.project) if found.project else "All projects"
     title = f"nacre: {about}, {found.since} to {found.until}"
     style = (files(__package__) / "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -52,7 +53,7 @@ def page(found: Activity, drawn: GraphMap, at: datetime) -> str:
     )  # fmt: skip
     body = element(
         "body",
-        element("header", element("h1", about), element("p", f"{_day(found.since)} to {_day(found.until)}")),
+        element("header", element("h1", about), element("p", f"nacre, {_day(found.since)} to {_day(found.until)}")),
         element("main", _tiles(found), *_sections(found, drawn)),
         element("footer", f"Written by nacre {__version__} on {_day(at.astimezone())}. Days are those of your clock."),
     )
@@ -61,7 +62,7 @@ def page(found: Activity, drawn: GraphMap, at: datetime) -> str:
 
 def _tiles(found: Activity) -> str:
     told = {
-        "memories": sum(one.values[-1] for one in found.held), "stored": _total(found.stored),
+        "memories": sum(one.values[-1] for one in found.held), "new memories": _total(found.stored),
         "sessions": _total(found.sessions), "turns": _total(found.turns), "recalls": sum(found.recalls),
     }  # fmt: skip
     tiles = [element("li", element("strong", f"{value:,}"), name) for name, value in told.items()]
@@ -122,7 +123,7 @@ def _days(found: Activity) -> str:
 def _freshness(found: Activity) -> str:
     labels = [_span(one) for one in found.ages]
     series: Coloured = [
-        (_FRESH, Series("as far as is known true", tuple(one.memories - one.stale for one in found.ages))),
+        (_FRESH, Series("current", tuple(one.memories - one.stale for one in found.ages))),
         (_STALE, Series("may be out of date", tuple(one.stale for one in found.ages))),
     ]
     total, stale = (sum(getattr(one, name) for one in found.ages) for name in ("memories", "stale"))
@@ -175,14 +176,15 @@ def _models(found: Activity) -> str:
 
 def _links(drawn: GraphMap) -> str:
     linked = [one for one in drawn.nodes if one.degree]
-    kinds = [kind for kind in KINDS if any(one.kind == kind for one in linked)]
+    nodes, edges = linked_part(drawn, _MOST_DRAWN)
+    kinds = [kind for kind in KINDS if any(one.kind == kind for one in nodes)]
     series = [(colour(KINDS.index(kind)), Series(kind, ())) for kind in kinds]
     rows = [[one.subject, one.kind.value, one.project or "", f"{one.degree:,}"] for one in linked[:_MOST_LINKED]]
-    shown = f"the {len(linked):,} with the most links" if len(linked) < drawn.memories else "all of them"
+    shown = f" Drawn are {len(nodes):,} around the most linked ones." if len(nodes) < len(linked) else ""
+    alike = "; thin lines are likeness" if any(one.origin == "auto" for one in edges) else ""
     return _section(
-        "Links", f"{count(drawn.memories, 'memory', 'memories')} and {count(drawn.links, 'link')}, likeness among "
-        f"them (the thin lines); drawn are {shown}.",
-        node_link("Memories and their links", drawn, KINDS) if linked else "", _legend(series),
+        "Links", f"{count(drawn.links, 'link')} between {count(drawn.memories, 'memory', 'memories')}{alike}.{shown}",
+        node_link("Memories and their links", nodes, edges, KINDS) if nodes else "", _legend(series),
         _table(["memory", "kind", "project", "links"], rows), nothing="No memory is linked with another.",
     )  # fmt: skip
 

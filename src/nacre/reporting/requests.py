@@ -21,19 +21,11 @@ class TodayRequest(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="Memories, sessions and what waits: of each so many.", ge=0, le=100)] = 5
 
 
-Month = Annotated[
-    str,
-    Meta(
-        description="Only this month, as 2026-11; the last year where left out.", pattern="^[0-9]{4}-(0[1-9]|1[0-2])$"
-    ),
-]
-
-
 class ReportRequest(Request, frozen=True, kw_only=True):
     """A page of pictures: of a year or a month, of a project or of everything."""
 
     project: Project = None
-    month: Month | None = None
+    month: Annotated[str | None, Meta(description="This month, as 2026-11; the last year where left out.")] = None
 
 
 class ActivityRequest(Request, frozen=True, kw_only=True):

@@ -152,9 +152,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A page of pictures: one file that needs nothing else, and runs nothing."""
+    """A page of pictures: the numbers behind them, and one file that needs nothing else and runs nothing."""
 
-    since: date
-    until: date
-    project: str | None
+    activity: Activity
     html: str
