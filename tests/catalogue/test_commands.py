@@ -103,6 +103,7 @@ COMMANDS = {
     "graph-gaps": "graph gaps",
     "graph-components": "graph components",
     "graph-brief": "graph brief",
+    "report": "report --project acme-billing",
     "reflect": "reflect",
     "reflect-answer": "reflect answer {memory}+{memory} --skip",
     "unanswered": "gaps",

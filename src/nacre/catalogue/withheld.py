@@ -15,6 +15,9 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks leave it to nacre chores": "flush",
         "nacre health and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
+        "it is for pictures; nacre graph list and nacre report show it": "graph-map",
+        "nacre home tells it of today, nacre report of a period": "today",
+        "nacre report shows it": "activity",
     },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
@@ -51,6 +54,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
+        "it is for pictures, which people look at": "graph-map today activity report",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -31,7 +31,7 @@ from nacre.views import CandidatePage, Pair, Waiting
 def waiting(home: Home) -> Waiting:
     """Contradictions and reviews that wait for a person."""
     note_stale(home)
-    return Waiting(tuple(conflicts.pending(home)), tuple(queue.pending(home)), home.candidates.count())
+    return Waiting(tuple(conflicts.waiting(home)), tuple(queue.waiting(home)), home.candidates.count())
 
 
 def dismiss(home: Home, request: ReviewKeepRequest) -> list[Memory]:

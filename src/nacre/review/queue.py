@@ -31,6 +31,11 @@ from nacre.views import Choice, Pair, Review
 def pending(home: Home) -> list[Review]:
     """What waits, the oldest first."""
     catch_up(home)
+    return waiting(home)
+
+
+def waiting(home: Home) -> list[Review]:
+    """:func:`pending`, where edits by hand have been read."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
