@@ -19,6 +19,9 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre home tells it of today, nacre report of a period": "today",
         "nacre report shows it": "activity",
     },
+    Face.HTTP: {
+        "hooks do it, unasked": "hook context-given handoff flush chores",
+    },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
         "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _GRACE_SECONDS = 1
+_MOST_MESSAGE = 65_536
 _BACKLOG = 32
 """So many connections are also taken in one go, before the first of them is looked at."""
 
@@ -65,6 +66,12 @@ class Bounded(H11Protocol):
         """See asyncio.Protocol."""
         if not self._is_leaving:
             super().data_received(data)
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """See uvicorn: another protocol has the connection from now on."""
+        if self._timer:
+            self._timer.cancel()
+        super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
@@ -136,6 +143,6 @@ class Bounded(H11Protocol):
 def listening_config(app: ASGIApp) -> uvicorn.Config:
     """How uvicorn serves an app of nacre's."""
     return uvicorn.Config(
-        app, http=Bounded, ws="none", log_level="critical", access_log=False, log_config=None,
-        timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG,
+        app, http=Bounded, ws="websockets-sansio", ws_max_size=_MOST_MESSAGE, log_level="critical", access_log=False,
+        log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG,
     )  # fmt: skip
