@@ -78,15 +78,18 @@ GRAPH = (
     Operation(
         "graph-components", "graph.analysis:components", "graph.requests:AnalysisRequest", "graph.values:Components"
     ),
+    Operation("graph-map", "graph.map:graph_map", "graph.requests:MapRequest", "graph.values:GraphMap"),
     Operation("graph-brief", "graph.brief:brief", "graph.requests:BriefRequest", "graph.values:Brief"),
 )  # fmt: skip
 
 REVIEW = (
     Operation("waiting", "review.answers:waiting", NOTHING, "views:Waiting"),
     Operation(
-        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewKeepRequest", "list[values.memory:Memory]",
         writes=True, owners=True,
     ),
+    Operation("review-undo", "review.answers:undo", "review.requests:ReviewUndoRequest", "values.memory:Memory",
+              writes=True, owners=True),
     Operation(
         "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
         writes=True, owners=True,
