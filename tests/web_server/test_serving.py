@@ -25,7 +25,7 @@ from nacre.web.served import Asking, Served
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, home
 from tests.mcp.test_http import served
-from tests.web_server.conftest import Site
+from tests.web_server.conftest import Site, free_port
 
 Serve = Callable[..., Site]
 NOTHING_ELSE = "default-src 'none'; script-src 'self'; style-src 'self'"
@@ -150,6 +150,7 @@ def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -
 
 def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacre, stopped: None) -> None:
     process("config", "set", "daemon.idle_minutes", "0.05")
+    process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
     here.base = here.invited().partition("/open")[0]
     began = time.monotonic()
