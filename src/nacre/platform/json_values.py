@@ -27,9 +27,12 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
-def from_plain(value: Any, wanted: Any) -> Any:
-    """A value of a type from what :func:`to_plain` made. Raises msgspec.ValidationError."""
-    return msgspec.convert(value, wanted, dec_hook=_special)
+def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
+    """A value of a type from what :func:`to_plain` made; not ``strict``, texts stand for numbers and truth values, too.
+
+    Raises msgspec.ValidationError.
+    """
+    return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:

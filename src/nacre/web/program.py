@@ -16,6 +16,9 @@ from nacre.errors import NacreError
 from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
 from nacre.web import operations, pages, problems
 from nacre.web.agents import Agents
+from nacre.web.idempotency import Once
+from nacre.web.rest.page import api_routes
+from nacre.web.rest.routes import resource_routes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,13 +42,18 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             Route(MCP, agents),
             Mount("/api/v1", routes=[
                 Route("/me", operations.get_me),
+                *resource_routes(),
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
+            *api_routes(),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
         ],
-        middleware=[Middleware(_Edge, traffic=served.traffic), _guard(served)],
+        middleware=[
+            Middleware(_Edge, traffic=served.traffic), _guard(served),
+            Middleware(Once, most_body=operations.MOST_BYTES),
+        ],
         exception_handlers={
             NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
         },
