@@ -311,14 +311,15 @@ class MemoryHome:
         kept: list[Memory] = self.call("review-dismiss", references=references)
         return kept
 
-    def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
+    def edit(self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]) -> Memory:
         """Change fields of a memory; returns it as it is now.
 
         Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags;
-        ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
+        ``add_tags`` adds to those that are there, whoever else is adding some at the same time. With ``expected``, the
+        etag that ``call("look", reference=…)`` tells, nothing is written over a file that changed meanwhile.
         Raises NotFound, EditConflict, MemoryInvalid.
         """
-        return answers.edit(self._home, EditRequest(reference=reference, **changes_given(changes)))
+        return answers.edit(self._home, EditRequest(reference=reference, expected=expected, **changes_given(changes)))
 
     def history(self, reference: str) -> list[Step]:
         """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""

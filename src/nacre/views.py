@@ -65,7 +65,8 @@ class UsedTogether:
 class MemoryView:
     """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
 
-    ``together`` are the memories that it was used together with, the closest first.
+    ``together`` are the memories that it was used together with, the closest first. ``etag`` is another one whenever
+    the file is; ``None`` where there is no file yet.
     """
 
     memory: Memory
@@ -75,6 +76,7 @@ class MemoryView:
     usage: Usage
     maturity: Maturity
     together: tuple[CompanionView, ...] = ()
+    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

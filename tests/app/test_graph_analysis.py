@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import date
 from itertools import combinations
 
 import pytest
@@ -12,7 +13,7 @@ from nacre.graph import bridges as bridging
 from nacre.graph.betweenness import betweenness
 from nacre.graph.net import Net
 from nacre.graph.pagerank import pagerank
-from nacre.graph.values import Bridges, Brief
+from nacre.graph.values import Bridges, Brief, GraphMap
 from nacre.values.actor import Actor, Face, acting
 from tests.app.conftest import World
 from tests.app.test_graph import asked
@@ -223,3 +224,34 @@ def test_pagerank_adds_up_and_goes_where_links_lead() -> None:
     assert ranks[0] == pytest.approx(ranks[2])
     # Two that lead to each other share evenly; a third that leads to one of them keeps (1 - .85) / 3.
     assert pagerank(3, [(0, 1), (1, 0), (2, 0)])[2] == pytest.approx(0.05)
+
+
+def test_a_map_has_the_most_linked_memories_first_and_the_links_between_them(world: World) -> None:
+    ids = written(world, TWO_TOWNS, "island")
+    found: GraphMap = asked(world, "graph-map", limit=3)
+    assert [one.id for one in found.nodes][:2] == [ids["mill"], ids["harbour"]]
+    assert [one.degree for one in found.nodes] == [5, 4, 2]
+    assert {(found.nodes[one.source].subject, found.nodes[one.target].subject) for one in found.edges} == {
+        (one, other) for one, other in TWO_TOWNS if {one, other} <= {node.subject for node in found.nodes}
+    }
+    assert (found.memories, found.links) == (10, 9)
+
+
+def test_a_map_shows_a_day_as_it_was(world: World) -> None:
+    ids = written(world, TWO_TOWNS)
+    world.write(
+        "projects/valley/fact/dam.md",
+        f"---\nid: dam\nkind: fact\nsubject: dam\ncreated: 2026-11-01\nvalid: {{from: 2026-03-01, to: 2026-04-01}}\n"
+        f"links: [{{rel: part_of, to: {ids['mill']}, from: 2026-11-05}}]\n---\nThere was a dam.\n",
+    )
+    assert [one.subject for one in asked(world, "graph-map", as_of=date(2026, 3, 15)).nodes] == ["dam"]
+    early = asked(world, "graph-map", as_of=date(2026, 11, 2))
+    assert (len(early.nodes), len(early.edges)) == (9, 9)
+
+
+def test_a_map_is_narrowed_by_project_kind_and_relation(world: World) -> None:
+    written(world, TWO_TOWNS)
+    assert asked(world, "graph-map", project="elsewhere").nodes == ()
+    assert asked(world, "graph-map", kinds=["decision"]).nodes == ()
+    by_relation = asked(world, "graph-map", relations=["depends_on"])
+    assert (len(by_relation.nodes), by_relation.edges) == (9, ())

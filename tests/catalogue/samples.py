@@ -37,6 +37,7 @@ SAMPLES: dict[str, Sample] = {
     "graph-bridges": Sample({"limit": 5}),
     "graph-gaps": Sample({"limit": 5}),
     "graph-components": Sample({"limit": 5}),
+    "graph-map": Sample({"limit": 100, "alike": True}),
     "graph-brief": Sample(),
     "store": Sample({"content": "The mill stands on the left bank of the river", "importance": 8}),
     "store-rehearse": Sample({"content": "The mill has two wheels"}),

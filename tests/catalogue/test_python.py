@@ -83,7 +83,7 @@ def test_a_method_offers_every_field_of_its_request_but_those_left_to_call(metho
 
 
 def test_the_fields_that_an_edit_may_change_are_those_of_its_request() -> None:
-    assert {"reference", *Changes.__annotations__} == set(defaults(CATALOGUE["edit"].request))
+    assert {"reference", "expected", *Changes.__annotations__} == set(defaults(CATALOGUE["edit"].request))
 
 
 def defaults(request: Any) -> dict[str, Any]:

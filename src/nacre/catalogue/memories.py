@@ -78,6 +78,7 @@ GRAPH = (
     Operation(
         "graph-components", "graph.analysis:components", "graph.requests:AnalysisRequest", "graph.values:Components"
     ),
+    Operation("graph-map", "graph.map:graph_map", "graph.requests:MapRequest", "graph.values:GraphMap"),
     Operation("graph-brief", "graph.brief:brief", "graph.requests:BriefRequest", "graph.values:Brief"),
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "hooks leave it to nacre chores": "flush",
         "nacre health and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
+        "it is for pictures; nacre graph list and nacre report show it": "graph-map",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
@@ -54,6 +55,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
+        "it is for pictures, which people look at": "graph-map",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -9,13 +9,13 @@ from nacre.home.home import Home
 
 
 def own_page(home: Home, request: OwnPageRequest) -> OwnPage:
-    """A page of the owner's, without secrets. Raises VaultUnusable."""
-    return pages.own_page(home, request.name)
+    """A page of the owner's or of a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
+    return pages.own_page(home, request.name, request.project)
 
 
 def write_own_page(home: Home, request: WritePageRequest) -> OwnPage:
-    """Write a page of the owner's in the place of what it said. Raises InvalidInput, VaultUnusable."""
-    return pages.write_own_page(home, request.name, request.text)
+    """Write a page in the place of what it said. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
+    return pages.write_own_page(home, request.name, request.text, request.project, expected=request.expected)
 
 
 def note_given(home: Home, request: GivenRequest) -> None:

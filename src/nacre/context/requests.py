@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from nacre.platform.request import Request
 from nacre.values.context import Part, SessionState
 
-PageName = Annotated[Literal["identity", "profile"], Meta(description="Which page.")]
+PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
 
 DAYS = 7
 """How far back a digest goes."""
@@ -54,12 +54,19 @@ class WakeupRequest(Request, frozen=True, kw_only=True):
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):
-    """A page of the owner's."""
+    """A page of the owner's, or of a project."""
 
     name: PageName
+    project: Annotated[str | None, Meta(description="Whose page, where it is that of a project.")] = None
 
 
 class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
-    """Write a page of the owner's."""
+    """Write a page of the owner's, or of a project."""
 
-    text: Annotated[str, Meta(description="The whole page; empty: it is taken away.", max_length=200_000)]
+    text: Annotated[
+        str, Meta(description="The whole page; empty: it is taken away, unless a project's.", max_length=200_000)
+    ]
+    expected: Annotated[
+        str | None,
+        Meta(description="The etag under which it was read: where it is another page by now, nothing is written."),
+    ] = None

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from nacre.memories.requests import Offset, Reference
 from nacre.platform.request import Request
+from nacre.values.memory import Kind
 
 MOST_LINKS = 1000
 """Links that are drawn together, at most."""
@@ -121,6 +122,19 @@ class AnalysisRequest(Request, frozen=True, kw_only=True):
 
     limit: Limit = 10
     project: Project = None
+
+
+class MapRequest(Request, frozen=True, kw_only=True):
+    """Memories and the links between them, to be drawn."""
+
+    project: Project = None
+    kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
+    relations: Relations = ()
+    alike: Annotated[bool, Meta(description="Also likeness, which is computed.")] = False
+    as_of: Annotated[
+        date | None, Meta(description="Memories that held on that day, and their links then; today where left out.")
+    ] = None
+    limit: Annotated[int, Meta(description="Memories at most, the most linked first.", ge=1, le=5000)] = 1000
 
 
 class BriefRequest(Request, frozen=True, kw_only=True):

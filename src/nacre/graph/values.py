@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.review import Maturity
@@ -194,6 +196,43 @@ class Components:
     found: tuple[Component, ...]
     total: int
     alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """A memory to be drawn: how many links it has among all that were meant (``degree``), and since when it holds."""
+
+    id: str
+    subject: str
+    kind: Kind
+    project: str | None
+    importance: int
+    degree: int
+    state: str
+    trusted: bool
+    valid_from: date
+
+
+@dataclass(frozen=True, slots=True)
+class MapEdge:
+    """A link between the nodes at two places; ``origin`` is ``auto`` for likeness."""
+
+    source: int
+    target: int
+    rel: str
+    strength: float
+    valid: Validity
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphMap:
+    """The most linked memories, and the links between them, of ``memories`` and ``links`` in all."""
+
+    nodes: tuple[MapNode, ...]
+    edges: tuple[MapEdge, ...]
+    memories: int
+    links: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from nacre.memories.retire import BroughtBack, Chosen
 from nacre.values.memory import Memory
 from nacre.views import Listing, MemoryView, Step
 
+_NO_CHANGES = ("reference", "expected")
+"""Fields of a request to edit that say which memory is meant."""
+
 
 def list_memories(home: Home, request: ListRequest) -> Listing:
     """Active memories, the newest first, and how many there are in all."""
@@ -58,7 +61,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
             wish(home, [memory], f"changed: {_in_words(changes)}")
             return memory
         changes = as_agent_may(memory, changes)
-    return store.edit(home, request.reference, **changes)
+    return store.edit(home, request.reference, expected=request.expected, **changes)
 
 
 def _in_words(changes: Mapping[str, Any]) -> str:
@@ -71,7 +74,7 @@ def _plainly(value: Any) -> str:
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
     """The fields that change, with their new values."""
-    given = ((name, getattr(request, name)) for name in request.__struct_fields__ if name != "reference")
+    given = ((name, getattr(request, name)) for name in request.__struct_fields__ if name not in _NO_CHANGES)
     return {name: value for name, value in given if value is not msgspec.UNSET}
 
 

@@ -16,6 +16,10 @@ from nacre.values.session import Speaker, Trust
 Content = Annotated[str, Meta(description="One piece of knowledge that stands by itself.")]
 Subject = Annotated[str, Meta(description="A title; made from the content where missing.")]
 Importance = Annotated[int, Meta(description="1 to 10; 10 is never forgotten.", ge=1, le=10)]
+Expected = Annotated[
+    str | None,
+    Meta(description="The etag under which it was read: where the file is another one by now, nothing is written."),
+]
 KindOfMemory = Annotated[Kind, Meta(description="What sort of knowledge it is.")]
 Lasting = Annotated[Expiry, Meta(description="How long it is meant to hold.")]
 SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
@@ -103,6 +107,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """Fields of a memory that change; those that are not given stay as they are."""
 
     reference: Reference
+    expected: Expected = None
     subject: Subject | UnsetType = UNSET
     content: Content | UnsetType = UNSET
     kind: KindOfMemory | UnsetType = UNSET

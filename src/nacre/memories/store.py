@@ -12,7 +12,7 @@ from typing import Any
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import await_models, place, put
 from nacre.dedup.supersession import released
-from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
+from nacre.errors import Conflict, EditConflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.home.change import FEW, Change
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
@@ -208,13 +208,16 @@ def get(home: Home, reference: str) -> Memory:
     return found[0]
 
 
-def edit(home: Home, reference: str, **changes: Any) -> Memory:
+def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
     """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
 
-    Trust stays as it is. Raises NotFound, EditConflict, MemoryInvalid.
+    Trust stays as it is. With ``expected``, the file is the one that was read under that etag. Raises NotFound,
+    EditConflict, MemoryInvalid.
     """
     with home.change("update") as change:
         scan(home)
+        if expected is not None and expected != etag_of(home, get(home, reference)):
+            raise EditConflict(f"{get(home, reference).subject!r} was changed meanwhile", hint="read it again")
         fold_usage(home, _FOLDING_SECONDS)
         place_first(home, reference.strip())
         memory = get(home, reference)
@@ -239,6 +242,12 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
         if changed.content != memory.content:
             await_models(home, changed)
         return changed
+
+
+def etag_of(home: Home, memory: Memory) -> str | None:
+    """What tells the file of a memory from what it was before, and will be; ``None`` where it has no file yet."""
+    file = home.files.file_of(memory.id)
+    return file.hash.hex() if file else None
 
 
 def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:

@@ -6,7 +6,7 @@ from nacre.home.home import Home
 from nacre.memories.evidence import evidence_of
 from nacre.memories.quality import maturity
 from nacre.memories.scan import catch_up
-from nacre.memories.store import get
+from nacre.memories.store import etag_of, get
 from nacre.memories.usage import spool_use, today
 from nacre.values.memory import Memory
 from nacre.values.review import Usage
@@ -25,7 +25,7 @@ def look_at(home: Home, reference: str, *, update: bool = False, session: str | 
     usage = home.usage.of([memory.id]).get(memory.id, Usage())
     return MemoryView(
         memory, evidence_of(home, memory), _links(home, memory), file.path if file else None, usage,
-        maturity(usage), _together(home, memory),
+        maturity(usage), _together(home, memory), etag_of(home, memory),
     )  # fmt: skip
 
 

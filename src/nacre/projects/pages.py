@@ -13,7 +13,7 @@ from nacre.home.redaction import without_secrets
 from nacre.hosts.marked import drop_blocks
 from nacre.values.codec import stamp
 from nacre.values.operation import Intent, Project
-from nacre.vault.front_matter import dump, join, merge
+from nacre.vault.front_matter import dump, join, load, merge, split
 from nacre.vault.layout import normalise_remote
 
 _ABOUT = ("description", "goal", "status")
@@ -88,6 +88,18 @@ def merged(home: Home, old: str, page: Page | None, into: str, other: Page | Non
         changed["id"] = home.ids()
     body = f"{other.body.rstrip()}\n{_section(old, words)}" if words else other.body
     return _written(other, into, changed, body)
+
+
+def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
+    """The page of a project as a person wrote it; it keeps its id, and without front matter that, too.
+
+    Raises MemoryInvalid.
+    """
+    front, body = split(text)
+    if front is None:
+        front = page.front if page else f"name: {slug}\n"
+    own = str((page.values.get("id") if page else None) or home.ids())
+    return Written(slug, join(text, merge(front, {"id": own}, []), body), {**load(front), "id": own})
 
 
 def depending(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> Written:

@@ -97,6 +97,16 @@ class Links:
         """What is at ends of links: (id, subject, kind, project, whether superseded, whether retired, trust)."""
         return self._db.all("list_ends", ids=json.dumps(list(memory_ids)))
 
+    def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
+        """Memories that are active, or held on a day: (id, subject, kind, project, importance, whether superseded,
+        whether trusted, when it began to hold), in a stable order."""
+        return self._db.all("list_map_nodes", project=project, kinds=json.dumps(list(kinds)), day=_text(day))
+
+    def on(self, day: date, relations: Collection[str] = (), *, alike: bool = False) -> list[Edge]:
+        """All links that hold on a day, in a stable order; with ``alike`` likeness, too."""
+        rows = self._db.all("list_map_links", day=_text(day), rels=json.dumps(list(relations)), alike=alike)
+        return [_edge(row) for row in rows]
+
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """The memories whose front matter has links of an origin."""
         return [memory for (memory,) in self._db.all("list_sources_of_origin", origin=origin, project=project)]

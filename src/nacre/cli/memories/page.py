@@ -10,7 +10,7 @@ from nacre.cli.command import command
 from nacre.cli.operations import perform
 from nacre.cli.options import read_content
 from nacre.cli.paper import Paper, dim
-from nacre.cli.request_options import argument
+from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -27,32 +27,35 @@ if TYPE_CHECKING:
 )
 @argument("page-write", "name", metavar="NAME")
 @argument("page-write", "text", required=False)
+@option("page-write", "project")
 @click.option("--edit", is_flag=True, help="Open it in your editor.")
 @click.option("--remove", is_flag=True, help="Take it away.")
 @click.pass_obj
-def page(run: Run, name: str, text: str | None, edit: bool, remove: bool) -> None:
+def page(run: Run, name: str, text: str | None, project: str | None, edit: bool, remove: bool) -> None:
     """Show or write what agents are told of you at the start of every session.
 
-    NAME is identity (who they work for) or profile (how you want things done: "Always …", "Prefer …", "Never …"). TEXT
-    takes the place of what the page says; - reads it from standard input. Both are files at the top of the vault, which
-    any editor may change.
+    NAME is identity (who they work for), profile (how you want things done: "Always …", "Prefer …", "Never …") or
+    project (what --project is about, front matter and all). TEXT takes the place of what the page says; - reads it from
+    standard input. All are files in the vault, which any editor may change.
     """
     if (text is not None) + edit + remove > 1:
         raise click.UsageError("a text, --edit or --remove: one of them", click.get_current_context())
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty; --remove takes the page away", click.get_current_context())
-    before: OwnPage = perform(run, "page-own", name=name)
+    before: OwnPage = perform(run, "page-own", name=name, project=project)
     if edit:
         text = _edited(run, before)
     elif text is not None:
         text = read_content(text)
-    found: OwnPage = before if text is None and not remove else perform(run, "page-write", name=name, text=text or "")
+    found: OwnPage = before if text is None and not remove else perform(
+        run, "page-write", name=name, project=project, text=text or "", expected=before.etag if edit else None
+    )  # fmt: skip
     did_change = found.text != before.text
     if found.tokens > found.told_tokens:
         run.warnings.append(f"{found.tokens} tokens: a session is told some {found.told_tokens}, from the top on")
     record = {
         "page": name, "path": str(run.settings.vault / found.path), "text": found.text, "tokens": found.tokens,
-        "told_tokens": found.told_tokens, "changed": did_change,
+        "told_tokens": found.told_tokens, "changed": did_change, "etag": found.etag,
     }  # fmt: skip
     run.answer(record, lambda paper: _show(paper, found, did_change=did_change, is_asked=text is None and not remove))
 

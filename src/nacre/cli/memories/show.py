@@ -82,6 +82,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
         "links": [_link_record(link) for link in view.links],
         "path": f"{vault}/{view.path}" if view.path else None,
+        "etag": view.etag,
         "recall_count": view.usage.recall_count,
         "last_recalled": stamp(view.usage.last_recalled),
         "access_count": view.usage.access_count,

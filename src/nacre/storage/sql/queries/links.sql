@@ -55,6 +55,25 @@ ORDER BY l.source, l.rel, l.target;
 -- What may have links.
 SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
 
+-- list_map_nodes --
+-- Memories that are active, or held on a day: as memory_clause (storage/filters.py) has it.
+SELECT m.id, m.subject, m.kind, m.project, m.importance, m.superseded_by IS NOT NULL, m.trust = 'trusted',
+    coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) AS began
+FROM past_memories m
+WHERE (:project IS NULL OR m.project = :project)
+    AND (:kinds = '[]' OR m.kind IN (SELECT value FROM json_each(:kinds)))
+    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE began <= :day AND CASE
+        WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= :day, 1)
+        ELSE coalesce(m.valid_until > :day, 0) END END
+ORDER BY m.id;
+
+-- list_map_links --
+-- All that hold on a day, whatever is at their ends; likeness, which nobody made, only where it is wanted.
+SELECT source, rel, target, origin, NULL, strength, valid_since, valid_until FROM links l
+WHERE (:alike OR l.origin <> 'auto') AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
+    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+ORDER BY l.source, l.rel, l.target;
+
 -- list_ends --
 -- What is at the ends of links, in whatever state.
 SELECT id, subject, kind, project, superseded_by IS NOT NULL, retired_at IS NOT NULL, trust FROM memories

@@ -1,0 +1,52 @@
+"""The graph as a picture needs it: memories by number, the most linked first, and the links between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+
+from nacre.graph.net import cached
+from nacre.graph.requests import MapRequest
+from nacre.graph.values import GraphMap, MapEdge, MapNode
+from nacre.home.home import Home
+from nacre.memories.scan import catch_up
+from nacre.storage.sqlite.database import Row
+from nacre.values.memory import Kind
+
+
+def graph_map(home: Home, asked: MapRequest) -> GraphMap:
+    """The memories with the most links, and the links between them; of even ones, first the more important.
+
+    With ``as_of``, what was true on that day by what is known now, as recall has it.
+    """
+    catch_up(home)
+    return cached(home, asked, GraphMap, lambda: _drawn(home, asked))
+
+
+def _drawn(home: Home, asked: MapRequest) -> GraphMap:
+    rows = {row[0]: row for row in home.links.map_nodes(asked.project, asked.kinds, asked.as_of)}
+    day = asked.as_of or home.now().date()
+    edges = [
+        one for one in home.links.on(day, asked.relations, alike=asked.alike)
+        if one.source in rows and one.target in rows
+    ]  # fmt: skip
+    degrees = Counter(end for one in edges for end in (one.source, one.target))
+    chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[: asked.limit]
+    places = {row[0]: at for at, row in enumerate(chosen)}
+    return GraphMap(
+        tuple(_node(row, degrees[row[0]]) for row in chosen),
+        tuple(
+            MapEdge(places[one.source], places[one.target], one.rel, one.strength, one.valid, one.origin)
+            for one in edges
+            if one.source in places and one.target in places
+        ),
+        len(rows), len(edges),
+    )  # fmt: skip
+
+
+def _node(row: Row, degree: int) -> MapNode:
+    name, subject, kind, project, importance, is_superseded, is_trusted, began = row
+    state = "superseded" if is_superseded else "active"
+    return MapNode(
+        name, subject, Kind(kind), project, importance, degree, state, bool(is_trusted), date.fromisoformat(began)
+    )
