@@ -37,7 +37,9 @@ def read(cursor: str, marked: str) -> int:
             raise ValueError("it is too long")
         found = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=_Cursor)
     except (ValueError, Error, msgspec.DecodeError) as error:
-        raise InvalidInput(f"{cursor[:40]!r} is no cursor", hint="take the address that Link: rel=next names") from error
+        raise InvalidInput(
+            f"{cursor[:40]!r} is no cursor", hint="take the address that Link: rel=next names"
+        ) from error
     if found.mark != marked or found.skip < 0:
         raise InvalidInput("this cursor belongs to another question", hint="change nothing but the limit between pages")
     return found.skip

@@ -22,11 +22,12 @@ from nacre.web.rest.resources import PREFIX, RESOURCES, Resource
 _REFERENCES = "#/components/schemas/{name}"
 _JSON, _PROBLEM, _NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
+_NO_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
-_ABOUT = """What nacre remembers, over HTTP, on this machine. Every operation is `POST /api/v1/<operation>` with its request
-as JSON; what programs expect of resources is there, too. A request shows the token in the home's file `http.token`, or
-comes from a browser that `nacre open` opened."""
+_ABOUT = """What nacre remembers, over HTTP. Every operation is `POST /api/v1/<operation>`, with its request as JSON;
+what programs expect of resources is there, too. A request shows the token in the home's file `http.token`, or comes
+from a browser that `nacre open` opened."""
 _OWNERS = "Only for the owner: it needs the cookie that `nacre open` sets, the token does not do."
 
 _Schema = dict[str, Any]
@@ -143,9 +144,9 @@ _PARAMETERS: _Schema = {
 
 
 def _posted(operation: Operation, request: _Schema, result: _Schema) -> _Schema:
-    described = {
+    described: _Schema = {
         "operationId": operation.name, "tags": ["operations"], "summary": summary_of(operation),
-        "description": " ".join(_notes(operation)), "responses": _answers(operation, result),
+        "description": " ".join(_notes(operation)), "responses": _answers(result),
     }  # fmt: skip
     if operation.writes:
         described["parameters"] = [{"$ref": "#/components/parameters/IdempotencyKey"}]
@@ -165,7 +166,7 @@ def _notes(operation: Operation) -> Iterator[str]:
         yield f"With {', '.join(operation.owners)} only for the owner, by the cookie."
 
 
-def _answers(operation: Operation, result: _Schema, rows: _Schema | None = None) -> _Schema:
+def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
     content: _Schema = {_JSON: {"schema": result}}
     if rows is not None:
         content[_NDJSON] = {"schema": rows}
@@ -178,9 +179,10 @@ def _resource(
     one: Resource, requests: Mapping[str, _Schema], results: Mapping[str, _Schema], components: _Schema
 ) -> _Schema:
     operation = CATALOGUE[one.operation]
-    answers = _answers(operation, results[one.operation], {} if one.rows is not None else None)
+    answers = _answers(results[one.operation], {} if one.rows is not None else None)
+    name = one.method.lower() + _NO_WORD.sub("-", one.path.replace(":path", "")).rstrip("-")
     described: _Schema = {
-        "operationId": f"{one.method.lower()}{one.path.replace(':path', '')}", "tags": ["resources"],
+        "operationId": name, "tags": ["resources"],
         "summary": summary_of(operation), "description": " ".join(_notes(operation)), "responses": answers,
         "parameters": list(_parameters(one, requests[one.operation], components)),
     }  # fmt: skip
@@ -189,7 +191,10 @@ def _resource(
     if one.reads:
         answers["304"] = {"description": "It has the entity tag still."}
     elif one.method != "DELETE":
-        described["requestBody"] = {"content": {_JSON: {"schema": _body(one, requests[one.operation], components)}}, "required": True}
+        described["requestBody"] = {
+            "content": {_JSON: {"schema": _body(one, requests[one.operation], components)}},
+            "required": True,
+        }
     if not one.reads:
         answers["412"] = {"$ref": "#/components/responses/Problem412"}
     if operation.owners is True:
@@ -233,7 +238,9 @@ def _queried(one: Resource, besides: set[str], request: _Schema, components: _Sc
 
 
 def _followed(schema: _Schema, components: _Schema) -> _Schema:
-    found: _Schema = components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    some = [schema, *schema.get("anyOf", ())]
+    name = next((one["$ref"].rpartition("/")[2] for one in some if "$ref" in one), None)
+    found: _Schema = components[name] if name else schema
     return found
 
 

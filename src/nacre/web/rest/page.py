@@ -76,7 +76,8 @@ def _route(path: str, method: str, one: dict[str, Any], components: dict[str, An
     return (
         f'<details><summary><span class="method">{method.upper()}</span> <code>{_text(path)}</code> '
         f'<span class="quiet">{_text(one["summary"])}</span></summary>'
-        f"<p>{_text(one['description'])}</p>{table}<pre>{_text(_example(path, method, one, components))}</pre></details>"
+        f"<p>{_text(one['description'])}</p>{table}"
+        f"<pre>{_text(_example(path, method, one, components))}</pre></details>"
     )
 
 
@@ -89,7 +90,7 @@ def _fields(one: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, 
     body = _body(one, components)
     for name, schema in body.get("properties", {}).items():
         kind = _kind(schema, components, needed=name in body["required"])
-        found.append((name, kind, _help(schema, components)))
+        found.append((name, kind, _help(schema)))
     return found
 
 
@@ -125,13 +126,13 @@ def _one_kind(schema: dict[str, Any], components: dict[str, Any]) -> str:
     return str(schema.get("type", "any value"))
 
 
-def _help(schema: dict[str, Any], components: dict[str, Any]) -> str:
+def _help(schema: dict[str, Any]) -> str:
     options = [schema, *schema.get("anyOf", ())]
     return str(next((one["description"] for one in options if one.get("description")), ""))
 
 
 def _example(path: str, method: str, one: dict[str, Any], components: dict[str, Any]) -> str:
-    """How a program asks, with what has to be there."""
+    """A call from a shell, with what has to be there."""
     address = f"http://127.0.0.1:7077{path}"
     needed = [known["name"] for known in one.get("parameters", ()) if known.get("in") == "query" and known["required"]]
     if needed:
@@ -140,7 +141,7 @@ def _example(path: str, method: str, one: dict[str, Any], components: dict[str, 
     if method != "get":
         lines[0] += f" -X {method.upper()}"
     if "requestBody" in one:
-        body = {name: "…" for name in _body(one, components).get("required", ())}
+        body = dict.fromkeys(_body(one, components).get("required", ()), "…")
         lines += ["  -H 'Content-Type: application/json'", f"  -d '{json.dumps(body, ensure_ascii=False)}'"]
     return " \\\n".join([*lines, f"  '{address}'"])
 

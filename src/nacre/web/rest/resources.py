@@ -39,6 +39,7 @@ def _get(path: str, operation: str, rows: str | None = None, **names: str) -> Re
 
 
 _UNUSED = {"update": False}
+_OF_PROJECT = {"name": "project"}
 _MEMORIES = "/memories"
 _MEMORY = _MEMORIES + _REFERENCE
 
@@ -61,11 +62,13 @@ RESOURCES = (
     _get("/files/history", "did", "changes"),
     _get("/fixes", "fix", "troubles", q="error"),
     _get("/projects", "project-list", ""),
-    _get("/projects/{project}/page", "page"),
+    Resource("GET", "/projects/{project}/page", "page-own", given=_OF_PROJECT),
+    Resource("PUT", "/projects/{project}/page", "page-write", given=_OF_PROJECT),
     _get("/projects/{project}", "project-show"),
     _get("/pages/{name}", "page-own"),
     Resource("PUT", "/pages/{name}", "page-write"),
     _get("/graph", "graph-list", "links"),
+    _get("/graph/map", "graph-map"),
     _get("/graph/central", "graph-central", "found"),
     _get("/graph/bridges", "graph-bridges", "found"),
     _get("/graph/gaps", "graph-gaps", "found"),

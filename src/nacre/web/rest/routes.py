@@ -17,10 +17,10 @@ from nacre.catalogue import CATALOGUE
 from nacre.errors import EditConflict, InvalidInput
 from nacre.operation import Operation
 from nacre.platform import json_values
-from nacre.web.rest import cursors
 from nacre.web.operations import answer_of, json_body
-from nacre.web.rest.parameters import EXPECTED, converted, expects, has_pages, request_of
 from nacre.web.problems import problem_response
+from nacre.web.rest import cursors
+from nacre.web.rest.parameters import EXPECTED, converted, expects, has_pages, request_of
 from nacre.web.rest.resources import PREFIX, RESOURCES, Resource
 
 NDJSON = "application/x-ndjson"
@@ -137,42 +137,43 @@ class _Told(msgspec.Struct):
 def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
     assert resource.rows is not None  # noqa: S101 - only lists have rows
     whole = msgspec.Raw(result)
-    listed = msgspec.json.decode(result, type=dict[str, msgspec.Raw]).get(resource.rows, _EMPTY) if resource.rows else whole
+    listed = (
+        msgspec.json.decode(result, type=dict[str, msgspec.Raw]).get(resource.rows, _EMPTY) if resource.rows else whole
+    )
     return msgspec.json.decode(listed, type=list[msgspec.Raw])
 
 
 async def _all_lines(asked: _Asked, request: Request) -> Response:
-    """All records, a page of them after the other; the first is read before anything is answered."""
-    has_pages = has_pages(asked.resource)
-    first = await _page(asked, request, 0) if has_pages else _rows(
-        asked.resource, await answer_of(request, asked.resource.operation, asked.encoded())
-    )
+    """All records, one page of them after the other; the first is read before anything is answered."""
+    goes_on = has_pages(asked.resource)
+    further = {"limit": _PAGE} if goes_on else {}
+    first = await _page(asked, request, further)
 
     async def lines() -> AsyncIterator[bytes]:
         page, seen = first, 0
         while page:
             yield b"".join(bytes(one) + b"\n" for one in page)
             seen += len(page)
-            page = await _page(asked, request, seen) if has_pages and len(page) == _PAGE else []
+            further[asked.resource.offset] = seen
+            page = await _page(asked, request, further) if goes_on and len(page) == _PAGE else []
 
     return StreamingResponse(lines(), media_type=NDJSON)
 
 
-async def _page(asked: _Asked, request: Request, skipped: int) -> list[msgspec.Raw]:
-    wanted = asked.encoded(limit=_PAGE, **{asked.resource.offset: skipped})
-    return _rows(asked.resource, await answer_of(request, asked.resource.operation, wanted))
+async def _page(asked: _Asked, request: Request, further: dict[str, int]) -> list[msgspec.Raw]:
+    return _rows(asked.resource, await answer_of(request, asked.resource.operation, asked.encoded(**further)))
 
 
 async def _write(resource: Resource, request: Request) -> Response:
     operation = CATALOGUE[resource.operation]
-    fields = _object(await json_body(request))
+    fields = {**resource.given, **_object(await json_body(request))}
     query = request.query_params.multi_items() if resource.method == "DELETE" else []
     fields = request_of(operation, [*request.path_params.items(), *query], resource.names, fields)
     expected = request.headers.get("if-match")
     if expected and expected.strip() != "*":
         if not expects(operation):
             raise InvalidInput(f"{resource.method} {request.url.path} knows no If-Match", hint="leave it out")
-        fields[EXPECTED] = expected.strip().removeprefix("W/").strip('"')
+        fields[EXPECTED] = _expected(expected)
     try:
         result = await answer_of(request, resource.operation, json_values.encode(operation.make(fields)))
     except EditConflict as error:
@@ -180,7 +181,7 @@ async def _write(resource: Resource, request: Request) -> Response:
             raise
         return problem_response(412, error.code, error.message, error.hint)
     if not resource.creates:
-        return Response(result, 200, {"ETag": entity_tag(result)}, _JSON)
+        return Response(result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON)
     made = msgspec.json.decode(result, type=_Made)
     place = {"Location": f"{PREFIX}{resource.path}/{made.memory_id}"}
     return Response(result, 201 if made.action in _CREATED else 200, place, _JSON)
@@ -199,13 +200,19 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def entity_tag(result: bytes) -> str:
-    """The entity tag of a result: that which it names, else one of its bytes."""
+    """The entity tag of a result: of its bytes, and before them, if there is one, that of the file it tells of."""
     own = _own_tag(result)
-    return f'"{own or hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()}"'
+    whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
+    return f'"{own}.{whole}"' if own else f'"{whole}"'
 
 
 def _own_tag(result: bytes) -> str | None:
     return msgspec.json.decode(result, type=_Tagged).etag if result.startswith(b"{") else None
+
+
+def _expected(tag: str) -> str:
+    """What an ``If-Match`` says of the file."""
+    return tag.strip().removeprefix("W/").strip('"').partition(".")[0]
 
 
 class _Tagged(msgspec.Struct):
