@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,6 +23,9 @@ from nacre.web.rest import cursors
 from nacre.web.rest.parameters import EXPECTED, converted, expects, has_pages, request_of
 from nacre.web.rest.resources import PREFIX, RESOURCES, Resource
 
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
 NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _PAGE = 200
@@ -34,8 +37,11 @@ _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """The routes of the table, in its order."""
-    return [Route(one.path, _Endpoint(one), methods=[one.method]) for one in RESOURCES]
+    """The routes of the table, in its order; a path is one route with all of its methods."""
+    found: dict[str, dict[str, Resource]] = {}
+    for one in RESOURCES:
+        found.setdefault(one.path, {})[one.method] = one
+    return [Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in found.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,15 @@ class _Asked:
 
 
 class _Endpoint:
-    """Answers one resource; an ASGI app, so that Starlette leaves the method to it."""
+    """Answers at one path; an ASGI app, of which Starlette asks for these methods, and ``HEAD`` for ``GET``."""
 
-    def __init__(self, resource: Resource) -> None:
-        self._resource = resource
+    def __init__(self, methods: Mapping[str, Resource]) -> None:
+        self._methods = methods
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        resource = self._methods["GET" if scope["method"] == "HEAD" else scope["method"]]
         request = Request(scope, receive)
-        answer = await (_read(self._resource, request) if self._resource.reads else _write(self._resource, request))
+        answer = await (_read(resource, request) if resource.reads else _write(resource, request))
         await answer(scope, receive, send)
 
 
