@@ -16,6 +16,7 @@ from nacre.errors import NacreError
 from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
 from nacre.web import operations, pages, problems
 from nacre.web.agents import Agents
+from nacre.web.compatibility.agent_knowledge import agent_knowledge_routes
 from nacre.web.idempotency import Once
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
@@ -46,6 +47,7 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
             *api_routes(),
+            *agent_knowledge_routes(),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
