@@ -17,6 +17,7 @@ from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
 from nacre.web import operations, pages, problems
 from nacre.web.agents import Agents
 from nacre.web.compatibility.agent_knowledge import agent_knowledge_routes
+from nacre.web.compatibility.clawxmemory import clawxmemory_routes
 from nacre.web.idempotency import Once
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
@@ -47,7 +48,7 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
             *api_routes(),
-            *agent_knowledge_routes(),
+            *agent_knowledge_routes(), *clawxmemory_routes(),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
@@ -74,7 +75,7 @@ def _guard(served: Served) -> Middleware:
 
     def needs(scope: Scope) -> bool:
         path = scope["path"]
-        return served.token is not None and path.startswith((MCP, pages.API))
+        return served.token is not None and path.startswith((MCP, *pages.API))
 
     return Middleware(Guard, names=Names.of(LOOPBACK, served.hosts), shows=shows, needs=needs)
 

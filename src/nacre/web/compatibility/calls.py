@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from nacre.catalogue import CATALOGUE
 from nacre.errors import InvalidInput, NacreError
 from nacre.platform import json_values
-from nacre.web.operations import answer_of, json_body
-from nacre.web.problems import of_error
+from nacre.web.operations import answer_of, json_body, served_by
+from nacre.web.problems import Unprocessable, of_error
 
 _JSON = "application/json"
 
@@ -30,6 +32,20 @@ class Call:
     async def ask(self, operation: str, **fields: Any) -> Any:
         """The result of an operation, as plain values. Raises NacreError."""
         return msgspec.json.decode(await answer_of(self._request, operation, json_values.encode(fields)))
+
+    async def read(self, operation: str, **fields: Any) -> Any:
+        """The result of an operation, as its own type. Raises NacreError."""
+        return CATALOGUE[operation].read(await answer_of(self._request, operation, json_values.encode(fields)))
+
+    @property
+    def home(self) -> Path:
+        """The folder of the home that is served."""
+        return served_by(self._request).home
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the request shows who asks: by the token, or a cookie."""
+        return served_by(self._request).actor(self._request.scope) is not None
 
     def has(self, name: str) -> bool:
         """Whether the query names it."""
@@ -61,7 +77,7 @@ class Call:
 Handler = Callable[[Call], Awaitable[Any]]
 
 
-class Incomplete(InvalidInput):
+class Incomplete(Unprocessable):
     """A write lacks a field, or has one that cannot be."""
 
     code = "incomplete"
@@ -83,7 +99,6 @@ def route(method: str, path: str, handler: Handler, status: int = 200) -> Route:
 def _refused(error: NacreError) -> Response:
     problem = of_error(error)
     told = json.loads(bytes(problem.body))
-    status = 422 if isinstance(error, Incomplete) else problem.status_code
     headers = {name: value for name, value in problem.headers.items() if name == "retry-after"}
-    content = json.dumps({**told, "status": status, "error": error.message})
-    return Response(content, status, headers, problem.media_type or problem.headers["content-type"])
+    content = json.dumps({**told, "error": error.message})
+    return Response(content, problem.status_code, headers, problem.headers["content-type"])
