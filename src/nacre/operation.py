@@ -90,7 +90,7 @@ class Operation:
 
     def run(self, opened: Home | Settings, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
         """Run it, in what it :class:`needs <Needs>`. Raises OwnerOnly, and what the operation raises."""
-        if self.is_owners(request):
+        if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
             opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
@@ -136,6 +136,12 @@ class Operation:
     def read(self, answered: bytes) -> Any:
         """What an answer in JSON holds."""
         return json_values.decode(answered, self.result)
+
+
+def _names_files(request: Any) -> bool:
+    """Whether it names files of this machine, which whoever has the token from afar must not read or write."""
+    values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
+    return any(isinstance(one, Path) for value in values for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _refuse_unknown(request: Any, given: Mapping[str, Any]) -> None:

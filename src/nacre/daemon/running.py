@@ -21,7 +21,7 @@ from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
-from nacre.daemon.web import TOKEN, Site, Web
+from nacre.daemon.web import TOKEN, Door, Site, Web
 from nacre.errors import Conflict, NacreError, Unavailable
 from nacre.home.home import Home
 from nacre.link.address import LOCK
@@ -56,14 +56,12 @@ class End(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
     """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
-    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP, and ``asks_token``
-    whether only those that have the home's token."""
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves HTTP, and to whom."""
 
     on_demand: bool = False
     idle_minutes: float = 30.0
     watches: bool = True
-    http: str = ""
-    asks_token: bool = True
+    http: Door = Door()
     version: str = ""
 
 
@@ -105,7 +103,7 @@ class Daemon:
             settings.home, self._answering.run, self._facts, Browsers(settings.home),
             everything=settings.text("mcp.tools") == "all",
         )  # fmt: skip
-        self._web = Web(self._site, options.http, asks_token=options.asks_token) if options.http else None
+        self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
         self._server = Server(settings.home, self._answering.answer, voice.tell)
 
@@ -166,7 +164,7 @@ class Daemon:
         """Where it was asked for, or where a browser still knows the home: at the port that it knows."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
-            self._web = Web(self._site, str(port))
+            self._web = Web(self._site, Door.of(self._settings, str(port)))
         if self._web is None:
             return
         try:
@@ -291,9 +289,10 @@ class Daemon:
     def _opened_web(self) -> Web:
         """HTTP at the port that browsers know, else that of the settings, else any."""
         with self._homes.lent() as home:
-            ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
+            door = Door.of(home.settings, "")
+        ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
         for port in (*filter(None, ports), 0):
-            web = Web(self._site, str(port))
+            web = Web(self._site, replace(door, place=str(port)))
             with suppress(*([Unavailable] if port else [])):
                 web.start()
                 return web

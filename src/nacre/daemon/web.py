@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     from nacre.mcp import calling as mcp_calling
     from nacre.mcp import face as mcp_face
+    from nacre.mcp import guard as mcp_guard
     from nacre.mcp import http as mcp_http
     from nacre.mcp import listening as mcp_listening
+    from nacre.settings import Settings
     from nacre.web import program as web_program
     from nacre.web import served as web_served
     from nacre.web.served import Run
@@ -34,6 +37,7 @@ else:
     uvicorn = Module("uvicorn")
     mcp_calling = Module("nacre.mcp.calling")
     mcp_face = Module("nacre.mcp.face")
+    mcp_guard = Module("nacre.mcp.guard")
     mcp_http = Module("nacre.mcp.http")
     mcp_listening = Module("nacre.mcp.listening")
     web_program = Module("nacre.web.program")
@@ -59,16 +63,48 @@ class Site:
     everything: bool = False
 
 
-class Web:
-    """Serves a home at ``[HOST:]PORT`` (by default at this machine alone), from ``start`` until ``stop``."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where HTTP is served, and to whom: at ``place`` (``[HOST:]PORT``, by default at this machine alone; empty:
+    nowhere), encrypted by a certificate (``cert`` and ``key``, files), or beyond this machine ``unencrypted`` where
+    that is said. ``asks_token``: only to programs that have the token. ``origins``: pages of these may ask, too."""
 
-    def __init__(self, site: Site, place: str, *, asks_token: bool = True) -> None:
-        """Raises InvalidInput for what is no place, and for one that others can reach and that asks for no token."""
+    place: str = ""
+    asks_token: bool = True
+    cert: str = ""
+    key: str = ""
+    unencrypted: bool = False
+    origins: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
+        """As the settings have it, at a place."""
+        return cls(
+            place, asks_token, settings.text("web.tls_cert"), settings.text("web.tls_key"),
+            settings.flag("web.insecure"), tuple(settings.texts("web.origins")),
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raises InvalidInput where others could reach it and it asks for no token, or is not encrypted."""
+        if not names_of(split_place(self.place)[0]):
+            return
+        if not self.asks_token:
+            raise InvalidInput(f"others can reach {self.place}: it needs a token", hint="leave --no-token out")
+        if not self.cert and not self.unencrypted:
+            hint = "add --tls-cert FILE and --tls-key FILE, or --insecure where something before it encrypts"
+            raise InvalidInput(f"others can reach {self.place}, and could read what goes there", hint=hint)
+
+
+class Web:
+    """Serves a home behind a door, from ``start`` until ``stop``."""
+
+    def __init__(self, site: Site, door: Door) -> None:
+        """Raises InvalidInput for a door that should not be opened."""
+        door.check()
         self._site = site
-        self._host, self._port = split_place(place)
-        self.asks_token = asks_token
-        if names_of(self._host) and not asks_token:
-            raise InvalidInput(f"others can reach {place}: it needs a token", hint="leave --no-token out")
+        self._door = door
+        self._host, self._port = split_place(door.place)
+        self.asks_token = door.asks_token
         self._served: web_served.Served | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
@@ -84,7 +120,9 @@ class Web:
         site = self._site
         self._served = web_served.Served(
             site.home, site.run, site.facts, site.browsers, token_of(site.home) if self.asks_token else None,
-            names_of(self._host),
+            mcp_guard.Names.of(
+                mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
+            ),
         )  # fmt: skip
         app = web_program.make_app(
             self._served,
@@ -92,10 +130,16 @@ class Web:
                 mcp_face.Face(mcp_calling.HomeCalls(site.home), everything=site.everything),
             ),
         )
+        config = mcp_listening.listening_config(app, self._door.cert, self._door.key)
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            told = f"the certificate {self._door.cert} cannot be used: {error}"
+            raise InvalidInput(told, hint="--tls-cert and --tls-key take PEM files that belong together") from error
         listening = self._listening()
         shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.address = f"http://{shown}:{listening.getsockname()[1]}"
-        self._server = uvicorn.Server(mcp_listening.listening_config(app))
+        self.address = f"{'https' if self._door.cert else 'http'}://{shown}:{listening.getsockname()[1]}"
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )
@@ -103,9 +147,14 @@ class Web:
 
     def invite(self) -> str:
         """An address at which one browser becomes the owner's, within a minute."""
-        _, _, port = self.address.rpartition(":")
-        host = "127.0.0.1" if self._host in _EVERYWHERE else self.address.removeprefix("http://").rpartition(":")[0]
-        return f"http://{host}:{port}/open?code={self._site.browsers.make_code()}"
+        base = self.address
+        if self._host in _EVERYWHERE:
+            base = base.replace(f"[{self._host}]" if ":" in self._host else self._host, self._own_name(), 1)
+        return f"{base}/open?code={self._site.browsers.make_code()}"
+
+    def _own_name(self) -> str:
+        """A name for which the certificate may be made, where there is one."""
+        return socket.gethostname() if self._door.cert else "127.0.0.1"
 
     @property
     def rested(self) -> float:

@@ -26,7 +26,10 @@ PROBLEM = "application/problem+json"
 
 Admit = Callable[[bool], bool]
 Shows = Callable[["Scope"], bool]
-"""Whether a request, by its head, shows what lets it in, or whether it needs to."""
+"""Whether a request, by its head, shows what lets it in."""
+
+Lacks = Callable[["Scope"], "Refusal | None"]
+"""How a request that shows nothing is refused; ``None`` where it needs to show nothing."""
 
 _AUTHORITY = re.compile(r"([a-z0-9_][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE)
 _LARGEST_PORT = 65_535
@@ -42,11 +45,18 @@ class Names:
 
     own: frozenset[tuple[str, int | None]]
     further: frozenset[tuple[str, int | None]]
+    origins: frozenset[str] = frozenset()
+    """Pages of these may ask, too."""
+
+    is_tls: bool = False
+    """Whether the server speaks TLS itself."""
 
     @classmethod
-    def of(cls, own: Sequence[str], further: Sequence[str]) -> Names:
+    def of(
+        cls, own: Sequence[str], further: Sequence[str], origins: Sequence[str] = (), *, is_tls: bool = False
+    ) -> Names:  # fmt: skip
         """From ``name`` and ``name:port``; what is neither is no name."""
-        return cls(frozenset(_parsed(own)), frozenset(_parsed(further)))
+        return cls(frozenset(_parsed(own)), frozenset(_parsed(further)), frozenset(origins), is_tls)
 
     def knows(self, host: str) -> bool:
         """Whether a ``Host`` names this server."""
@@ -54,12 +64,16 @@ class Names:
         return place is not None and _has(self.own | self.further, place)
 
     def is_same(self, origin: str, host: str) -> bool:
-        """Whether a page of this origin is one of the server that the ``Host`` names."""
+        """Whether a page of this origin is one of the server that the ``Host`` names, or may ask it all the same."""
+        if origin in self.origins:
+            return True
         scheme, _, rest = origin.partition("://")
         of_page, of_server = authority(rest), authority(host)
         if of_page is None or of_server is None or scheme not in _PORTS:
             return False
-        if scheme == "https" and not _has(self.further, of_server):
+        if scheme != "https" and self.is_tls:
+            return False
+        if scheme == "https" and not self.is_tls and not _has(self.further, of_server):
             return False
         default = _PORTS[scheme]
         return (of_page[0], of_page[1] or default) == (of_server[0], of_server[1] or default)
@@ -69,14 +83,14 @@ class Guard:
     """Refuses what is not for this server (421), from a page of another origin (403), without the token (401), or one
     too many (503). All of it is told by a request's head: nothing of its body is read before.
 
-    ``needs`` says which requests have to show what ``shows`` looks for.
+    ``lacks`` says how requests are refused that do not show what ``shows`` looks for.
     """
 
-    def __init__(self, app: ASGIApp, names: Names, shows: Shows, needs: Shows) -> None:
+    def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:
         self._app = app
         self._names = names
         self._shows = shows
-        self._needs = needs
+        self._lacks = lacks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope) if scope["type"] in ("http", "websocket") else None
@@ -94,8 +108,8 @@ class Guard:
         if len(origins) > 1 or not all(self._names.is_same(origin, hosts[0]) for origin in origins):
             return OTHER_ORIGIN
         is_known = self._shows(scope)
-        if not is_known and self._needs(scope):
-            return NO_TOKEN
+        if not is_known and (refusal := self._lacks(scope)):
+            return refusal
         admit = cast("Admit | None", scope.get("state", {}).get(ADMIT))
         return TOO_MANY if admit and not admit(is_known) else None
 
@@ -146,6 +160,7 @@ NO_TOKEN = Refusal.of(
     401, "unauthorized", "a token is needed", "send Authorization: Bearer and the token that nacre serve made",
     (b"www-authenticate", b"Bearer"),
 )  # fmt: skip
+NO_KEY = Refusal.of(403, "no_key", "the browser's key is needed to change anything", "run nacre open again")
 TOO_MANY = Refusal.of(
     503, "busy", "too many connections are open", "come again in a second",
     (b"retry-after", str(RETRY_SECONDS).encode()),

@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 
 from nacre.errors import InvalidInput
 from nacre.mcp.face import Face
-from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
+from nacre.mcp.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.mcp.server import make_server
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def app(face: Face, *, token: str | None = None, hosts: Sequence[str] = (), path
     if hosts and not token:
         raise InvalidInput("a server that others can reach needs a token", hint="leave hosts out, or set a token")
     guarded = unguarded(face, path)
-    known = {"shows": shows_token(token), "needs": lambda _: token is not None}
-    guarded.user_middleware.insert(0, Middleware(Guard, names=Names.of(LOOPBACK, hosts), **known))
+    names, lacks = Names.of(LOOPBACK, hosts), NO_TOKEN if token else None
+    guard = Middleware(Guard, names=names, shows=shows_token(token), lacks=lambda _: lacks)
+    guarded.user_middleware.insert(0, guard)
     return guarded
 
 

@@ -116,6 +116,9 @@ class Bounded(H11Protocol):
             return
         if self.cycle is None or (self.cycle.more_body and not self.cycle.response_started):
             self.transport.write(_GO)
+        if not self.transport.can_write_eof():  # as over TLS
+            self.transport.close()
+            return
         self.transport.write_eof()  # closing now would reset it, if more of its request is on the way
         if self._timer:
             self._timer.cancel()
@@ -140,9 +143,10 @@ class Bounded(H11Protocol):
             self._look_later()
 
 
-def listening_config(app: ASGIApp) -> uvicorn.Config:
-    """How uvicorn serves an app of nacre's."""
+def listening_config(app: ASGIApp, cert: str = "", key: str = "") -> uvicorn.Config:
+    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named."""
     return uvicorn.Config(
         app, http=Bounded, ws="websockets-sansio", ws_max_size=_MOST_MESSAGE, log_level="critical", access_log=False,
-        log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG,
+        log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, server_header=False,
+        ssl_certfile=cert or None, ssl_keyfile=key or None,
     )  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import secrets
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,9 +29,27 @@ _MOST = 200
 """So many browsers are kept; of more, those that end first go."""
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a browser gets: a cookie, which it sends to every port of this machine, and a key, which the dashboard keeps
+    for the origin and sends with what changes something. So another server here that sees the cookie can only read."""
+
+    cookie: str
+    key: str
+
+
+class _Browser(msgspec.Struct, frozen=True):
+    until: float
+    key: str
+
+
 class _Kept(msgspec.Struct, frozen=True):
     port: int = 0
-    cookies: dict[str, float] = {}
+    cookies: dict[str, _Browser] = {}
+
+    def living(self) -> dict[str, _Browser]:
+        now = time.time()
+        return {name: one for name, one in self.cookies.items() if one.until > now}
 
 
 class Browsers:
@@ -51,27 +71,29 @@ class Browsers:
             self._codes[_hash(code)] = now + CODE_SECONDS
         return code
 
-    def redeem(self, code: str, port: int = 0) -> str | None:
-        """The cookie for a code; ``None`` where it is not known, was used or is too old. Raises OSError."""
+    def redeem(self, code: str, port: int = 0) -> Entry | None:
+        """Cookie and key for a code; ``None`` where it is not known, was used or is too old. Raises OSError."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= time.monotonic():
                 return None
-            made, now = secrets.token_urlsafe(_BYTES), time.time()
-            living = sorted((until, name) for name, until in self._kept().cookies.items() if until > now)[-_MOST + 1 :]
-            kept = _Kept(port, {name: until for until, name in living} | {_hash(made): now + COOKIE_SECONDS})
+            made = Entry(secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
+            living = sorted(self._kept().living().items(), key=lambda one: one[1].until)[1 - _MOST :]
+            known = _Browser(time.time() + COOKIE_SECONDS, _hash(made.key))
+            kept = _Kept(port, {**dict(living), _hash(made.cookie): known})
             private_files.write_file(self._file, msgspec.json.encode(kept))
             return made
 
-    def knows(self, cookie: str) -> bool:
-        """Whether it is the cookie of a browser that was not forgotten."""
-        return self._kept().cookies.get(_hash(cookie), 0.0) > time.time()
+    def knows(self, cookie: str, key: str | None = None) -> bool:
+        """Whether it is the cookie of a browser that was not forgotten, and the key, if one is given, the one to it."""
+        found = self._kept().living().get(_hash(cookie))
+        return found is not None and (key is None or hmac.compare_digest(found.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
         """The port at which browsers know the home; ``None`` where there are none."""
         kept = self._kept()
-        return kept.port if any(until > time.time() for until in kept.cookies.values()) else None
+        return kept.port if kept.living() else None
 
     def forget(self) -> bool:
         """End all cookies; returns whether there were any."""

@@ -58,12 +58,17 @@ async def get_page(request: Request) -> Response:
 async def get_open(request: Request) -> Response:
     """``GET /open?code=…``: the browser's cookie for a code of ``nacre open``."""
     served = served_by(request)
-    cookie = served.browsers.redeem(request.query_params.get("code", ""), request.url.port or 0)
-    if cookie is None:
+    entry = served.browsers.redeem(request.query_params.get("code", ""), request.url.port or 0)
+    if entry is None:
         told = "This address was used, or is older than a minute. Run <code>nacre open</code> again."
         return HTMLResponse(_PAGE.format(told), 403)
-    answer = RedirectResponse("/", 303)
+    answer = RedirectResponse(f"/#key={entry.key}", 303)  # what stands after # is sent to no server
     answer.set_cookie(
-        served.browsers.cookie, cookie, COOKIE_SECONDS, httponly=True, samesite="strict", secure=served.is_tls
+        served.browsers.cookie,
+        entry.cookie,
+        COOKIE_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=served.names.is_tls,
     )
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -10,17 +11,20 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
 from nacre.errors import NacreError
-from nacre.mcp.guard import LOOPBACK, Guard, Names, shows_token
+from nacre.mcp.guard import Guard, Refusal, shows_token, values_of
 from nacre.web import operations, pages, problems
 from nacre.web.agents import Agents
-from nacre.web.compatibility.agent_knowledge import agent_knowledge_routes
+from nacre.web.compatibility import agent_knowledge
 from nacre.web.compatibility.clawxmemory import clawxmemory_routes
 from nacre.web.idempotency import Once
+from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, OPENING, Limit, Limits
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
+from nacre.web.served import OWN_HEADER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from nacre.web.served import Served, Traffic
 
 MCP = "/mcp"
+_METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
@@ -48,13 +53,13 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
             *api_routes(),
-            *agent_knowledge_routes(), *clawxmemory_routes(),
+            *agent_knowledge.agent_knowledge_routes(), *clawxmemory_routes(),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
         ],
         middleware=[
-            Middleware(_Edge, traffic=served.traffic), _guard(served),
+            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served), Middleware(_Counted),
             Middleware(Once, most_body=operations.MOST_BYTES),
         ],
         exception_handlers={
@@ -73,11 +78,72 @@ def _guard(served: Served) -> Middleware:
     def shows(scope: Scope) -> bool:
         return is_agents(scope) if scope["path"].startswith(MCP) else served.actor(scope) is not None
 
-    def needs(scope: Scope) -> bool:
-        path = scope["path"]
-        return served.token is not None and path.startswith((MCP, *pages.API))
+    def lacks(scope: Scope) -> Refusal | None:
+        if served.token is None or not scope["path"].startswith((MCP, *pages.API)) or _is_preflight(scope):
+            return None
+        return served.lacks(scope)
 
-    return Middleware(Guard, names=Names.of(LOOPBACK, served.hosts), shows=shows, needs=needs)
+    return Middleware(Guard, names=served.names, shows=shows, lacks=lacks)
+
+
+def _is_preflight(scope: Scope) -> bool:
+    """Whether a browser asks if a page of another origin may ask; that brings nothing, and is told nothing else."""
+    return scope["type"] == "http" and scope["method"] == "OPTIONS" and bool(values_of(scope, b"origin"))
+
+
+def _shared(served: Served) -> list[Middleware]:
+    """For pages of the origins that the owner named: with the token, as no cookie is sent for them."""
+    if not served.names.origins:
+        return []
+    origins = sorted(served.names.origins)
+    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match", "Idempotency-Key"]
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=_METHODS,
+            allow_headers=headers,
+            expose_headers=["ETag", "Retry-After"],
+        )
+    ]
+
+
+class _Counted:
+    """Has clients wait that ask too often (429)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._limits = Limits()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit = limit_of(scope) if scope["type"] == "http" else None
+        seconds = self._limits.wait(_client(scope), limit) if limit else 0.0
+        if not seconds:
+            await self._app(scope, receive, send)
+            return
+        told = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
+        headers = {"Retry-After": str(math.ceil(seconds))}
+        refusal = problems.problem_response(429, "too_many_requests", told, "come again later", headers)
+        await refusal(scope, receive, send)
+
+
+def limit_of(scope: Scope) -> Limit | None:
+    """How often one client may ask for this."""
+    path = scope["path"]
+    if path == "/open":
+        return OPENING
+    if path.startswith(agent_knowledge.PATHS):
+        return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
+    if not path.startswith(pages.API):
+        return None
+    operation = operations.OFFERED.get(path.rpartition("/")[2])
+    return LONG if operation and operation.takes_long else ASKING
+
+
+def _client(scope: Scope) -> str:
+    """Who asks, as far as that can be told: programs that have the token of a machine are one."""
+    place = scope["client"][0] if scope.get("client") else ""
+    return f"{place} {'browser' if values_of(scope, OWN_HEADER) else 'program'}"
 
 
 class _Edge:

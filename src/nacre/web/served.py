@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from nacre.mcp.guard import shows_token, values_of
+from nacre.mcp.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Face
 from nacre.web.browsers import Browsers
 
@@ -22,7 +21,9 @@ A_PROGRAM = "a program"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_HEADER = b"x-nacre"
-"""Pages of other origins cannot send it: without it no cookie counts where something may change."""
+"""The browser's key: pages of other origins know none, and could not send it."""
+
+_OWN_SITES = frozenset({"same-origin", "none"})
 
 
 class Asking(Protocol):
@@ -73,8 +74,7 @@ class Served:
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
     token: str | None
-    hosts: tuple[str, ...] = ()
-    is_tls: bool = False
+    names: Names
     traffic: Traffic = field(default_factory=Traffic)
 
     def actor(self, scope: Scope) -> Actor | None:
@@ -85,16 +85,22 @@ class Served:
             return Actor(Face.HTTP, A_PROGRAM)
         return None
 
+    def lacks(self, scope: Scope) -> Refusal:
+        """How somebody is refused who is nobody known."""
+        return NO_KEY if any(self.browsers.knows(one) for one in self._cookies(scope)) else NO_TOKEN
+
     def _is_owner(self, scope: Scope) -> bool:
-        cookies = [one for text in values_of(scope, b"cookie") for one in _cookies(text, self.browsers.cookie)]
+        """By a cookie; with the key where something may change, and not where a page of another origin is behind it: to
+        cookies all ports of a machine are one site."""
+        keys = values_of(scope, OWN_HEADER)
         changes = scope["type"] == "http" and scope["method"] not in SAFE
-        if not cookies or (changes and not values_of(scope, OWN_HEADER)):
+        if (changes and len(keys) != 1) or not set(values_of(scope, b"sec-fetch-site")) <= _OWN_SITES:
             return False
-        return any(self.browsers.knows(one) for one in cookies)
+        if scope["type"] == "websocket" and not values_of(scope, b"origin"):
+            return False
+        return any(self.browsers.knows(one, keys[0] if changes else None) for one in self._cookies(scope))
 
-
-def _cookies(text: str, name: str) -> list[str]:
-    try:
-        return [morsel.value for key, morsel in SimpleCookie(text).items() if key == name]
-    except CookieError:
-        return []
+    def _cookies(self, scope: Scope) -> list[str]:
+        """Those of this home; browsers send all of a machine."""
+        pairs = (pair.strip().partition("=") for text in values_of(scope, b"cookie") for pair in text.split(";"))
+        return [value for name, _, value in pairs if name == self.browsers.cookie]

@@ -25,6 +25,9 @@ _ALL = 100_000
 _MOST_LINKS = 3
 _STARTED = time.monotonic()
 
+PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
+"""How its routes begin."""
+
 HEAVY = frozenset({
     "/api/knowledge/search", "/api/knowledge/consolidate", "/api/knowledge/reflect", "/api/knowledge/god-nodes",
     "/api/knowledge/bridges", "/api/knowledge/gaps", "/api/knowledge/brief", "/api/sessions/search",
