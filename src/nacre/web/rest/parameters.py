@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,7 @@ from nacre.web.rest.resources import Resource
 EXPECTED = "expected"
 """The field of a request that holds the entity tag of what its sender has read."""
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
 _MAPPINGS = (inspect.DictType, *_OBJECTS)
@@ -26,11 +28,15 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A field that a query can name: where it is in the request, and whether it may be given more than once."""
+    """A field that a query can name: where it is in the request, and whether it may be given more than once.
+
+    A day stands for its beginning, in UTC, where a moment is asked for.
+    """
 
     place: tuple[str, ...]
     many: bool
     required: bool = False
+    is_moment: bool = False
 
 
 @cache
@@ -41,13 +47,17 @@ def parameters_of(request: Any) -> Mapping[str, Parameter]:
     for one in fields:
         kind = _bare(one.type)
         if not _holds_objects(kind):
-            found[one.name] = Parameter((one.name,), isinstance(kind, _LISTS), one.required)
+            found[one.name] = _parameter(kind, one.name, required=one.required)
     for one in fields:
         for inner in _fields(_bare(one.type)):
             kind = _bare(inner.type)
             if not _holds_objects(kind):
-                found.setdefault(inner.name, Parameter((one.name, inner.name), isinstance(kind, _LISTS)))
+                found.setdefault(inner.name, _parameter(kind, one.name, inner.name))
     return found
+
+
+def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Parameter:
+    return Parameter(place, isinstance(kind, _LISTS), required, isinstance(kind, inspect.DateTimeType))
 
 
 def named(request: Any, name: str) -> Parameter | None:
@@ -86,7 +96,9 @@ def request_of(
         for one in outer:
             inside = inside.setdefault(one, {})
         if not known.many:
-            inside[last] = _once(inside, last, text)
+            inside[last] = _once(
+                inside, last, f"{text}T00:00:00Z" if known.is_moment and _DAY.fullmatch(text) else text
+            )
         else:
             inside.setdefault(last, []).append(text)
     return fields
