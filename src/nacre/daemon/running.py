@@ -146,8 +146,8 @@ class Daemon:
         raise Conflict(f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is")
 
     def _begin(self) -> None:
+        self._begin_http()  # before anybody can ask where it is
         self._server.start()
-        self._begin_http()
         reads = self._following.reads if self._following else lambda _: False
         tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
         self._start("minding", lambda: self._answering.mind(self._stop))

@@ -8,6 +8,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,8 @@ class _Kept(msgspec.Struct, frozen=True):
 class Browsers:
     """Codes, which this process alone knows, and cookies, of which the home keeps hashes."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._file = home / BROWSERS
         self._guard = threading.Lock()
         self._codes: dict[str, float] = {}
@@ -65,7 +67,7 @@ class Browsers:
     def make_code(self) -> str:
         """What one browser can turn into a cookie, within a minute."""
         code = secrets.token_urlsafe(_BYTES)
-        now = time.monotonic()
+        now = self._clock()
         with self._guard:
             self._codes = {one: until for one, until in self._codes.items() if until > now}
             self._codes[_hash(code)] = now + CODE_SECONDS
@@ -75,7 +77,7 @@ class Browsers:
         """Cookie and key for a code; ``None`` where it is not known, was used or is too old. Raises OSError."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
-            if until <= time.monotonic():
+            if until <= self._clock():
                 return None
             made = Entry(secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
             living = sorted(self._kept().living().items(), key=lambda one: one[1].until)[1 - _MOST :]

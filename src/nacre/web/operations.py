@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nacre.catalogue import offered_by
-from nacre.errors import InvalidInput, NacreError, NotFound
+from nacre.errors import NacreError, NotFound
 from nacre.values.actor import Actor, Face
+from nacre.web.problems import OtherKind, TooLarge
 from nacre.web.served import A_PROGRAM, Served
 
 MOST_BYTES = 4_000_000
@@ -19,18 +20,6 @@ MOST_BYTES = 4_000_000
 
 OFFERED = offered_by(Face.HTTP)
 _JSON = "application/json"
-
-
-class TooLarge(InvalidInput):
-    """The body is too large."""
-
-    code = "too_large"
-
-
-class OtherKind(InvalidInput):
-    """The body is not JSON."""
-
-    code = "unsupported_media_type"
 
 
 @dataclass(slots=True)

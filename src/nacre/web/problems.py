@@ -19,7 +19,21 @@ class Unprocessable(errors.InvalidInput):
     code = "unprocessable"
 
 
+class TooLarge(errors.InvalidInput):
+    """A request has a body that is too large."""
+
+    code = "too_large"
+
+
+class OtherKind(errors.InvalidInput):
+    """A request has a body of another kind."""
+
+    code = "unsupported_media_type"
+
+
 _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
+    (TooLarge, 413),
+    (OtherKind, 415),
     (Unprocessable, 422),
     (errors.InvalidInput, 400),
     (errors.OwnerOnly, 403),
