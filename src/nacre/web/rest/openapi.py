@@ -34,8 +34,8 @@ _Schema = dict[str, Any]
 
 
 @cache
-def document() -> bytes:
-    """The document, in JSON."""
+def document(cookie: str) -> bytes:
+    """The document, in JSON; ``cookie`` is the name of the owner's."""
     types = [one.request for one in _offered().values()] + [one.result for one in _offered().values()]
     schemas, components = msgspec.json.schema_components(
         types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
@@ -48,7 +48,7 @@ def document() -> bytes:
         paths.setdefault(path, {})[one.method.lower()] = _resource(one, requests, results, components)
     for name, operation in _offered().items():
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _posted(operation, requests[name], results[name])
-    return msgspec.json.encode(_whole(paths, components))
+    return msgspec.json.encode(_whole(cookie, paths, components))
 
 
 def summary_of(operation: Operation) -> str:
@@ -62,7 +62,7 @@ def _offered() -> Mapping[str, Operation]:
     return offered_by(Face.HTTP)
 
 
-def _whole(paths: Mapping[str, Any], components: Mapping[str, Any]) -> _Schema:
+def _whole(cookie: str, paths: Mapping[str, Any], components: Mapping[str, Any]) -> _Schema:
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,9 +80,9 @@ def _whole(paths: Mapping[str, Any], components: Mapping[str, Any]) -> _Schema:
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "The home's file http.token."},
                 "cookie": {
-                    "type": "apiKey", "in": "cookie", "name": "nacre_…",
-                    "description": "Set by `nacre open`; its name ends in eight characters that tell the home. "
-                    "Whatever changes something sends X-Nacre: 1 beside it.",
+                    "type": "apiKey", "in": "cookie", "name": cookie,
+                    "description": "Set by nacre open. Whatever changes something sends the browser's key beside "
+                    "it, as X-Nacre.",
                 },
             },
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from nacre.web.operations import served_by
 from nacre.web.rest import openapi
 
 _STYLE = """
@@ -40,14 +42,14 @@ def api_routes() -> list[Route]:
     return [
         Route("/api/openapi.json", _answer(openapi.document, "application/json")),
         Route("/api/docs", _answer(page, "text/html")),
-        Route("/api/docs.css", _answer(lambda: _STYLE.encode(), "text/css")),
+        Route("/api/docs.css", _answer(lambda _: _STYLE.encode(), "text/css")),
     ]
 
 
 @cache
-def page() -> bytes:
-    """The page."""
-    known = msgspec.json.decode(openapi.document())
+def page(cookie: str) -> bytes:
+    """The page; ``cookie`` is the name of the owner's."""
+    known = msgspec.json.decode(openapi.document(cookie))
     about = "".join(f"<p>{_text(one)}</p>" for one in known["info"]["description"].split("\n\n"))
     parts = [_HEAD, about, '<p>As a document: <a href="/api/openapi.json">OpenAPI 3.1</a>.</p>']
     for tag, heading in (("resources", "Resources"), ("operations", "Operations")):
@@ -59,9 +61,9 @@ def page() -> bytes:
     return "\n".join([*parts, "</body></html>"]).encode()
 
 
-def _answer(make: Any, kind: str) -> Any:
-    async def answer(_: Request) -> Response:
-        return Response(make(), media_type=kind)
+def _answer(make: Callable[[str], bytes], kind: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return Response(make(served_by(request).browsers.cookie), media_type=kind)
 
     return answer
 
