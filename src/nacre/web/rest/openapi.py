@@ -16,6 +16,7 @@ from nacre.operation import Operation
 from nacre.platform import json_values
 from nacre.platform.request import Nothing
 from nacre.values.actor import Face
+from nacre.values.session import Flag
 from nacre.web.rest.parameters import expects, has_pages, parameters_of
 from nacre.web.rest.resources import PREFIX, RESOURCES, Resource
 
@@ -40,6 +41,7 @@ def document(cookie: str) -> bytes:
     schemas, components = msgspec.json.schema_components(
         types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
     )
+    components[Flag.__name__] = _FLAGS
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -89,6 +91,11 @@ def _whole(cookie: str, paths: Mapping[str, Any], components: Mapping[str, Any])
     }  # fmt: skip
 
 
+_FLAGS: _Schema = {
+    "type": "integer", "minimum": 0, "title": Flag.__name__,
+    "description": "What a turn is besides plain talk, added up: "
+    + ", ".join(f"{one.value} {(one.name or '').lower()}" for one in Flag) + ".",
+}  # fmt: skip
 _PROBLEM_SCHEMA: _Schema = {
     "type": "object",
     "description": "What is wrong, and what to do (RFC 9457).",
