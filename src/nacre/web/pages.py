@@ -58,7 +58,7 @@ async def get_page(request: Request) -> Response:
 async def get_open(request: Request) -> Response:
     """``GET /open?code=…``: the browser's cookie for a code of ``nacre open``."""
     served = served_by(request)
-    entry = served.browsers.redeem(request.query_params.get("code", ""), request.url.port or 0)
+    entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:
         told = "This address was used, or is older than a minute. Run <code>nacre open</code> again."
         return HTMLResponse(_PAGE.format(told), 403)

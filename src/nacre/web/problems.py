@@ -40,6 +40,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.SecretFound, 422),
+    (errors.Fault, 500),
     (errors.ModelRefused, 502),
     (errors.AnswerUnusable, 502),
     (errors.RemoteRefused, 502),
