@@ -8,6 +8,8 @@ from typing import Any, get_origin
 
 import msgspec
 
+from nacre.errors import NacreError
+
 
 def encode(value: Any) -> bytes:
     """A value as JSON."""
@@ -39,6 +41,9 @@ def schema_hook(kind: type) -> dict[str, Any]:
     """The JSON schema of what msgspec does not know."""
     if issubclass(kind, Path | re.Pattern):
         return {"type": "string"}
+    if issubclass(kind, NacreError):
+        fields = {"code": {"type": "string"}, "message": {"type": "string"}, "hint": {"type": ["string", "null"]}}
+        return {"type": "object", "description": "What is wrong, and what to do.", "properties": fields}
     raise NotImplementedError(kind)
 
 
@@ -47,6 +52,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, re.Pattern):
         return value.pattern
+    if isinstance(value, NacreError):  # for those who only show it: it is not read back
+        return {"code": value.code, "message": value.message, "hint": value.hint}
     raise NotImplementedError(f"{type(value).__name__} does not cross processes")
 
 
