@@ -42,6 +42,7 @@ def document(cookie: str) -> bytes:
         types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
     )
     components[Flag.__name__] = _FLAGS
+    _correct(components)
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -57,6 +58,15 @@ def summary_of(operation: Operation) -> str:
     """What an operation does, in a sentence or two."""
     told = (getdoc(operation.function) or "").partition("\n\n")[0].replace("\n", " ").partition(" Raises ")[0]
     return _ROLE.sub(r"`\1`", told).removesuffix(".")
+
+
+def _correct(schema: Any) -> None:
+    """Durations may have a fraction of a second, which JSON Schema's format of that name does not know."""
+    if isinstance(schema, dict) and schema.get("format") == "duration":
+        del schema["format"]
+        schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
+    for one in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _correct(one)
 
 
 @cache
