@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from tests.cli.conftest import Nacre, nacre, process  # noqa: F401 - fixtures
+from tests.cli.conftest import Nacre, learned, nacre, process, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import Serving, home, serving, stopped  # noqa: F401 - fixtures
 
 
