@@ -25,6 +25,8 @@ PAGES = (
 """Addresses that need no id."""
 
 _SECONDS = 60
+_PATIENCE_MS = 20_000
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 def nacre(*arguments: str, home: Path) -> str:
@@ -52,7 +54,7 @@ class Dashboard:
     def __init__(self, context: BrowserContext, home: Path) -> None:
         self.context, self.home = context, home
         self.problems: list[str] = []
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(_PATIENCE_MS)
         self.page: Page = context.new_page()
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("console", self._note)
@@ -73,7 +75,7 @@ class Dashboard:
     def settled(self) -> Page:
         """Wait until nothing is loading; not by wait_for_function, whose text the policy forbids to run."""
         self.page.wait_for_selector("main h1, main .state")
-        expect(self.page.locator(".skeleton")).to_have_count(0, timeout=15_000)
+        expect(self.page.locator(".skeleton")).to_have_count(0)
         return self.page
 
     def violations(self) -> list[str]:
