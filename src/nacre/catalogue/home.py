@@ -111,6 +111,7 @@ MODELS = (
 )  # fmt: skip
 
 CARE = (
+    Operation("report", "reporting.report:report", "reporting.requests:ReportRequest", "reporting.values:Report"),
     Operation("today", "reporting.today:today", "reporting.requests:TodayRequest", "reporting.values:Today"),
     Operation(
         "activity", "reporting.activity:activity", "reporting.requests:ActivityRequest", "reporting.values:Activity"

@@ -25,7 +25,7 @@ POLICY = {
 }
 """What every answer says to browsers."""
 
-API = "/api/"
+API = ("/api/", "/clawxmemory/api/")
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>nacre</title><h1>nacre</h1><p>{}</p></html>
