@@ -68,7 +68,7 @@ def test_what_an_agent_would_be_told_at_the_start_and_with_a_prompt(board: Dashb
     form.get_by_label("Project").select_option("hivelog")
     expect(form.get_by_label("Folder the agent works in")).to_have_value("/home/me/hivelog")
     told = page.locator(".given")
-    expect(told).to_contain_text("Charts begin at zero")
+    expect(told).to_contain_text("Weight charts always begin at zero")
     expect(told.locator(".given-head b")).to_contain_text("tokens")
     told.get_by_role("button", name="Exact text").click()
     expect(told.locator("pre")).to_contain_text("<nacre-context>")

@@ -9,9 +9,10 @@ test("what turns the direction of text is shown by its number", () => {
   ]);
 });
 
-test("the first one is shown also where one asked before whether there is any", () => {
-  expect(isHidden("a\u202eb\u202cc")).toBe(true);
-  expect(segments("a\u202eb\u202cc").filter(({ hidden }) => hidden)).toHaveLength(2);
+test("the first of them is shown as well once a text was looked at", () => {
+  const text = "a\u202eb\u2066";
+  expect(isHidden(text)).toBe(true);
+  expect(segments(text).filter((one) => one.hidden)).toHaveLength(2);
 });
 
 test.each(["\u200b", "\u2066", "\ufeff", "\u0007", "\u{e0041}", "\u00ad"])("%j is shown", (character) => {
