@@ -41,7 +41,7 @@ def test_of_a_plan_what_is_chosen_is_done_and_can_be_undone(board: Dashboard, ho
 
 def test_pages_of_projects_are_planned_without_a_writer(board: Dashboard, home: Path) -> None:
     page = board.show("/dreams")
-    page.get_by_role("button", name="And pages, inbox, links").click()
+    page.get_by_role("button", name="+ inbox, pages, links").click()
     expect(page.get_by_text("No writer is asked")).to_be_visible()
     page.keyboard.press("p")
     expect(page.locator(".dream-changes").last).to_contain_text("Recent activity")

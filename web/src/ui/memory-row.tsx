@@ -39,6 +39,7 @@ export function beginning({ subject, content }: Memory): string {
   return rest
     .slice(0, 300)
     .replace(/^[\s\p{P}]+(?=\s|\p{L}|\p{N}|$)/u, "")
-    .replace(/[*_`#>]+/g, "")
+    .replace(/^\s*[-*+]\s+/gm, "· ")
+    .replace(/[*`#>]+|(?<!\w)_+|_+(?!\w)/g, "")
     .replace(/\s+/g, " ");
 }

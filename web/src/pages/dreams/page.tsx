@@ -149,7 +149,7 @@ function useProgress(running: { value: Running | null }) {
 
 function Estimate({ estimate }: { estimate: DreamEstimate }) {
   const { calls, model, tokens, cost, note } = estimate;
-  if (!calls) return <p class="dream-estimate">{[t.value.noEstimate, note].filter(Boolean).join(": ")}.</p>;
+  if (!calls) return <p class="dream-estimate">{note ? `${t.value.noEstimate} (${note})` : t.value.noEstimate}.</p>;
   const usd = cost === null ? "" : number(cost / 1e6, { style: "currency", currency: "USD", maximumFractionDigits: 3 });
   return (
     <p class="dream-estimate">

@@ -115,7 +115,7 @@ function Differences({ operation }: { operation: string }) {
 
 function Changed({ one }: { one: Difference }) {
   const { change: what, subject, fields, lines } = one;
-  const told = fields.filter(({ name }) => name !== "file");
+  const told = fields.filter(({ name }) => !["file", "updated"].includes(name));
   return (
     <section>
       <h4>
@@ -140,9 +140,23 @@ function Changed({ one }: { one: Difference }) {
   );
 }
 
+/** Why a memory was retired: the part of that field that is for people. */
+function reasonOf(value: unknown): string | null {
+  return typeof value === "object" && value && "reason" in value ? String(value.reason ?? "") || null : null;
+}
+
 function Value({ value, isOld }: { value: unknown; isOld?: boolean }) {
   if (value === null || value === undefined) return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value === "string" && /^\d{4}-\d{2}-\d{2}T/.test(value)) {
+    return isOld ? (
+      <del>
+        <Time at={value} />
+      </del>
+    ) : (
+      <Time at={value} />
+    );
+  }
+  const text = typeof value === "string" ? value : (reasonOf(value) ?? JSON.stringify(value));
   return isOld ? (
     <del>
       <Text>{text}</Text>

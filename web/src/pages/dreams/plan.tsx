@@ -36,7 +36,7 @@ export function PlanView(props: { plan: DreamPlan; isBusy: boolean; onApply: (ke
   return (
     <Section
       title={t.value.planned}
-      note={`${t.value.ends(ending)} ${t.value.seen(plan.seen)} · ${t.value.chosen(keys.length, steps.length)}`}
+      note={`${t.value.ends(ending)}${t.value.seen(plan.seen)} · ${t.value.chosen(keys.length, steps.length)}`}
       actions={
         steps.length > 0 && (
           <Button

@@ -4,7 +4,7 @@ import { count, number, texts } from "../../i18n/index";
 const en = {
   note: "Tidying what is remembered: a plan first, then one operation. Nothing is deleted, and all of it can be undone.",
   tier: "How far",
-  tiers: { "1": "Rules alone", "2": "And what says the same", "3": "And pages, inbox, links" },
+  tiers: { "1": "Rules alone", "2": "+ the same in other words", "3": "+ inbox, pages, links" },
   tierNotes: {
     "1": "What is over, what nobody ever asks for, what was said twice in the same words.",
     "2": "Also what says the same in other words, and what is over: your writer is asked, and code checks what it answers.",
@@ -26,7 +26,7 @@ const en = {
   doing: "Doing",
   stop: "Stop waiting",
   planned: "Plan",
-  seen: (n: number) => `of ${count(n, "memory", "memories")}`,
+  seen: (n: number) => `, of ${count(n, "memory", "memories")}`,
   ends: (n: number) => (n ? `${count(n, "memory ends", "memories end")}` : "no memory ends"),
   chosen: (n: number, of: number) => `${number(n)} of ${number(of)} chosen`,
   apply: (n: number) => `Do ${count(n, "step", "steps")}`,
@@ -77,7 +77,7 @@ const en = {
 const zh: typeof en = {
   note: "整理记忆:先做计划,再作为一次操作执行。不会删除任何内容,全部可以撤销。",
   tier: "范围",
-  tiers: { "1": "仅规则", "2": "以及相同的内容", "3": "以及页面、收件箱、链接" },
+  tiers: { "1": "仅规则", "2": "+ 措辞不同的相同内容", "3": "+ 收件箱、页面、链接" },
   tierNotes: {
     "1": "已过期的、从未被问及的、用同样的话说过两次的内容。",
     "2": "还包括用不同的话说的相同内容和已结束的内容:会询问写作模型,并由代码检查其回答。",
@@ -98,7 +98,7 @@ const zh: typeof en = {
   doing: "正在执行",
   stop: "停止等待",
   planned: "计划",
-  seen: (n) => `共 ${number(n)} 条记忆`,
+  seen: (n) => `,共 ${number(n)} 条记忆`,
   ends: (n) => (n ? `${number(n)} 条记忆将结束` : "没有记忆结束"),
   chosen: (n, of) => `已选 ${number(n)} / ${number(of)}`,
   apply: (n) => `执行 ${number(n)} 个步骤`,
