@@ -33,8 +33,8 @@ def test_a_pair_stands_side_by_side_with_what_differs(board: Dashboard) -> None:
 @pytest.mark.parametrize(
     ("key", "says", "kept", "gone"),
     [
-        ("1", "Kept left", OLDER, NEWER),
-        ("2", "Kept right", NEWER, OLDER),
+        ("1", "The older one holds", OLDER, NEWER),
+        ("2", "The newer one holds", NEWER, OLDER),
         ("b", "Both hold", OLDER, None),
     ],
 )  # fmt: skip

@@ -56,7 +56,7 @@ function Dream({ one, isOwner, isUndone }: { one: Listed; isOwner: boolean; isUn
       toast(t.value.takenBack);
     });
   return (
-    <li>
+    <li class="dream-one">
       <details
         onToggle={(event) => {
           isOpen.value = event.currentTarget.open;
