@@ -1116,7 +1116,7 @@ export interface Offer {
   capabilities: Capabilities;
   credential: string;
   needs_key: boolean;
-  problem: unknown | null;
+  problem: Record<string, unknown> | null;
   aliases: Array<string>;
 }
 
@@ -1360,6 +1360,11 @@ export interface Repair {
 export interface Replaced {
   memory: Memory;
   reason: string;
+}
+
+export interface Report {
+  activity: Activity;
+  html: string;
 }
 
 export interface RestoreReport {
@@ -2031,8 +2036,8 @@ export interface NacreIndexingModelSwitchStanding {
   in_use: Lot | null;
   other: Lot | null;
   switching: boolean;
-  problem: unknown | null;
-  held: unknown | null;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
 }
 
 export interface NacreIndexingModelSwitchTrial {
@@ -2575,6 +2580,7 @@ export interface JudgeWaitingRequest {
 export interface KeepCandidateRequest {
   reference: string;
   content?: string | null;
+  into?: string | null;
 }
 
 export interface LinkRequest {
@@ -2769,6 +2775,11 @@ export interface RemoveQueryRequest {
   query_id: string;
 }
 
+export interface ReportRequest {
+  project?: string | null;
+  month?: string | null;
+}
+
 export interface ResolveRequest {
   reference: string;
   choice: Choice;
@@ -2800,6 +2811,12 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
+export interface ReviewKeepRequest {
+  references: Array<string>;
+  content?: string | null;
+  into?: string | null;
+}
+
 export interface ReviewRequest {
   references: Array<string>;
 }
@@ -2807,6 +2824,10 @@ export interface ReviewRequest {
 export interface ReviewRetireRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  reference: string;
 }
 
 export interface RoundRequest {
@@ -3157,7 +3178,8 @@ export interface Operations {
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
   "waiting": [Record<string, never>, Waiting];
-  "review-dismiss": [ReviewRequest, Array<Memory>];
+  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review-undo": [ReviewUndoRequest, Memory];
   "review-replace": [ReviewRequest, Array<Memory>];
   "review-retire": [ReviewRetireRequest, Array<Memory>];
   "candidates": [CandidatesRequest, CandidatePage];
@@ -3226,6 +3248,7 @@ export interface Operations {
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
+  "report": [ReportRequest, Report];
   "today": [TodayRequest, Today];
   "activity": [ActivityRequest, Activity];
   "home": [Record<string, never>, HomePage];
