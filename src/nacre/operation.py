@@ -90,7 +90,7 @@ class Operation:
 
     def run(self, opened: Home | Settings, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
         """Run it, in what it :class:`needs <Needs>`. Raises OwnerOnly, and what the operation raises."""
-        if self.is_owners(request):
+        if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
             opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
@@ -119,9 +119,11 @@ class Operation:
             raise InvalidInput(f"{self.name}: {error}") from error
         return request
 
-    def answer(self, home: Home, asked: bytes | msgspec.Raw) -> bytes:
+    def answer(
+        self, home: Home, asked: bytes | msgspec.Raw, on_progress: Callable[[Any], object] | None = None
+    ) -> bytes:  # fmt: skip
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
-        return json_values.encode(self.run_in(home, self.decode(asked)))
+        return json_values.encode(self.run_in(home, self.decode(asked), on_progress))
 
     def decode(self, asked: bytes | msgspec.Raw) -> Any:
         """A request from JSON. Raises InvalidInput where it is none, is out of bounds, or names what there is not."""
@@ -136,6 +138,12 @@ class Operation:
     def read(self, answered: bytes) -> Any:
         """What an answer in JSON holds."""
         return json_values.decode(answered, self.result)
+
+
+def _names_files(request: Any) -> bool:
+    """Whether it names files of this machine, which whoever has the token from afar must not read or write."""
+    values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
+    return any(isinstance(one, Path) for value in values for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _refuse_unknown(request: Any, given: Mapping[str, Any]) -> None:

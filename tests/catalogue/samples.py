@@ -99,6 +99,7 @@ SAMPLES: dict[str, Sample] = {
     "page-write": Sample({"name": "profile", "text": "Prefers short answers."}),
     "waiting": Sample(),
     "review-dismiss": Sample({"references": ["{bad}"]}),
+    "review-undo": Sample({"reference": "{memory}"}, error="not_found"),
     "review-replace": Sample({"references": ["{worse}"]}, error="conflict"),
     "review-retire": Sample({"references": ["{worst}"]}),
     "candidates": Sample({"limit": 5}),

@@ -74,6 +74,7 @@ COMMANDS = {
     "page-write": "page profile 'Prefers short answers.'",
     "waiting": "review",
     "review-dismiss": "review dismiss {bad}",
+    "review-undo": "review undo {memory}",
     "review-replace": "review replace {worse}",
     "review-retire": "review retire {worst} --yes",
     "candidates": "review candidates --limit 5",

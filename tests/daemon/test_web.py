@@ -47,7 +47,7 @@ def test_who_has_the_token_is_served_at_this_machine(serving: Serve, process: Na
     assert found, line
     assert asked("hello")["http"] == found[0]
     assert found[0] in process("serve", "status").out
-    file = home() / "mcp.token"
+    file = home() / "http.token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     token = file.read_text().strip()
     assert len(token) > 30
@@ -68,7 +68,7 @@ def test_who_has_the_token_is_served_at_this_machine(serving: Serve, process: Na
 def test_without_being_asked_nothing_is_served_over_http(serving: Serve) -> None:
     serving("--no-watch")
     assert asked("hello")["http"] is None
-    assert not (home() / "mcp.token").exists()
+    assert not (home() / "http.token").exists()
 
 
 def test_at_this_machine_alone_it_may_be_served_without_a_token(serving: Serve, process: Nacre) -> None:
@@ -76,7 +76,7 @@ def test_at_this_machine_alone_it_may_be_served_without_a_token(serving: Serve, 
     found = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.said[-1])
     assert found
     assert post(found[0], None)[0] == 200
-    assert not (home() / "mcp.token").exists()
+    assert not (home() / "http.token").exists()
     assert daemon.end() == 0
     error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--no-token", "--json", code=2)
     assert "needs a token" in error.error["message"]
@@ -91,14 +91,14 @@ def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
 
 
 def test_what_it_takes_and_is_not_installed_is_told() -> None:
-    program = "import sys; sys.modules['mcp'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
+    program = "import sys; sys.modules['starlette'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"], env=environment(),
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 5
-    assert error["hint"] == "pip install 'nacre-memory[http]'"
+    assert error["hint"] == "pip install 'nacre-memory[web]'"
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,8 @@ def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
         for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}):
             status, body = here.post(**wrong)
             assert status == 401
-            assert json.loads(body)["error"]["hint"]
-            assert "nacre" not in json.loads(body)["error"]["message"]
+            assert json.loads(body)["hint"]
+            assert "nacre" not in json.loads(body)["detail"]
         assert here.post(Authorization=f"Bearer {TOKEN}")[0] == 200
         assert here.post(Authorization=f"bearer {TOKEN}")[0] == 200
 
@@ -237,7 +237,7 @@ def test_the_stranger_that_waited_longest_is_told_to_come_again_when_there_are_t
         head, _, body = told.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1" in head.split(b"\r\n")
-        assert json.loads(body)["error"]["code"] == "busy"
+        assert json.loads(body)["code"] == "busy"
         for link in links[1:]:
             link.sendall(b"0.1\r\nConnection: close\r\n\r\n")
             assert link.makefile("rb").read().startswith(b"HTTP/1.1 401 ")

@@ -34,11 +34,13 @@ CATALOGUE: Mapping[str, Operation] = {
 }
 """By name."""
 
+_OPEN = (Face.DAEMON, Face.MCP, Face.HTTP)
+
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """The operations that a face offers, by name; the daemon and agents find the home open."""
+    """The operations that a face offers, by name; the daemon, agents and programs find the home open."""
     return {
         name: one
         for name, one in CATALOGUE.items()
-        if face not in one.not_by and not (face in (Face.DAEMON, Face.MCP) and one.needs is Needs.CLOSED)
+        if face not in one.not_by and not (face in _OPEN and one.needs is Needs.CLOSED)
     }

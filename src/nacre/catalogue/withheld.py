@@ -19,6 +19,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre home tells it of today, nacre report of a period": "today",
         "nacre report shows it": "activity",
     },
+    Face.HTTP: {
+        "hooks do it, unasked": "hook context-given handoff flush chores",
+        "what it answers works in its own process alone": "import-plan",
+    },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
         "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
@@ -26,8 +30,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
-            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
+            "feedback-judge review-dismiss review-undo review-replace review-retire conflicts-resolve settled "
+            "candidates candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"

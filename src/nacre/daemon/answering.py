@@ -12,12 +12,15 @@ from typing import Protocol
 
 import msgspec
 
-from nacre.catalogue import offered_by
+from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.homes import Homes
-from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.errors import Fault, InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.events.bus import Bus
+from nacre.events.progress import published
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
+from nacre.platform.ids import utc_now
 from nacre.sync.follow_up import warnings_of
 from nacre.text.passages import one_line, shorten
 from nacre.values.actor import AN_AGENT, Actor, Face, acting
@@ -71,15 +74,18 @@ class _NobodyWaits(Exception):  # noqa: N818 - what is the case
 
 
 class Answering:
-    """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home."""
+    """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
+    whoever asks. How far operations are goes to the ``bus``."""
 
     def __init__(
-        self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[], object]],
-        catalogue: Mapping[str, Operation] | None = None,
+        self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[Waiting], object]],
+        catalogue: Mapping[str, Operation] | None = None, *,
+        bus: Bus | None = None,
     ) -> None:  # fmt: skip
         self._homes = homes
         self._tell = tell
         self._own = own
+        self._bus = bus or Bus(utc_now)
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
         self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)
@@ -98,6 +104,20 @@ class Answering:
             self._tell("".join(traceback.format_exception(error)).rstrip())
             return _refusal("internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more")
 
+    def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
+        """The result of an operation that an actor asks for in this process, in JSON; nothing where nobody waits for it
+        any more. Raises NacreError."""
+        asked = _Call(operation, msgspec.Raw(request))
+        try:
+            return self._answered(CATALOGUE[operation], asked, actor, caller)
+        except _NobodyWaits:
+            return b""
+        except NacreError:
+            raise
+        except Exception as error:
+            self._tell("".join(traceback.format_exception(error)).rstrip())
+            raise Fault(f"{type(error).__name__} in the daemon", hint="logs/daemon.log tells more") from error
+
     def mind(self, stop: threading.Event) -> None:
         """Until ``stop`` is set, interrupt what nobody waits for any more. Writing is gone on with: it is wanted."""
         while not stop.wait(_LOOK_SECONDS):
@@ -115,7 +135,7 @@ class Answering:
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
         if asked.operation in self._own:
-            return b'{"result":' + msgspec.json.encode(self._own[asked.operation]()) + b"}"
+            return b'{"result":' + msgspec.json.encode(self._own[asked.operation](caller)) + b"}"
         if asked.protocol != PROTOCOL:
             raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {asked.protocol}")
         entry = self._catalogue.get(asked.operation)
@@ -123,12 +143,16 @@ class Answering:
             raise InvalidInput(
                 f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
+        return b'{"result":' + self._answered(entry, asked, _actor(entry, asked, caller), caller) + b"}"
+
+    def _answered(self, entry: Operation, asked: _Call, actor: Actor, caller: Waiting) -> bytes:
         until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
         with self._turn(entry, until) as home:
             if caller.has_left() or time.monotonic() >= until:
                 raise _NobodyWaits
             began = time.monotonic()
-            answer = self._run(entry, home, asked, caller, until)
+            with acting(actor):
+                answer = self._run(entry, home, asked, caller, until)
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
             self._tell(f"{entry.name} took {took:.1f} s")
@@ -156,8 +180,8 @@ class Answering:
             with self._guard:
                 self._at_work.append(one)
         try:
-            with acting(_actor(entry, asked, caller)):
-                result = entry.answer(home, asked.request)
+            with published(self._bus, entry.name) as on_progress:
+                result = entry.answer(home, asked.request, on_progress)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None
@@ -166,11 +190,10 @@ class Answering:
             with self._guard:
                 if one in self._at_work:
                     self._at_work.remove(one)
-        notes = b""
-        if asked.notes:
-            told = {"warnings": warnings_of(home), "problems": home.problems}
-            notes = b',"notes":' + msgspec.json.encode(told)
-        return b'{"result":' + result + notes + b"}"
+        if not asked.notes:
+            return result
+        told = {"warnings": warnings_of(home), "problems": home.problems}
+        return result + b',"notes":' + msgspec.json.encode(told)
 
 
 def _actor(entry: Operation, asked: _Call, caller: Waiting) -> Actor:

@@ -14,24 +14,29 @@ from typing import TYPE_CHECKING
 
 import nacre
 from nacre.catalogue import CATALOGUE, offered_by
-from nacre.daemon.answering import Answering
+from nacre.daemon.answering import Answering, Waiting
 from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
 from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
-from nacre.daemon.web import TOKEN, Web
-from nacre.errors import Conflict, NacreError
+from nacre.daemon.web import TOKEN, Door, Site, Web
+from nacre.errors import Conflict, NacreError, Unavailable
+from nacre.events.bus import Bus
+from nacre.events.live import Live
+from nacre.events.progress import publish_watched
 from nacre.home.home import Home
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
+from nacre.platform.ids import utc_now
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.spending.embedders import embedder_in_use
-from nacre.values.actor import Face
+from nacre.values.actor import Actor, Face
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
 from nacre.values.recall import RecallQuery
+from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     from nacre.watching.watcher import WatchEvent
@@ -55,14 +60,12 @@ class End(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
     """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
-    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP, and ``asks_token``
-    whether only those that have the home's token."""
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves HTTP, and to whom."""
 
     on_demand: bool = False
     idle_minutes: float = 30.0
     watches: bool = True
-    http: str = ""
-    asks_token: bool = True
+    http: Door = Door()
     version: str = ""
 
 
@@ -82,7 +85,7 @@ class Daemon:
     ) -> None:  # fmt: skip
         self._settings = settings
         self._options = options
-        self._tell = voice.tell
+        self._tell, self._tell_watched = voice.tell, voice.watched
         self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
@@ -91,17 +94,22 @@ class Daemon:
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
         self._following = (
-            Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
+            Following(settings.home, open_home, self._watched, voice.tell, options.version) if options.watches else None
         )
-        everything = settings.text("mcp.tools") == "all"
-        asks_token = options.asks_token
-        self._web = (
-            Web(settings.home, options.http, everything=everything, asks_token=asks_token) if options.http else None
-        )
-        own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
+        self._live = Live(open_home, Bus(utc_now))
+        own = {
+            "hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow,
+            "open": self._asked_to_open,
+        }  # fmt: skip
         offered = offered_by(Face.DAEMON)
         catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
-        self._answering = Answering(self._homes, voice.tell, own, catalogue)
+        self._answering = Answering(self._homes, voice.tell, own, catalogue, bus=self._live.bus)
+        self._site = Site(
+            settings.home, self._answering.run, self._facts, Browsers(settings.home), self._live,
+            everything=settings.text("mcp.tools") == "all",
+        )  # fmt: skip
+        self._web = Web(self._site, options.http) if options.http.place else None
+        self._opening = threading.Lock()
         self._server = Server(settings.home, self._answering.answer, voice.tell)
 
     @property
@@ -143,19 +151,14 @@ class Daemon:
         raise Conflict(f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is")
 
     def _begin(self) -> None:
+        self._begin_http()  # before anybody can ask where it is
         self._server.start()
-        if self._web:
-            try:
-                self._web.start()
-            except (NacreError, ImportError) as error:
-                if not self._options.on_demand:
-                    raise
-                self._problems.append(f"not served over HTTP: {error}")
         reads = self._following.reads if self._following else lambda _: False
         tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
+        self._start("looking", lambda: self._live.run(self._stop))
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
@@ -163,11 +166,26 @@ class Daemon:
         for problem in self._problems:
             self._tell(problem)
 
+    def _begin_http(self) -> None:
+        """Where it was asked for, or where a browser still knows the home: at the port that it knows."""
+        port = None if self._web else self._site.browsers.port
+        if port is not None:
+            self._web = Web(self._site, Door.of(self._settings, str(port)))
+        if self._web is None:
+            return
+        try:
+            self._web.start()
+        except (NacreError, ImportError) as error:
+            if port is None and not self._options.on_demand:
+                raise
+            self._problems.append(f"not served over HTTP: {error}")
+            self._web = None
+
     def _told_of_http(self) -> str:
-        if not self._web or not self._web.address:
+        if not self._web:
             return ""
-        token = f"token: {self._settings.home / TOKEN}" if self._options.asks_token else "without a token"
-        return f", and agents at {self._web.address} ({token})"
+        token = f"token: {self._settings.home / TOKEN}" if self._web.asks_token else "without a token"
+        return f", and over HTTP at {self._web.address}, agents at {self._web.address}/mcp ({token})"
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         """Do it in a thread; what fails is told, and begun again in a minute."""
@@ -209,13 +227,14 @@ class Daemon:
         return False
 
     def _is_idle(self) -> bool:
-        if not self._options.on_demand or self._server.at_work:
+        if not self._options.on_demand or self._server.at_work or self._live.bus.listeners:
             return False
         return self._rested() > self._options.idle_minutes * _MINUTE
 
     def _rested(self) -> float:
         """For how many seconds nobody has asked for anything; 0 while somebody is answered."""
-        return 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
+        over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
+        return min(over_socket, self._web.rested) if self._web else over_socket
 
     def _end(self) -> None:
         self._stop.set()
@@ -228,6 +247,10 @@ class Daemon:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
+
+    def _watched(self, event: WatchEvent) -> None:
+        self._tell_watched(event)
+        publish_watched(self._live.bus, event)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
         """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""
@@ -247,23 +270,48 @@ class Daemon:
             self._tell(f"nothing could be loaded beforehand: {error.message}")
         self._is_warm = True
 
-    def _greeting(self) -> Greeting:
+    def _greeting(self, _: Waiting) -> Greeting:
         options, web = self._options, self._web
         return Greeting(
             os.getpid(), options.version, PROTOCOL, round(time.monotonic() - self._began, 1), self._server.answered,
             self._server.at_work - 1, bool(self._following and self._following.follows), self._is_warm,
-            web.address or None if web else None, options.on_demand,
+            f"{web.address}/mcp" if web else None, options.on_demand,
             options.idle_minutes if options.on_demand else None, memory_mb(), tuple(self._problems),
         )  # fmt: skip
 
-    def _asked_to_stop(self) -> bool:
+    def _asked_to_stop(self, _: Waiting) -> bool:
         self._stop.set()
         return True
 
-    def _asked_to_follow(self) -> bool:
+    def _asked_to_follow(self, _: Waiting) -> bool:
         if self._following:
             self._following.again()
         return bool(self._following)
+
+    def _asked_to_open(self, caller: Waiting) -> str:
+        """An address at which one browser becomes the owner's: only for whoever runs in no agent."""
+        Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
+        with self._opening:
+            if self._web is None:
+                self._web = self._opened_web()
+            return self._web.invite()
+
+    def _opened_web(self) -> Web:
+        """HTTP at the port that browsers know, else that of the settings, else any."""
+        with self._homes.lent() as home:
+            door = Door.of(home.settings, "")
+        ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
+        for port in (*filter(None, ports), 0):
+            web = Web(self._site, replace(door, place=str(port)))
+            with suppress(*([Unavailable] if port else [])):
+                web.start()
+                return web
+        raise Unavailable("no port is free")
+
+    def _facts(self) -> dict[str, object]:
+        with self._homes.lent() as home:
+            embedding = home.settings.text("embedding.model")
+        return {"version": self._options.version, "home": str(self._settings.home), "embedding": embedding}
 
 
 def _program() -> tuple[int, int]:

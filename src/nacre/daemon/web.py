@@ -1,39 +1,50 @@
-"""The daemon over HTTP, for agents that cannot start a program: the app of :mod:`nacre.mcp.http`, in a thread.
-
-It needs the extra ``http``.
-"""
+"""The daemon over HTTP: the app of :mod:`nacre.web.program`, in a thread. It needs the extra ``web``."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import socket
+import ssl
 import threading
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.events.live import Live
 from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
+from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     import uvicorn
 
     from nacre.mcp import calling as mcp_calling
     from nacre.mcp import face as mcp_face
+    from nacre.mcp import guard as mcp_guard
     from nacre.mcp import http as mcp_http
     from nacre.mcp import listening as mcp_listening
+    from nacre.settings import Settings
+    from nacre.web import program as web_program
+    from nacre.web import served as web_served
+    from nacre.web.served import Run
 else:
     uvicorn = Module("uvicorn")
     mcp_calling = Module("nacre.mcp.calling")
     mcp_face = Module("nacre.mcp.face")
+    mcp_guard = Module("nacre.mcp.guard")
     mcp_http = Module("nacre.mcp.http")
     mcp_listening = Module("nacre.mcp.listening")
+    web_program = Module("nacre.web.program")
+    web_served = Module("nacre.web.served")
 
-TOKEN = "mcp.token"  # noqa: S105 - the name of a file
+TOKEN = "http.token"  # noqa: S105 - the name of a file
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - served only where somebody says so
 _TOKEN_BYTES = 32
@@ -41,40 +52,119 @@ _MOST_TOKEN = 4_000
 _LARGEST_PORT = 65_535
 
 
-class Web:
-    """Serves agents at ``[HOST:]PORT`` (by default at this machine alone), from ``start`` until ``stop``."""
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is served: a home, its operations, and what anybody who may ask is told of it. ``everything``: agents get
+    the tools of ``mcp.tools = all``."""
 
-    def __init__(self, home: Path, place: str, *, everything: bool, asks_token: bool = True) -> None:
-        """Raises InvalidInput for what is no place, and for one that others can reach and that asks for no token."""
-        self._home = home
-        self._host, self._port = split_place(place)
-        self._asks_token = asks_token
-        if names_of(self._host) and not asks_token:
-            raise InvalidInput(f"others can reach {place}: it needs a token", hint="leave --no-token out")
-        self._everything = everything
+    home: Path
+    run: Run
+    facts: Callable[[], Mapping[str, object]]
+    browsers: Browsers
+    live: Live
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where HTTP is served, and to whom: at ``place`` (``[HOST:]PORT``, by default at this machine alone; empty:
+    nowhere), encrypted by a certificate (``cert`` and ``key``, files), or beyond this machine ``unencrypted`` where
+    that is said. ``asks_token``: only to programs that have the token. ``origins``: pages of these may ask, too."""
+
+    place: str = ""
+    asks_token: bool = True
+    cert: str = ""
+    key: str = ""
+    unencrypted: bool = False
+    origins: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
+        """As the settings have it, at a place."""
+        return cls(
+            place, asks_token, settings.text("web.tls_cert"), settings.text("web.tls_key"),
+            settings.flag("web.insecure"), tuple(settings.texts("web.origins")),
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raises InvalidInput where others could reach it and it asks for no token, or is not encrypted."""
+        if not names_of(split_place(self.place)[0]):
+            return
+        if not self.asks_token:
+            raise InvalidInput(f"others can reach {self.place}: it needs a token", hint="leave --no-token out")
+        if not self.cert and not self.unencrypted:
+            hint = "add --tls-cert FILE and --tls-key FILE, or --insecure where something before it encrypts"
+            raise InvalidInput(f"others can reach {self.place}, and could read what goes there", hint=hint)
+
+
+class Web:
+    """Serves a home behind a door, from ``start`` until ``stop``."""
+
+    def __init__(self, site: Site, door: Door) -> None:
+        """Raises InvalidInput for a door that should not be opened."""
+        door.check()
+        self._site = site
+        self._door = door
+        self._host, self._port = split_place(door.place)
+        self.asks_token = door.asks_token
+        self._served: web_served.Served | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.address = ""
-        """Where it listens, once it does."""
+        """Where it listens, once it does; agents add ``/mcp``."""
 
     def start(self) -> None:
         """Listen. Raises Unavailable where that port is taken or a library is missing, StoreUnusable where no token can
         be kept."""
-        if not is_installed("mcp"):
-            raise Unavailable("to serve agents over HTTP a library is missing: mcp", hint=install_hint("http"))
-        served = mcp_http.app(
-            mcp_face.Face(mcp_calling.HomeCalls(self._home), everything=self._everything),
-            token=token_of(self._home) if self._asks_token else None, hosts=names_of(self._host),
+        for library in ("starlette", "uvicorn", "websockets"):
+            if not is_installed(library):
+                raise Unavailable(f"to serve HTTP a library is missing: {library}", hint=install_hint("web"))
+        site = self._site
+        self._served = web_served.Served(
+            site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
+            mcp_guard.Names.of(
+                mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
+            ),
         )  # fmt: skip
+        app = web_program.make_app(
+            self._served,
+            lambda: mcp_http.unguarded(
+                mcp_face.Face(mcp_calling.HomeCalls(site.home), everything=site.everything),
+            ),
+        )
+        config = mcp_listening.listening_config(app, self._door.cert, self._door.key)
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            told = f"the certificate {self._door.cert} cannot be used: {error}"
+            raise InvalidInput(told, hint="--tls-cert and --tls-key take PEM files that belong together") from error
         listening = self._listening()
-        port = listening.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.address = f"http://{shown}:{port}{mcp_http.PATH}"
-        self._server = uvicorn.Server(mcp_listening.listening_config(served))
+        self.address = f"{'https' if self._door.cert else 'http'}://{shown}:{listening.getsockname()[1]}"
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )
         self._thread.start()
+
+    def invite(self) -> str:
+        """An address at which one browser becomes the owner's, within a minute."""
+        base = self.address
+        if self._host in _EVERYWHERE:
+            base = base.replace(f"[{self._host}]" if ":" in self._host else self._host, self._own_name(), 1)
+        return f"{base}/open?code={self._site.browsers.make_code()}"
+
+    def _own_name(self) -> str:
+        """A name for which the certificate may be made, where there is one."""
+        return socket.gethostname() if self._door.cert else "127.0.0.1"
+
+    @property
+    def rested(self) -> float:
+        """For how many seconds nobody has asked; 0 while somebody is answered."""
+        if self._served is None:
+            return float("inf")
+        traffic = self._served.traffic
+        return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def stop(self) -> None:
         """Listen no more; what is being answered ends with the daemon."""
@@ -84,7 +174,8 @@ class Web:
     def _listening(self) -> socket.socket:
         try:
             family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            listening = socket.socket(family, socket.SOCK_STREAM)
+            # named TCP, as asyncio else leaves Nagle's algorithm on: 40 ms for each answer of a kept connection
+            listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self._host, self._port))
             listening.listen()  # who comes before the server is there waits for it

@@ -10,14 +10,13 @@ from starlette.middleware import Middleware
 
 from nacre.errors import InvalidInput
 from nacre.mcp.face import Face
-from nacre.mcp.guard import Guard, Names
+from nacre.mcp.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.mcp.server import make_server
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 PATH = "/mcp"
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_BYTES = 4_000_000
 """Of one request."""
 
@@ -33,9 +32,16 @@ def app(face: Face, *, token: str | None = None, hosts: Sequence[str] = (), path
     """
     if hosts and not token:
         raise InvalidInput("a server that others can reach needs a token", hint="leave hosts out, or set a token")
-    guarded = make_server(face).streamable_http_app(
+    guarded = unguarded(face, path)
+    names, lacks = Names.of(LOOPBACK, hosts), NO_TOKEN if token else None
+    guard = Middleware(Guard, names=names, shows=shows_token(token), lacks=lambda _: lacks)
+    guarded.user_middleware.insert(0, guard)
+    return guarded
+
+
+def unguarded(face: Face, path: str = PATH) -> Starlette:
+    """The same for an app that has a guard already."""
+    return make_server(face).streamable_http_app(
         streamable_http_path=path, stateless_http=True, max_request_body_size=MOST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard is stricter
     )  # fmt: skip
-    guarded.user_middleware.insert(0, Middleware(Guard, names=Names.of(LOOPBACK, hosts), token=token))
-    return guarded

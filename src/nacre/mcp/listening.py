@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _GRACE_SECONDS = 1
+_MOST_MESSAGE = 65_536
 _BACKLOG = 32
 """So many connections are also taken in one go, before the first of them is looked at."""
 
@@ -66,6 +67,12 @@ class Bounded(H11Protocol):
         if not self._is_leaving:
             super().data_received(data)
 
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """See uvicorn: another protocol has the connection from now on."""
+        if self._timer:
+            self._timer.cancel()
+        super().handle_websocket_upgrade(event)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
         if self._timer:
@@ -109,6 +116,9 @@ class Bounded(H11Protocol):
             return
         if self.cycle is None or (self.cycle.more_body and not self.cycle.response_started):
             self.transport.write(_GO)
+        if not self.transport.can_write_eof():  # as over TLS
+            self.transport.close()
+            return
         self.transport.write_eof()  # closing now would reset it, if more of its request is on the way
         if self._timer:
             self._timer.cancel()
@@ -133,9 +143,10 @@ class Bounded(H11Protocol):
             self._look_later()
 
 
-def listening_config(app: ASGIApp) -> uvicorn.Config:
-    """How uvicorn serves an app of nacre's."""
+def listening_config(app: ASGIApp, cert: str = "", key: str = "") -> uvicorn.Config:
+    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named."""
     return uvicorn.Config(
-        app, http=Bounded, ws="none", log_level="critical", access_log=False, log_config=None,
-        timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG,
+        app, http=Bounded, ws="websockets-sansio", ws_max_size=_MOST_MESSAGE, log_level="critical", access_log=False,
+        log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, server_header=False,
+        proxy_headers=False, ssl_certfile=cert or None, ssl_keyfile=key or None,
     )  # fmt: skip

@@ -20,11 +20,12 @@ AN_AGENT = "an agent"
 
 
 class Face(StrEnum):
-    """Through what an operation is reached; ``mcp`` are the tools of agents."""
+    """Through what an operation is reached; ``mcp`` are the tools of agents, ``http`` the routes of the daemon."""
 
     PYTHON = "python"
     DAEMON = "daemon"
     MCP = "mcp"
+    HTTP = "http"
     COMMAND_LINE = "command line"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nacre import settings as nacre_settings
     from nacre.cli import crash
     from nacre.daemon import greeting, running
+    from nacre.daemon import web as daemon_web
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
     from nacre.home import home
@@ -41,6 +42,9 @@ else:
     home = Module("nacre.home.home")
     nacre_settings = Module("nacre.settings")
     running = Module("nacre.daemon.running")
+    daemon_web = Module("nacre.daemon.web")
+
+_DOOR = {"http": "daemon.http", "tls_cert": "web.tls_cert", "tls_key": "web.tls_key", "insecure": "web.insecure"}
 
 
 @click.group(
@@ -48,15 +52,18 @@ else:
     places={"install": "services.watcher:install", "uninstall": "services.watcher:uninstall"},
     examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
 )  # fmt: skip
-@click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve agents over HTTP there, too.")
+@click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve programs, agents and browsers there, too.")
 @click.option("--no-token", is_flag=True, help="With --http, at this machine alone: ask no client for a token.")
+@click.option("--tls-cert", metavar="FILE", type=TEXT, help="With --http: encrypt by this certificate (PEM).")
+@click.option("--tls-key", metavar="FILE", type=TEXT, help="Its key, where that is in a file of its own.")
+@click.option("--insecure", is_flag=True, help="With --http: serve other machines without encryption.")
 @click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
 @click.option("--on-demand", is_flag=True, help="In the background, until nobody asks any more; does not wait.")
 @click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
 @click.option("--idle", is_flag=True, hidden=True, help="End when nobody asks, and give way to one that does not.")
 @click.pass_context
 def serve(
-    ctx: click.Context, http: str | None, no_token: bool, no_watch: bool, on_demand: bool, log: bool, idle: bool
+    ctx: click.Context, /, no_watch: bool, on_demand: bool, log: bool, idle: bool, **door: Any
 ) -> None:  # fmt: skip
     """Hold memory and model warm for hooks, agents and the command line.
 
@@ -67,19 +74,30 @@ def serve(
     if ctx.invoked_subcommand:
         return
     run: Run = ctx.obj
+    for name in ("tls_cert", "tls_key"):
+        door[name] = os.path.abspath(door[name]) if door[name] else None  # the daemon may work in another folder
     if on_demand:
-        options = ["--http", http] if http is not None else []
-        options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
-        start.start_daemon(str(run.settings.home), run.settings.environ, *options)
+        start.start_daemon(str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch}))
         return
-    _serve(run, http=http, asks_token=not no_token, watches=not no_watch, to_log=log, idle=idle)
+    _serve(run, door, watches=not no_watch, to_log=log, idle=idle)
 
 
-def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
-    settings = run.settings
+def _words(options: Mapping[str, Any]) -> Iterator[str]:
+    """Options as they are typed; those that are not given are left out."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            yield f"--{name.replace('_', '-')}"
+            if value is not True:
+                yield value
+
+
+def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, to_log: bool, idle: bool) -> None:
+    settings = said = run.settings
+    for name, key in _DOOR.items():
+        said = said if door[name] in (None, False) else said.having(key, door[name])
     options = running.DaemonOptions(
         idle, settings.number("daemon.idle_minutes"), watches and settings.flag("daemon.watch"),
-        settings.text("daemon.http") if http is None else http, asks_token, __version__,
+        daemon_web.Door.of(said, said.text("daemon.http"), asks_token=not door["no_token"]), __version__,
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False

@@ -1,0 +1,174 @@
+"""The one app of a home's port: operations, the dashboard, and MCP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Mount, Route, WebSocketRoute
+
+from nacre.errors import NacreError
+from nacre.mcp.guard import Guard, Refusal, shows_token, values_of
+from nacre.web import events, operations, pages, problems
+from nacre.web.agents import Agents
+from nacre.web.compatibility import agent_knowledge
+from nacre.web.compatibility.clawxmemory import clawxmemory_routes
+from nacre.web.idempotency import Once
+from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, OPENING, Limit, Limits
+from nacre.web.rest.page import api_routes
+from nacre.web.rest.routes import resource_routes
+from nacre.web.served import OWN_HEADER
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from nacre.web.served import Served, Traffic
+
+MCP = "/mcp"
+EVENTS = "/api/v1/events"
+_METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+
+
+def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
+    """The app. ``make_mcp`` makes the one for agents, which is let run without a guard of its own."""
+    agents = Agents(make_mcp)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with agents.running():
+            yield
+
+    app = Starlette(
+        routes=[
+            Route(MCP, agents),
+            Mount("/api/v1", routes=[
+                Route("/me", operations.get_me),
+                Route("/events", events.get_events),
+                WebSocketRoute("/events/ws", events.socket),
+                *resource_routes(),
+                Route("/{operation}", operations.post_operation, methods=["POST"]),
+            ]),
+            *api_routes(),
+            *agent_knowledge.agent_knowledge_routes(), *clawxmemory_routes(),
+            Route("/open", pages.get_open),
+            Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
+            Route("/{page:path}", pages.get_page),
+        ],
+        middleware=[
+            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served), Middleware(_Counted),
+            Middleware(Once, most_body=operations.MOST_BYTES),
+        ],
+        exception_handlers={
+            NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
+        },
+        lifespan=lifespan,
+    )  # fmt: skip
+    app.state.served = served
+    return app
+
+
+def _guard(served: Served) -> Middleware:
+    """Agents show the token, programs that or a cookie; whoever asks for the dashboard's files need show nothing."""
+    is_agents = shows_token(served.token)
+
+    def shows(scope: Scope) -> bool:
+        return is_agents(scope) if scope["path"].startswith(MCP) else served.actor(scope) is not None
+
+    def lacks(scope: Scope) -> Refusal | None:
+        if served.token is None or not scope["path"].startswith((MCP, *pages.API)) or _is_preflight(scope):
+            return None
+        return served.lacks(scope)
+
+    return Middleware(Guard, names=served.names, shows=shows, lacks=lacks)
+
+
+def _is_preflight(scope: Scope) -> bool:
+    """Whether a browser asks if a page of another origin may ask; that brings nothing, and is told nothing else."""
+    return scope["type"] == "http" and scope["method"] == "OPTIONS" and bool(values_of(scope, b"origin"))
+
+
+def _shared(served: Served) -> list[Middleware]:
+    """For pages of the origins that the owner named: with the token, as no cookie is sent for them."""
+    if not served.names.origins:
+        return []
+    origins = sorted(served.names.origins)
+    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match", "Idempotency-Key"]
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=_METHODS,
+            allow_headers=headers,
+            expose_headers=["ETag", "Retry-After"],
+        )
+    ]
+
+
+class _Counted:
+    """Has clients wait that ask too often (429)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._limits = Limits()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit = limit_of(scope) if scope["type"] == "http" else None
+        seconds = self._limits.wait(_client(scope), limit) if limit else 0.0
+        if not seconds:
+            await self._app(scope, receive, send)
+            return
+        told = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
+        headers = {"Retry-After": str(math.ceil(seconds))}
+        refusal = problems.problem_response(429, "too_many_requests", told, "come again later", headers)
+        await refusal(scope, receive, send)
+
+
+def limit_of(scope: Scope) -> Limit | None:
+    """How often one client may ask for this."""
+    path = scope["path"]
+    if path == "/open":
+        return OPENING
+    if path.startswith(agent_knowledge.PATHS):
+        return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
+    if not path.startswith(pages.API):
+        return None
+    operation = operations.OFFERED.get(path.rpartition("/")[2])
+    return LONG if operation and operation.takes_long else ASKING
+
+
+def _client(scope: Scope) -> str:
+    """Who asks, as far as that can be told: programs that have the token of a machine are one."""
+    place = scope["client"][0] if scope.get("client") else ""
+    return f"{place} {'browser' if values_of(scope, OWN_HEADER) else 'program'}"
+
+
+class _Edge:
+    """Counts who is answered, and puts on every answer what browsers have to know."""
+
+    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
+        self._app = app
+        self._traffic = traffic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def policed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in pages.POLICY.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith(pages.API):
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        listens = scope["path"].startswith(EVENTS)  # a page that is left open asks for nothing
+        with nullcontext() if listens else self._traffic.one():
+            await self._app(scope, receive, policed if scope["type"] == "http" else send)

@@ -1,0 +1,108 @@
+"""What the routes are given: the home's operations, and who may ask for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from nacre.events.live import Live
+from nacre.mcp.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
+from nacre.values.actor import Actor, Face
+from nacre.web.browsers import Browsers
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+A_PROGRAM = "a program"
+"""The agent that asks where a request shows the token and no cookie."""
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_HEADER = b"x-nacre"
+"""The browser's key: pages of other origins know none, and could not send it."""
+
+_OWN_SITES = frozenset({"same-origin", "none"})
+
+
+class Asking(Protocol):
+    """Whoever waits for an answer."""
+
+    def has_left(self) -> bool:
+        """Whether nobody does any more."""
+        ...
+
+    def agent(self) -> str | None:
+        """The agent that asks, where one does."""
+        ...
+
+
+class Run(Protocol):
+    """Runs an operation of the home, in this process, on a request in JSON; the result in JSON. Raises NacreError."""
+
+    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+        """Blocks until the operation's turn has come and it is done; nothing comes where ``caller`` has left."""
+        ...
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What goes on at the port: how many are answered (a page that is open listens to events), and when the last one
+    was (``time.monotonic``)."""
+
+    at_work: int = 0
+    asked_at: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """While somebody is answered. In the event loop alone."""
+        self.at_work += 1
+        try:
+            yield
+        finally:
+            self.at_work -= 1
+            self.asked_at = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked."""
+
+    home: Path
+    run: Run
+    facts: Callable[[], Mapping[str, object]]
+    browsers: Browsers
+    live: Live
+    token: str | None
+    names: Names
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def actor(self, scope: Scope) -> Actor | None:
+        """Who asks: the owner by a cookie, a program by the token (which counts as an agent), or nobody known."""
+        if self._is_owner(scope):
+            return Actor(Face.HTTP)
+        if self.token is None or shows_token(self.token)(scope):
+            return Actor(Face.HTTP, A_PROGRAM)
+        return None
+
+    def lacks(self, scope: Scope) -> Refusal:
+        """How somebody is refused who is nobody known."""
+        return NO_KEY if any(self.browsers.knows(one) for one in self._cookies(scope)) else NO_TOKEN
+
+    def _is_owner(self, scope: Scope) -> bool:
+        """By a cookie; with the key where something may change, and not where a page of another origin is behind it: to
+        cookies all ports of a machine are one site."""
+        keys = values_of(scope, OWN_HEADER)
+        changes = scope["type"] == "http" and scope["method"] not in SAFE
+        if (changes and len(keys) != 1) or not set(values_of(scope, b"sec-fetch-site")) <= _OWN_SITES:
+            return False
+        if scope["type"] == "websocket" and not values_of(scope, b"origin"):
+            return False
+        return any(self.browsers.knows(one, keys[0] if changes else None) for one in self._cookies(scope))
+
+    def _cookies(self, scope: Scope) -> list[str]:
+        """Those of this home; browsers send all of a machine."""
+        pairs = (pair.strip().partition("=") for text in values_of(scope, b"cookie") for pair in text.split(";"))
+        return [value for name, _, value in pairs if name == self.browsers.cookie]

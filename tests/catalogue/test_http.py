@@ -1,0 +1,50 @@
+"""Every operation over HTTP: the owner's browser may all of it, a program all but what is the owner's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nacre.catalogue import CATALOGUE, offered_by
+from nacre.platform import json_values
+from nacre.values.actor import Face
+from tests.catalogue.conftest import Filled
+from tests.catalogue.samples import SAMPLES
+from tests.catalogue.test_catalogue import fits
+from tests.cli.conftest import process  # noqa: F401 - the fixture
+from tests.web_server.conftest import Site, site  # noqa: F401 - the fixture
+
+OFFERED = offered_by(Face.HTTP)
+OWNERS = [name for name, one in OFFERED.items() if one.owners is True]
+
+
+def test_every_operation_is_answered_over_http(site: Callable[..., Site], filled: Filled) -> None:  # noqa: F811
+    requests = {name: filled(name) for name in OFFERED}
+    here = site()
+    wrong = {}
+    browser = here.browser()
+    for name in sorted(requests, key=lambda name: (CATALOGUE[name].writes, name == "forget")):
+        answer = here.ask(name, requests[name], **browser)
+        code = None if answer.status_code == 200 else answer.json()["code"]
+        if not fits(name, code) or answer.status_code == 500:
+            wrong[name] = answer.text
+        elif code is None and SAMPLES[name].error is None:
+            json_values.decode(answer.content, CATALOGUE[name].result)
+    assert not wrong
+
+
+def test_what_is_the_owners_is_refused_to_a_program_that_has_the_token(
+    site: Callable[..., Site], filled: Filled  # noqa: F811
+) -> None:  # fmt: skip
+    requests = {name: filled(name) for name in OWNERS}
+    here = site()
+    assert {"candidate-keep", "page-write", "forget", "config-set", "unretire"} <= set(OWNERS)
+    told = {name: here.ask(name, requests[name], **here.token).json().get("code") for name in OWNERS}
+    assert set(told.values()) == {"owner_only"}, told
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.keys() - OFFERED.keys()))
+def test_what_is_not_offered_over_http_says_why(name: str) -> None:
+    operation = CATALOGUE[name]
+    assert operation.not_by.get(Face.HTTP) or operation.needs == "closed"

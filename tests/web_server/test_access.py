@@ -1,0 +1,208 @@
+"""Who may ask over HTTP: a program that has the token, the owner's browser, and nobody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nacre.web.browsers import Browsers
+from nacre.web.limits import Limit, Limits
+from tests.cli.conftest import Nacre, environment
+from tests.daemon.conftest import home
+from tests.web_server.conftest import Site, free_port
+
+Serve = Callable[..., Site]
+_ASK = """
+import sys
+from nacre.link.client import Refused, ask
+try:
+    print(ask(sys.argv[1], "open", {}, seconds=20))
+except Refused as refused:
+    print(refused.error["code"])
+"""
+
+
+def test_a_program_asks_with_the_token_and_nobody_without(site: Serve) -> None:
+    here = site()
+    nobody = here.ask("list")
+    assert nobody.status_code == 401
+    assert nobody.headers["content-type"] == "application/problem+json"
+    assert nobody.json()["code"] == "unauthorized"
+    assert nobody.json()["hint"]
+    assert here.ask("list", Authorization="Bearer another").status_code == 401
+    assert here.ask("list", **here.token).json()["total"] == 0
+    assert here.get("/api/v1/me", **here.token).json()["owner"] is False
+
+
+def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
+    here = site()
+    browser = here.browser()
+    me = here.get("/api/v1/me", **browser).json()
+    assert me == {"owner": True, "version": me["version"], "home": str(home()), "embedding": "none"}
+    assert here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"] == 7
+    refused = here.ask("config-set", {"key": "recall.limit", "value": "8"}, **here.token)
+    assert refused.status_code == 403
+    assert refused.json()["code"] == "owner_only"
+    assert "nacre open" in refused.json()["hint"]
+
+
+def test_what_a_program_says_is_an_agents_word_and_what_the_owner_says_is_not(site: Serve, process: Nacre) -> None:
+    here = site()
+    here.ask("store", {"content": "Billing uses PostgreSQL 16."}, **here.token)
+    here.ask("store", {"content": "The ferry leaves at nine."}, **here.browser())
+    told = [one["by"] for one in process("log", "--json").json["operations"]]
+    assert told == ["http", "http, a program"]
+
+
+def test_the_cookie_is_sent_to_this_home_alone_and_is_no_scripts(site: Serve) -> None:
+    here = site()
+    answer = here.client.get(here.invited())
+    name, *attributes = answer.headers["set-cookie"].split("; ")
+    assert name.startswith(Browsers(home()).cookie)
+    assert set(attributes) == {"HttpOnly", "Max-Age=7776000", "Path=/", "SameSite=strict"}
+    kept = home() / "browsers.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert name.partition("=")[2] not in kept.read_text()
+
+
+def test_a_code_is_good_once(site: Serve) -> None:
+    here = site()
+    address = here.invited()
+    assert here.client.get(address).status_code == 303
+    again = here.client.get(address)
+    assert again.status_code == 403
+    assert "set-cookie" not in again.headers
+    assert "nacre open" in again.text
+
+
+def test_a_code_is_good_for_a_minute(tmp_path: Path) -> None:
+    now = [0.0]
+    browsers = Browsers(tmp_path, clock=lambda: now[0])
+    early, late = browsers.make_code(), browsers.make_code()
+    now[0] = 59.0
+    assert browsers.redeem(early)
+    now[0] = 61.0
+    assert browsers.redeem(late) is None
+
+
+def test_without_the_key_a_cookie_changes_nothing(site: Serve) -> None:
+    here = site()
+    browser = here.browser()
+    cookie = {"Cookie": browser["Cookie"]}
+    assert here.get("/api/v1/me", **cookie).json()["owner"] is True
+    for key in ({}, {"X-Nacre": "1"}, {"X-Nacre": here.browser()["X-Nacre"]}):
+        refused = here.ask("store", {"content": "Gulls are white."}, **cookie, **key)
+        assert refused.status_code == 403
+        assert refused.json()["code"] == "no_key"
+    assert here.ask("list", **browser).json()["total"] == 0
+
+
+@pytest.mark.parametrize("site_of", ["cross-site", "same-site"])
+def test_a_page_of_another_port_does_not_use_the_cookie(site: Serve, site_of: str) -> None:
+    here = site()
+    browser = here.browser()
+    assert here.get("/api/v1/me", **browser, Sec_Fetch_Site=site_of).status_code in (401, 403)
+    assert here.get("/api/v1/me", **browser, Sec_Fetch_Site="same-origin").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp", "/api/v1/me", "/open", "/assets/x.js"])
+def test_other_names_and_pages_of_other_origins_are_refused_everywhere(site: Serve, path: str) -> None:
+    here = site()
+    assert here.get(path, Host="evil.example", **here.token).status_code == 421
+    answer = here.get(path, Origin="http://evil.example", **here.token)
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "other_origin"
+
+
+def test_pages_of_the_origins_that_the_owner_named_ask_with_the_token(site: Serve, process: Nacre) -> None:
+    process("config", "set", "web.origins", '["https://app.example"]')
+    here = site()
+    named = here.ask("list", Origin="https://app.example", **here.token)
+    assert named.headers["access-control-allow-origin"] == "https://app.example"
+    asked = here.client.options(
+        f"{here.base}/api/v1/list",
+        headers={"Origin": "https://app.example", "Access-Control-Request-Method": "POST",
+                 "Access-Control-Request-Headers": "authorization"},
+    )  # fmt: skip
+    assert asked.status_code == 200
+    assert here.ask("list", Origin="https://app.example").status_code == 401
+    assert here.ask("list", Origin="https://other.example", **here.token).status_code == 403
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
+def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
+    here = site()
+    refused = here.process("open", "--print", "--json", environ={"CLAUDECODE": "1"}, code=None)
+    assert refused.error["code"] == "owner_only"
+    line = f'exec -a claude bash -c \'"$0" -c "$1" "$2"; true\' "{sys.executable}" "$0" "{home()}"'
+    told = subprocess.run(
+        ["bash", "-c", line, _ASK], env=environment(), capture_output=True, text=True, timeout=60, check=True
+    )  # fmt: skip
+    assert told.stdout == "owner_only\n"
+
+
+def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: Path) -> None:
+    here = site()
+    target = tmp_path / "export.jsonl"
+    refused = here.ask("export", {"target": str(target)}, **here.token)
+    assert refused.status_code == 403
+    assert not target.exists()
+    assert here.ask("ingest", {"paths": [str(tmp_path)]}, **here.token).json()["code"] == "owner_only"
+    assert here.ask("export", {"target": str(target)}, **here.browser()).status_code == 200
+    assert target.exists()
+
+
+def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(process: Nacre, stopped: None) -> None:
+    process("config", "set", "web.port", str(free_port()))
+    here = Site("", process)
+    address = here.invited()
+    here.base = address.partition("/open")[0]
+    answer = here.client.get(address)
+    assert answer.status_code == 303
+    me = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+    process("serve", "stop")
+    process("serve", "--on-demand", "--no-watch")
+    again = here.invited()
+    assert again.startswith(here.base), "it listens where browsers know it"
+    assert here.get("/api/v1/me", **me).json()["owner"] is True
+    here.client.close()
+
+
+def test_forgetting_ends_the_access_of_every_browser(site: Serve, process: Nacre) -> None:
+    here = site()
+    one, other = here.browser(), here.browser()
+    assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 200
+    assert process("open", "--forget", "--json").json == {"forgotten": True}
+    assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 401
+    assert process("open", "--forget", "--json").json == {"forgotten": False}
+
+
+def test_a_client_that_asks_too_often_waits(site: Serve) -> None:
+    here = site()
+    answers = [here.get("/open?code=guessed") for _ in range(31)]
+    assert {one.status_code for one in answers[:30]} == {403}
+    assert answers[30].status_code == 429
+    assert 0 < int(answers[30].headers["retry-after"]) <= 60
+    assert answers[30].json()["code"] == "too_many_requests"
+    assert here.get("/api/v1/me", **here.token).status_code == 200
+
+
+def test_a_limit_is_of_one_client_and_of_a_minute() -> None:
+    now = [0.0]
+    limits, limit = Limits(clock=lambda: now[0]), Limit("some", 2)
+    assert [limits.wait("a", limit) for _ in range(3)] == [0.0, 0.0, 60.0]
+    assert limits.wait("b", limit) == 0.0
+    assert limits.wait("a", Limit("other", 2)) == 0.0
+    now[0] = 60.0
+    assert limits.wait("a", limit) == 0.0
+
+
+def test_a_token_and_a_home_are_the_owners_alone(site: Serve) -> None:
+    site()
+    assert stat.S_IMODE(os.stat(home() / "http.token").st_mode) == 0o600

@@ -1,0 +1,173 @@
+"""What is answered over HTTP, besides who may ask."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from starlette.applications import Starlette
+
+from nacre.link.address import LOCK
+from nacre.mcp.guard import LOOPBACK, Names
+from nacre.platform.locks import is_held
+from nacre.values.actor import Actor
+from nacre.web.browsers import Browsers
+from nacre.web.program import make_app
+from nacre.web.served import Asking, Served
+from tests.cli.conftest import Nacre
+from tests.daemon.conftest import PATIENCE_SECONDS, home
+from tests.mcp.test_http import served
+from tests.web_server.conftest import Site, free_port
+
+Serve = Callable[..., Site]
+NOTHING_ELSE = "default-src 'none'; script-src 'self'; style-src 'self'"
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> None:
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert (told["status"], told["code"]) == (status, code)
+    assert told["title"]
+    assert told["detail"]
+
+
+def test_errors_say_what_is_wrong_and_what_to_do(site: Serve) -> None:
+    here = site()
+    token = here.token
+    problem(here.ask("recall", {}, **token), 400, "invalid_input")
+    problem(here.ask("recall", {"text": "x", "limit": -1}, **token), 400, "invalid_input")
+    problem(here.ask("look", {"reference": "01a202fed8b5"}, **token), 404, "not_found")
+    problem(here.ask("nonsense", {}, **token), 404, "not_found")
+    problem(here.ask("hook", {}, **token), 404, "not_found")
+    problem(here.get("/api/v1/list", **token), 405, "method_not_allowed")
+    problem(here.get("/api/nonsense", **token), 404, "not_found")
+    assert here.client.post(f"{here.base}/api/v1/list", headers=token).json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "code"),
+    [
+        (b"{", "application/json", 400, "invalid_input"),
+        (b"\xff", "application/json", 400, "invalid_input"),
+        (b"[]", "application/json", 400, "invalid_input"),
+        (b"{}", "text/plain", 415, "unsupported_media_type"),
+        (b'{"project": "%s"}' % (b"x" * 4_000_000), "application/json", 413, "too_large"),
+    ],
+    ids=["half", "no text", "no object", "another kind", "too large"],
+)
+def test_a_body_is_json_and_bounded(body: bytes, kind: str, status: int, code: str, site: Serve) -> None:
+    here = site()
+    headers = {**here.token, "Content-Type": kind}
+    problem(here.client.post(f"{here.base}/api/v1/list", content=body, headers=headers), status, code)
+
+
+@pytest.mark.parametrize("path", ["/", "/memories/01a2", "/review"])
+def test_every_page_is_the_dashboard_and_runs_no_script_but_its_own(site: Serve, path: str) -> None:
+    answer = site().get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["content-security-policy"].startswith(NOTHING_ELSE)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "<title>" in answer.text
+    assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/assets/../program.py", "/assets/..%2fprogram.py", "/assets/%2e%2e/program.py"])
+def test_nothing_but_the_dashboards_files_is_given_away(site: Serve, path: str) -> None:
+    here = site()
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{here.base}/") as page:
+        plain = page.read()
+    answer = here.get(path)
+    assert answer.status_code == 404 or answer.content == plain
+    assert b"import" not in answer.content
+
+
+def test_others_are_served_encrypted_or_by_an_explicit_word(site: Serve, process: Nacre, tmp_path: Path) -> None:
+    error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--json", code=2).error
+    assert "--tls-cert" in error["hint"]
+    assert "--insecure" in error["hint"]
+    here = site("--http", "0.0.0.0:0", "--insecure")
+    here.base = here.base.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - where it is called
+    assert here.ask("list", **here.token).status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_with_a_certificate_it_is_served_encrypted(site: Serve, process: Nacre, tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    line = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {cert} -days 1 -subj /CN=localhost"
+    subprocess.run(line.split(), check=True, capture_output=True)
+    error = process("serve", "--no-watch", "--http", "0", "--tls-cert", str(key), "--json", code=2).error
+    assert "cannot be used" in error["message"]
+    here = site("--http", "0", "--tls-cert", str(cert), "--tls-key", str(key))
+    assert here.base.startswith("https://127.0.0.1:")
+    assert here.ask("list", **here.token, Origin=here.base).status_code == 200
+    assert here.ask("list", **here.token, Origin=here.base.replace("https", "http")).status_code == 403
+    cookie = here.client.get(here.invited()).headers["set-cookie"]
+    assert "Secure" in cookie
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(here.base, verify=ssl.create_default_context(), trust_env=False)
+
+
+def test_a_socket_is_opened_only_by_who_may_ask(site: Serve) -> None:
+    here = site()
+    wants = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+             "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+    browser = here.browser()
+    where = "/api/v1/nonsense/ws"
+    assert here.get(where, **wants).status_code == 401
+    assert here.get(where, **wants, **here.token, Origin="http://evil.example").status_code == 403
+    assert here.get(where, **wants, **here.token, Host="evil.example").status_code == 421
+    assert here.get(where, **wants, **browser).status_code == 403, "programs have no cookie: browsers say their origin"
+    problems = (here.get(where, **wants, **who) for who in (here.token, {**browser, "Origin": here.base}))
+    assert {one.status_code for one in problems} == {403}, "there is no such socket"
+
+
+def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+    left = threading.Event()
+
+    def run(operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not caller.has_left():
+            assert time.monotonic() < deadline
+        left.set()
+        return b"null"
+
+    here = Served(tmp_path, run, dict, Browsers(tmp_path), "a-token", Names.of(LOOPBACK, ()))
+    headers = {"Authorization": "Bearer a-token"}
+    with served(make_app(here, lambda: Starlette())) as port, pytest.raises(httpx.TimeoutException):
+        httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, timeout=0.5, trust_env=False)
+    assert left.wait(PATIENCE_SECONDS)
+
+
+def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacre, stopped: None) -> None:
+    process("config", "set", "daemon.idle_minutes", "0.05")
+    process("config", "set", "web.port", str(free_port()))
+    here = Site("", process)
+    here.base = here.invited().partition("/open")[0]
+    began = time.monotonic()
+    while time.monotonic() - began < 3 * 60 * 0.05:
+        assert here.get("/").status_code == 200
+    left = time.monotonic()
+    while is_held(home() / LOCK):
+        assert time.monotonic() - left < PATIENCE_SECONDS, "it stays though nobody asks"
+    here.client.close()
+
+
+def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
+    here = site()
+    token = here.token
+    asked_for = ["recall", "cost", "waiting", "recall", "overview"] * 30  # recall leaves notes, the others count them
+    with ThreadPoolExecutor(16) as pool:
+        requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
+        answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))
+    assert [one.text for one in answers if one.status_code != 200] == []
