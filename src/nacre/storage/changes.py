@@ -69,7 +69,8 @@ class Changes:
 
     def last_trace(self) -> str | None:
         """The trace that ended last, as ids go by time."""
-        return (self._db.one("last_trace") or (None,))[0]
+        found: str | None = (self._db.one("last_trace") or (None,))[0]
+        return found
 
     def free_pages(self) -> None:
         """Give back the memory that reading took."""
