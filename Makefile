@@ -65,7 +65,7 @@ docs: $(VENV)/.installed-dev  ## build the site of the documentation into build/
 	$(BIN)/python scripts/build_docs.py
 
 .PHONY: lint
-lint: $(VENV)/.installed-dev  ## linters, types, import contracts, sizes
+lint: $(VENV)/.installed-dev lint-web  ## linters, types, import contracts, sizes
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check --quiet $(CODE)
 	$(BIN)/mypy
@@ -81,8 +81,22 @@ format-check: $(VENV)/.installed-dev  ## is the code in the one style?
 	$(BIN)/ruff format --check $(CODE)
 
 .PHONY: web
-web:  ## build the dashboard into src/nacre/web/static; needs Node.js
-	cd web && npm ci && npm run build
+web: web/node_modules/.installed  ## build the dashboard into src/nacre/web/static; needs Node.js
+	cd web && npm run build
+
+.PHONY: lint-web
+lint-web:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory checked-web; \
+	  else echo "npm is not here: the dashboard's source is not checked" >&2; fi
+
+.PHONY: checked-web
+checked-web: web/node_modules/.installed
+	cd web && npm run --silent check && npm test --silent
+
+.PHONY: test-web
+test-web: $(VENV)/.installed-dev web  ## drive the dashboard in a real Chromium
+	$(BIN)/python scripts/install_chromium.py
+	$(BIN)/python -m pytest -m web tests/web
 
 .PHONY: model
 model: build/model/bin/python  ## build the bundled embedding model anew
@@ -95,7 +109,7 @@ dist: $(VENV)/.installed-dev  ## build what is published, install it anew, and t
 
 .PHONY: clean
 clean:  ## remove what was built or installed here
-	rm -rf $(VENV) .hosts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hosts build dist web/node_modules src/nacre/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
@@ -107,6 +121,11 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing nacre and its development tools into $(VENV)"
 	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]'
 	@touch $(VENV)/.installed $@
+
+# Not `npm ci`: it refuses a lock that lacks the optional packages of other platforms than the one it was written on.
+web/node_modules/.installed: web/package.json web/package-lock.json
+	cd web && npm install --no-save --no-audit --no-fund
+	@touch $@
 
 # Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.
 %/bin/python:

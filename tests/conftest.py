@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
     config.addinivalue_line("markers", "hosts: the test drives a real host; it runs with make test-hosts only")
     config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
+    config.addinivalue_line("markers", "web: the test drives the dashboard in Chromium, with make test-web only")
     if _has_room(_MEMORY):  # nacre waits for a disk at every write: most of what a test would wait for
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 

@@ -125,9 +125,11 @@ class Operation:
             raise InvalidInput(f"{self.name}: {error}") from error
         return request
 
-    def answer(self, home: Home, asked: bytes | msgspec.Raw) -> bytes:
+    def answer(
+        self, home: Home, asked: bytes | msgspec.Raw, on_progress: Callable[[Any], object] | None = None
+    ) -> bytes:  # fmt: skip
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
-        return json_values.encode(self.run_in(home, self.decode(asked)))
+        return json_values.encode(self.run_in(home, self.decode(asked), on_progress))
 
     def decode(self, asked: bytes | msgspec.Raw) -> Any:
         """A request from JSON. Raises InvalidInput where it is none, is out of bounds, or names what there is not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +50,13 @@ class Site:
         """``GET``."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.get(self.base + path, headers=named)
+
+
+def free_port() -> int:
+    """A port at which nothing listens now: other tests may take the one that is set by default."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
 
 
 @pytest.fixture

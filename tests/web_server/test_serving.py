@@ -9,6 +9,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
@@ -25,7 +26,7 @@ from nacre.web.served import Asking, Served
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, home
 from tests.mcp.test_http import served
-from tests.web_server.conftest import Site
+from tests.web_server.conftest import Site, free_port
 
 Serve = Callable[..., Site]
 NOTHING_ELSE = "default-src 'none'; script-src 'self'; style-src 'self'"
@@ -150,6 +151,7 @@ def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -
 
 def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacre, stopped: None) -> None:
     process("config", "set", "daemon.idle_minutes", "0.05")
+    process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
     here.base = here.invited().partition("/open")[0]
     began = time.monotonic()
@@ -159,3 +161,13 @@ def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacr
     while is_held(home() / LOCK):
         assert time.monotonic() - left < PATIENCE_SECONDS, "it stays though nobody asks"
     here.client.close()
+
+
+def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
+    here = site()
+    token = here.token
+    asked_for = ["recall", "cost", "waiting", "recall", "overview"] * 30  # recall leaves notes, the others count them
+    with ThreadPoolExecutor(16) as pool:
+        requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
+        answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))
+    assert [one.text for one in answers if one.status_code != 200] == []

@@ -111,6 +111,11 @@ MODELS = (
 )  # fmt: skip
 
 CARE = (
+    Operation("report", "reporting.report:report", "reporting.requests:ReportRequest", "reporting.values:Report"),
+    Operation("today", "reporting.today:today", "reporting.requests:TodayRequest", "reporting.values:Today"),
+    Operation(
+        "activity", "reporting.activity:activity", "reporting.requests:ActivityRequest", "reporting.values:Activity"
+    ),
     Operation("home", "health.home_page:home_page", NOTHING, "health.home_page:HomePage", needs=_SETTINGS),
     Operation("overview", "health.answers:overview", NOTHING, "views:Overview"),
     Operation("health", "health.checks:health", NOTHING, "list[values.reports:Check]"),

@@ -16,6 +16,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre health and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
         "it is for pictures; nacre graph list and nacre report show it": "graph-map",
+        "nacre home tells it of today, nacre report of a period": "today",
+        "nacre report shows it": "activity",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
@@ -28,8 +30,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
-            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
+            "feedback-judge review-dismiss review-undo review-replace review-retire conflicts-resolve settled "
+            "candidates candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
@@ -56,7 +58,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map",
+        "it is for pictures, which people look at": "graph-map today activity report",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "mcp": Entry("services.mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
         "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "open": Entry("services.open:open_dashboard", "Open the dashboard in your browser."),
+        "events": Entry("services.live_events:events", "Tell what changes in the home, as it happens."),
         "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
         "statusline": Entry("services.statusline:statusline", "Print a line for the status line of Claude Code."),
@@ -55,6 +56,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "memories.context:wakeup", "Print what a session should know as it starts, in sections with budgets."
         ),
         "digest": Entry("memories.digest:digest", "Tell what is open, and what was decided and learned lately."),
+        "report": Entry(
+            "memories.report:report", "Show what a year or a month brought: sessions, memories, recalls, cost."
+        ),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),

@@ -15,9 +15,12 @@ import msgspec
 from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.homes import Homes
 from nacre.errors import Fault, InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.events.bus import Bus
+from nacre.events.progress import published
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
+from nacre.platform.ids import utc_now
 from nacre.sync.follow_up import warnings_of
 from nacre.text.passages import one_line, shorten
 from nacre.values.actor import AN_AGENT, Actor, Face, acting
@@ -72,15 +75,17 @@ class _NobodyWaits(Exception):  # noqa: N818 - what is the case
 
 class Answering:
     """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
-    whoever asks."""
+    whoever asks. How far operations are goes to the ``bus``."""
 
     def __init__(
         self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[Waiting], object]],
-        catalogue: Mapping[str, Operation] | None = None,
+        catalogue: Mapping[str, Operation] | None = None, *,
+        bus: Bus | None = None,
     ) -> None:  # fmt: skip
         self._homes = homes
         self._tell = tell
         self._own = own
+        self._bus = bus or Bus(utc_now)
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
         self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)
@@ -175,7 +180,8 @@ class Answering:
             with self._guard:
                 self._at_work.append(one)
         try:
-            result = entry.answer(home, asked.request)
+            with published(self._bus, entry.name) as on_progress:
+                result = entry.answer(home, asked.request, on_progress)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None

@@ -23,9 +23,13 @@ from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
 from nacre.daemon.web import TOKEN, Door, Site, Web
 from nacre.errors import Conflict, NacreError, Unavailable
+from nacre.events.bus import Bus
+from nacre.events.live import Live
+from nacre.events.progress import publish_watched
 from nacre.home.home import Home
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
+from nacre.platform.ids import utc_now
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.spending.embedders import embedder_in_use
@@ -81,7 +85,7 @@ class Daemon:
     ) -> None:  # fmt: skip
         self._settings = settings
         self._options = options
-        self._tell = voice.tell
+        self._tell, self._tell_watched = voice.tell, voice.watched
         self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
@@ -90,17 +94,18 @@ class Daemon:
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
         self._following = (
-            Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
+            Following(settings.home, open_home, self._watched, voice.tell, options.version) if options.watches else None
         )
+        self._live = Live(open_home, Bus(utc_now))
         own = {
             "hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow,
             "open": self._asked_to_open,
         }  # fmt: skip
         offered = offered_by(Face.DAEMON)
         catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
-        self._answering = Answering(self._homes, voice.tell, own, catalogue)
+        self._answering = Answering(self._homes, voice.tell, own, catalogue, bus=self._live.bus)
         self._site = Site(
-            settings.home, self._answering.run, self._facts, Browsers(settings.home),
+            settings.home, self._answering.run, self._facts, Browsers(settings.home), self._live,
             everything=settings.text("mcp.tools") == "all",
         )  # fmt: skip
         self._web = Web(self._site, options.http) if options.http.place else None
@@ -153,6 +158,7 @@ class Daemon:
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
+        self._start("looking", lambda: self._live.run(self._stop))
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
@@ -221,7 +227,7 @@ class Daemon:
         return False
 
     def _is_idle(self) -> bool:
-        if not self._options.on_demand or self._server.at_work:
+        if not self._options.on_demand or self._server.at_work or self._live.bus.listeners:
             return False
         return self._rested() > self._options.idle_minutes * _MINUTE
 
@@ -241,6 +247,10 @@ class Daemon:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
+
+    def _watched(self, event: WatchEvent) -> None:
+        self._tell_watched(event)
+        publish_watched(self._live.bus, event)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
         """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.events.live import Live
 from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
@@ -60,6 +61,7 @@ class Site:
     run: Run
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
+    live: Live
     everything: bool = False
 
 
@@ -119,7 +121,7 @@ class Web:
                 raise Unavailable(f"to serve HTTP a library is missing: {library}", hint=install_hint("web"))
         site = self._site
         self._served = web_served.Served(
-            site.home, site.run, site.facts, site.browsers, token_of(site.home) if self.asks_token else None,
+            site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
             mcp_guard.Names.of(
                 mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
             ),

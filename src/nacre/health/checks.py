@@ -111,8 +111,16 @@ def health(home: Home) -> list[Check]:
     """What is remembered and how it is used, what waits, what was not understood."""
     catch_up(home)
     fold_usage(home)
+    return [*_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}), *_at_work(home)]
+
+
+def problems(home: Home) -> list[Check]:
+    """What is amiss, without what waits for review, and without upkeep, which looks at every memory."""
+    return [one for one in (*_checked(home, {"memories": _memories}), *_at_work(home)) if one.state != OK]
+
+
+def _at_work(home: Home) -> list[Check]:
     return [
-        *_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}),
         *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
         *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
         *_held_out(home),

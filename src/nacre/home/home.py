@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nacre.home.change import Change, Run
     from nacre.home.handoffs import Handoffs
     from nacre.redact.redactor import Redactor
+    from nacre.storage.activity import Activity
     from nacre.storage.archive import ArchiveIndex
     from nacre.storage.candidates import Candidates
     from nacre.storage.claims import Claims
@@ -136,6 +137,8 @@ class Stores:
     """What became of memories that were accepted first."""
     spending: Lazy[Spending] = Lazy("nacre.storage.spending:Spending")
     """What models were asked, and what that cost."""
+    activity: Lazy[Activity] = Lazy("nacre.storage.activity:Activity")
+    """What happened when."""
     traces: Lazy[Traces] = Lazy("nacre.storage.traces:Traces")
     """What runs went through."""
     analyses: Lazy[Kept[Any]] = Lazy(

@@ -33,6 +33,11 @@ _SHORTEST_REFERENCE = 4
 def pending(home: Home) -> list[Pair]:
     """The pairs that wait for a person, the oldest doubt first."""
     catch_up(home)
+    return waiting(home)
+
+
+def waiting(home: Home) -> list[Pair]:
+    """:func:`pending`, where edits by hand have been read."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
     memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
@@ -49,12 +54,12 @@ def pending(home: Home) -> list[Pair]:
 def find(home: Home, reference: str) -> Pair:
     """The pair of an id, or of one of its memories where that is in one pair only. Raises NotFound, Conflict."""
     wanted = reference.strip().lower()
-    waiting = pending(home)
-    found = [pair for pair in waiting if pair.id == wanted]
+    pairs = pending(home)
+    found = [pair for pair in pairs if pair.id == wanted]
     if not found and len(wanted) >= _SHORTEST_REFERENCE:
         found = [
             pair
-            for pair in waiting
+            for pair in pairs
             if pair.id.startswith(wanted) or any(one.id.endswith(wanted) for one in (pair.older, pair.newer))
         ]
     if not found:

@@ -12,11 +12,29 @@ from nacre.views import Choice
 
 References = Annotated[tuple[str, ...], Meta(description="Memories that wait, by their ids or subjects.", min_length=1)]
 
+Into = Annotated[
+    str | None,
+    Meta(description="Merge it into this memory, by its id or subject; the content is that of both then."),
+]
+
 
 class ReviewRequest(Request, frozen=True, kw_only=True):
     """Memories that wait for review."""
 
     references: References
+
+
+class ReviewKeepRequest(ReviewRequest, frozen=True, kw_only=True):
+    """Keep memories that wait for review; in other words, or within another memory, one of them."""
+
+    content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
+    into: Into = None
+
+
+class ReviewUndoRequest(Request, frozen=True, kw_only=True):
+    """Take back the last decision about what waited: it waits again."""
+
+    reference: Annotated[str, Meta(description="The candidate that was kept or dropped, or the memory, by its id.")]
 
 
 class ReviewRetireRequest(ReviewRequest, frozen=True, kw_only=True):
@@ -38,6 +56,7 @@ class KeepCandidateRequest(Request, frozen=True, kw_only=True):
 
     reference: Annotated[str, Meta(description="The candidate, by its id or four characters of its beginning or end.")]
     content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
+    into: Into = None
 
 
 class DropCandidatesRequest(Request, frozen=True, kw_only=True):

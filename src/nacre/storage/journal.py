@@ -119,10 +119,14 @@ class Journal:
         self._db.run("delete_past_operations")
 
     def operations(
-        self, *, memory: str | None = None, project: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Operation]:
-        """Operations, the newest first; those on one memory, or in one project."""
-        rows = self._db.all("list_operations", memory=memory, folder=project, limit=limit, offset=offset)
+        self, *, memory: str | None = None, project: str | None = None, since: datetime | None = None,
+        until: datetime | None = None, limit: int = 50, offset: int = 0,
+    ) -> list[Operation]:  # fmt: skip
+        """Operations, the newest first; those on one memory, in one project, ``since <= t < until``."""
+        rows = self._db.all(
+            "list_operations", memory=memory, folder=project, since=to_ms(since), until=to_ms(until), limit=limit,
+            offset=offset,
+        )  # fmt: skip
         return [_operation(row) for row in rows]
 
     def find_like(self, reference: str) -> list[Operation]:

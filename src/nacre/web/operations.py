@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from nacre.catalogue import offered_by
@@ -50,7 +50,7 @@ async def get_me(request: Request) -> Response:
     return JSONResponse({"owner": not actor_of(request).is_agent, **facts})
 
 
-def served_by(request: Request) -> Served:
+def served_by(request: HTTPConnection) -> Served:
     """The home that is served."""
     served: Served = request.app.state.served
     return served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -12,11 +12,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, WebSocketRoute
 
 from nacre.errors import NacreError
 from nacre.mcp.guard import Guard, Refusal, shows_token, values_of
-from nacre.web import operations, pages, problems
+from nacre.web import events, operations, pages, problems
 from nacre.web.agents import Agents
 from nacre.web.compatibility import agent_knowledge
 from nacre.web.compatibility.clawxmemory import clawxmemory_routes
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nacre.web.served import Served, Traffic
 
 MCP = "/mcp"
+EVENTS = "/api/v1/events"
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
@@ -49,6 +50,8 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             Route(MCP, agents),
             Mount("/api/v1", routes=[
                 Route("/me", operations.get_me),
+                Route("/events", events.get_events),
+                WebSocketRoute("/events/ws", events.socket),
                 *resource_routes(),
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
@@ -166,5 +169,6 @@ class _Edge:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        with self._traffic.one():
+        listens = scope["path"].startswith(EVENTS)  # a page that is left open asks for nothing
+        with nullcontext() if listens else self._traffic.one():
             await self._app(scope, receive, policed if scope["type"] == "http" else send)

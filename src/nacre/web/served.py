@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from nacre.events.live import Live
 from nacre.mcp.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Face
 from nacre.web.browsers import Browsers
@@ -73,6 +74,7 @@ class Served:
     run: Run
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
+    live: Live
     token: str | None
     names: Names
     traffic: Traffic = field(default_factory=Traffic)

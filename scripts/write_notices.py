@@ -1,0 +1,59 @@
+"""Write the part of NOTICE about what the dashboard bundles, from web/package-lock.json and web/node_modules."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NOTICE, WEB = ROOT / "NOTICE", ROOT / "web"
+HEADING = "Dashboard\n=========\n"
+INTRODUCTION = """
+The built dashboard, nacre/web/static, contains parts of these packages of the npm registry, each under the MIT licence:
+
+"""
+BEGIN = "Permission is hereby granted"
+MODEL = "preact"
+"""The package whose licence text stands for all: that they are the same is checked."""
+
+
+def bundled() -> dict[str, str]:
+    """What is bundled, by name, with its version: what the lock does not need for building alone."""
+    packages = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    return {
+        path.rpartition("node_modules/")[2]: package["version"]
+        for path, package in packages.items()
+        if path and not package.get("dev")
+    }
+
+
+def text_of(name: str) -> str:
+    """Its licence. Raises FileNotFoundError where npm did not install it."""
+    return next((WEB / "node_modules" / name).glob("LICENSE*")).read_text(encoding="utf-8")
+
+
+def is_mit(text: str) -> bool:
+    """Whether it is the licence in the usual words."""
+    return _permission(text).split() == _permission(text_of(MODEL)).split()
+
+
+def section() -> str:
+    """The part of NOTICE."""
+    lines = []
+    for name, version in bundled().items():
+        text = text_of(name)
+        if not is_mit(text):
+            sys.exit(f"{name} is not under the MIT licence: NOTICE has to tell its own")
+        owners = [" ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright (c)")]
+        lines += [f"  {name} {version}", *(f"      {owner}" for owner in owners), ""]
+    return HEADING + INTRODUCTION + "\n".join(lines) + "\n" + _permission(text_of(MODEL)).strip() + "\n"
+
+
+def _permission(text: str) -> str:
+    return text[text.index(BEGIN) :].partition("\n## ")[0]
+
+
+if __name__ == "__main__":
+    before = NOTICE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip("\n")
+    NOTICE.write_text(f"{before}\n\n\n{section()}", encoding="utf-8")

@@ -1,0 +1,115 @@
+"""Write the dashboard's types of requests and results from the catalogue; print them with --show.
+
+What a request leaves out takes its default, so its fields with a default are optional. A result always holds all of
+its fields. A value that occurs in both has therefore two types; the one for requests is called ``…Input``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.catalogue import CATALOGUE
+from nacre.platform.json_values import schema_hook
+from nacre.platform.request import Nothing
+
+PATH = Path(__file__).parents[1] / "web" / "src" / "api" / "types.ts"
+REFERENCE = "#/$defs/"
+HEAD = "// Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.\n"
+SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+
+Schema = dict[str, Any]
+
+
+class Types:
+    """The types of requests, or of results; ``renamed`` are names that the other side uses, too."""
+
+    def __init__(self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None) -> None:
+        self._are_requests = are_requests
+        roots = [str if root is Nothing else root for root in roots]
+        self._roots, self.known = msgspec.json.schema_components(roots, schema_hook=_or_anything)
+        self._renamed = {
+            name for name, schema in self.known.items() if name in (taken or {}) and "properties" in schema
+        }
+
+    def roots(self) -> list[str]:
+        """The types that were asked for, in order."""
+        return [self._type(schema) for schema in self._roots]
+
+    def declarations(self, leave_out: Mapping[str, Schema]) -> list[str]:
+        """Each type's declaration, but for those that the other side has declared already."""
+        return [
+            self._declaration(name, schema)
+            for name, schema in sorted(self.known.items())
+            if name in self._renamed or name not in leave_out
+        ]
+
+    def _declaration(self, name: str, schema: Schema) -> str:
+        if "properties" not in schema:
+            return f"export type {self._name(name)} = {self._type(schema)};\n"
+        required = schema["required"]
+        fields = "".join(
+            f"  {key}{'?' if self._are_requests and key not in required else ''}: {self._type(one)};\n"
+            for key, one in schema["properties"].items()
+        )
+        return f"export interface {self._name(name)} {{\n{fields}}}\n"
+
+    def _name(self, name: str) -> str:
+        plain = "".join(part[:1].upper() + part[1:] for part in name.replace(".", "_").split("_"))
+        return plain + "Input" if name in self._renamed else plain
+
+    def _type(self, schema: Schema) -> str:
+        if "$ref" in schema:
+            return self._name(schema["$ref"].removeprefix(REFERENCE))
+        if "anyOf" in schema:
+            return " | ".join(dict.fromkeys(self._type(one) for one in schema["anyOf"]))
+        if "enum" in schema or "const" in schema:
+            return " | ".join(_literal(one) for one in schema.get("enum", [schema.get("const")]))
+        return self._composed(schema)
+
+    def _composed(self, schema: Schema) -> str:
+        kind = schema.get("type")
+        if kind == "array" and "prefixItems" in schema:
+            return f"[{', '.join(self._type(one) for one in schema['prefixItems'])}]"
+        if kind == "array":
+            return f"Array<{self._type(schema.get('items') or {})}>"
+        if kind == "object":
+            more = schema.get("additionalProperties")
+            return f"Record<string, {self._type(more) if isinstance(more, dict) else 'unknown'}>"
+        return SIMPLE.get(str(kind), "unknown")
+
+
+def page() -> str:
+    """The whole file."""
+    results = Types([one.result for one in CATALOGUE.values()], are_requests=False)
+    requests = Types([one.request for one in CATALOGUE.values()], are_requests=True, taken=results.known)
+    asked = ["Record<string, never>" if one.request is Nothing else None for one in CATALOGUE.values()]
+    rows = "".join(
+        f'  "{name}": [{nothing or request}, {result}];\n'
+        for name, nothing, request, result in zip(CATALOGUE, asked, requests.roots(), results.roots(), strict=True)
+    )
+    parts = [*results.declarations({}), *requests.declarations(results.known)]
+    return "\n".join([HEAD, *parts, f"export interface Operations {{\n{rows}}}\n"])
+
+
+def _or_anything(kind: type) -> Schema:
+    try:
+        return schema_hook(kind)
+    except (NotImplementedError, TypeError):
+        return {"type": "anything"}
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+if __name__ == "__main__":
+    if "--show" in sys.argv:
+        print(page(), end="")
+    else:
+        PATH.parent.mkdir(parents=True, exist_ok=True)
+        PATH.write_text(page(), encoding="utf-8")

@@ -1,0 +1,95 @@
+"""``nacre events``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli.command import command
+from nacre.cli.formats import count
+from nacre.cli.paper import cut, printable, unsteered
+from nacre.cli.run import Run
+from nacre.cli.services.signals import stopped_by_signals
+from nacre.platform import ids
+from nacre.platform.lazy import Module
+from nacre.text.passages import one_line
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from nacre.events import bus as event_bus
+    from nacre.events import live as live_events
+    from nacre.events.bus import Event
+    from nacre.home import home
+else:
+    msgspec = Module("msgspec")
+    event_bus = Module("nacre.events.bus")
+    live_events = Module("nacre.events.live")
+    home = Module("nacre.home.home")
+
+_WAIT_SECONDS = 0.5
+_MOST_SHOWN = 5
+_CELLS = 72
+
+
+@command("events", examples=["nacre events", "nacre events --json | grep --line-buffered stored"])
+@click.pass_obj
+def events(run: Run) -> None:
+    """Tell what changes in the home, as it happens.
+
+    Whatever changed it: a command, an agent, the daemon, an editor once nacre has read the file. No daemon is needed.
+    With --json it prints one object for each event, each on a line of its own (docs/events.md). It runs until Ctrl-C.
+    """
+    stop, woken = stopped_by_signals(), threading.Event()
+    live = live_events.Live(lambda: home.open_home(run.settings), event_bus.Bus(ids.utc_now))
+    looking = threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking")
+    looking.start()
+    live.wait_ready()
+    listener = live.bus.listen(woken.set)
+    run.keeps_history = False
+    while not stop.is_set():
+        woken.clear()
+        found = listener.take()
+        for event in found:
+            _tell(run, event)
+        if not found:
+            woken.wait(_WAIT_SECONDS)
+    looking.join()
+
+
+def _tell(run: Run, event: Event) -> None:
+    if run.as_json:
+        click.echo(unsteered(event.data.decode()))
+        return
+    told: dict[str, Any] = msgspec.json.decode(event.data)
+    for line in _LINES[event.kind](run, told) if event.kind in _LINES else ():
+        click.echo(printable(f"{ids.utc_now().astimezone():%H:%M:%S}  {line}"))
+
+
+def _memories(run: Run, told: dict[str, Any]) -> list[str]:
+    if told["total"] > _MOST_SHOWN:
+        return [f"{told['change']}: {told['total']:,} memories"]
+    with closing(home.open_home(run.settings)) as opened:  # the database may be another one by now
+        subjects = {memory.id: memory.subject for memory in opened.memories.in_any_state(told["ids"])}
+    return [
+        f"{told['change']}: {cut(one_line(subjects.get(one, 'a memory')), _CELLS)}  {one[-8:]}" for one in told["ids"]
+    ]
+
+
+def _session(_: Run, told: dict[str, Any]) -> list[str]:
+    return [f"session {told['id']}: {count(told['turns'], 'turn')}" if told["id"] else "and more sessions"]
+
+
+_LINES: dict[str, Callable[[Run, dict[str, Any]], list[str]]] = {
+    "hello": lambda _, __: ["listening; Ctrl-C ends it"],
+    "missed": lambda _, __: ["the database was replaced: anything may have changed"],
+    "memory": _memories,
+    "session": _session,
+    "candidate": lambda _, told: [f"{count(told['waiting'], 'candidate')} to review"],
+    "doubt": lambda _, told: [f"{count(told['total'], 'memory', 'memories')} in doubt, or in doubt no more"],
+    "cost": lambda _, told: [f"{told['task']}: ${told['usd']:.4f} today, ${told['today_usd']:.4f} in all"],
+}

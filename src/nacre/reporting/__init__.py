@@ -1,0 +1,1 @@
+"""Looking back: what a day or a period brought, as numbers, as pictures and as a page."""

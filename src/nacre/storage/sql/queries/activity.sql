@@ -1,0 +1,77 @@
+-- count_sessions_by_day --
+-- Sessions on the day that they began, and their turns. A session that ends on another day than it began has its turns
+-- counted one by one, by quarters of an hour first: every offset of a time zone is a number of these.
+WITH seen AS (
+    SELECT row, tool, turns, date(started / 1000, 'unixepoch', 'localtime') AS day,
+        date(coalesce(ended, started) / 1000, 'unixepoch', 'localtime') AS last
+    FROM sessions WHERE started IS NOT NULL AND kind = 'main' AND (:project IS NULL OR project = :project)
+        AND started < :until AND coalesce(ended, started) >= :since
+), quarters AS MATERIALIZED (
+    SELECT session, time / 900000 AS quarter, count(*) AS turns FROM turns
+    WHERE session IN (SELECT row FROM seen WHERE day <> last) AND time IS NOT NULL GROUP BY session, quarter
+)
+SELECT day, tool, sum(sessions), sum(turns) FROM (
+    SELECT day, tool, 1 AS sessions, iif(day = last, turns, 0) AS turns FROM seen
+    UNION ALL
+    SELECT date(q.quarter * 900, 'unixepoch', 'localtime'), s.tool, 0, q.turns FROM quarters q JOIN seen s ON s.row = q.session
+)
+WHERE day BETWEEN :first AND :last GROUP BY day, tool ORDER BY day, tool;
+
+-- count_memories_by_day --
+-- Memories on the day that they were recorded (1) or ended (-1), in whatever state they are: retired, or superseded by one
+-- that was recorded then.
+SELECT day, kind, change, count(*) FROM (
+    SELECT date(created / 1000, 'unixepoch', 'localtime') AS day, kind, 1 AS change
+    FROM memories WHERE :project IS NULL OR project = :project
+    UNION ALL
+    SELECT date(max(m.created, coalesce(m.retired_at, (SELECT s.created FROM memories s WHERE s.id = m.superseded_by),
+        m.updated)) / 1000, 'unixepoch', 'localtime'), m.kind, -1
+    FROM memories m
+    WHERE (m.retired_at IS NOT NULL OR m.superseded_by IS NOT NULL) AND (:project IS NULL OR m.project = :project)
+)
+WHERE day <= :last GROUP BY day, kind, change ORDER BY day, kind, change;
+
+-- count_memories_by_source --
+-- Memories that were recorded in a period and hold, by who said them and with which tool.
+SELECT speaker, substr(session, 1, instr(session, ':') - 1), count(*) FROM active_memories
+WHERE created >= :since AND created < :until AND (:project IS NULL OR project = :project)
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+
+-- count_memories_by_age --
+-- How many days ago memories that hold were said last, and how many of each age may be out of date.
+SELECT (:now - max(m.created, coalesce((SELECT max(c.at) FROM confirmations c WHERE c.memory = m.id), 0))) / 86400000 AS age,
+    count(*), count(s.memory)
+FROM active_memories m LEFT JOIN stale_memories s ON s.memory = m.id
+WHERE :project IS NULL OR m.project = :project GROUP BY age ORDER BY age;
+
+-- count_memories_by_use --
+-- Memories that hold, by how often they were recalled.
+SELECT count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0), count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
+    count(*) FILTER (WHERE u.recall_count > 5)
+FROM active_memories m LEFT JOIN usage u ON u.memory = m.id WHERE :project IS NULL OR m.project = :project;
+
+-- count_recalls_by_day --
+-- The last hundred recalls of each memory that holds.
+SELECT date(r.value / 1000, 'unixepoch', 'localtime') AS day, count(*)
+FROM active_memories m JOIN usage u ON u.memory = m.id, json_each(u.recall_intervals) r
+WHERE r.value >= :since AND r.value < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
+
+-- count_questions_by_day --
+-- Questions that were answered (1), and that were not (0), as far as their traces are kept.
+SELECT date(began / 1000, 'unixepoch', 'localtime') AS day, outcome NOT IN (SELECT value FROM json_each(:unanswered)) AS answered,
+    count(*)
+FROM traces WHERE kind = :kind AND began >= :since AND began < :until GROUP BY day, answered ORDER BY day, answered;
+
+-- count_calls_by_day --
+-- What models took: tokens of all sorts, and millionths of a US dollar.
+SELECT day, task, sum(input + output + cached + written), coalesce(sum(cost), 0) FROM model_calls
+WHERE day BETWEEN :first AND :last GROUP BY day, task ORDER BY day, task;
+
+-- count_operations --
+-- What was done in a period, by what it is called; of a project: what touched files of it.
+SELECT action, count(*) FROM operations o
+WHERE at >= :since AND at < :until AND (:project IS NULL OR EXISTS (
+    SELECT 1 FROM touched t WHERE t.operation = o.id
+    AND (t.path LIKE 'projects/' || :project || '/%' OR t.path LIKE 'retired/projects/' || :project || '/%')
+))
+GROUP BY action ORDER BY count(*) DESC, action;

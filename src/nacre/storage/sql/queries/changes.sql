@@ -1,0 +1,80 @@
+-- create_known_memories --
+-- Memories as they were last told of; gone with the connection.
+CREATE TEMP TABLE IF NOT EXISTS known_memories (
+    id TEXT PRIMARY KEY,
+    updated INTEGER NOT NULL,
+    flags INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    project TEXT,
+    active INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- create_memory_states --
+-- What tells one state of a memory from another.
+CREATE TEMP VIEW IF NOT EXISTS memory_states AS
+SELECT id, updated, importance * 4 + proposed * 2 + inbox AS flags, content_hash AS hash, project,
+    superseded_by IS NULL AND retired_at IS NULL AS active
+FROM main.memories;
+
+-- note_memories --
+-- All of them, as they are now.
+INSERT INTO known_memories (id, updated, flags, hash, project, active)
+SELECT id, updated, flags, hash, project, active FROM memory_states;
+
+-- list_memory_changes --
+-- What became of which memory since, and the last operation that touched it.
+SELECT
+    CASE
+        WHEN k.id IS NULL THEN iif(m.active, 'stored', 'retired')
+        WHEN k.active AND NOT m.active THEN 'retired'
+        WHEN m.active AND NOT k.active THEN 'restored'
+        ELSE 'changed'
+    END,
+    m.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = m.id)
+FROM memory_states m LEFT JOIN known_memories k ON k.id = m.id
+WHERE k.id IS NULL OR k.updated <> m.updated OR k.flags <> m.flags OR k.active <> m.active OR k.hash <> m.hash
+    OR k.project IS NOT m.project
+UNION ALL
+SELECT 'removed', k.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = k.id)
+FROM known_memories k WHERE NOT EXISTS (SELECT 1 FROM main.memories m WHERE m.id = k.id);
+
+-- drop_known_memory --
+-- It was told of.
+DELETE FROM known_memories WHERE id = :id;
+
+-- note_memory --
+-- As it is now, if it is there.
+INSERT INTO known_memories (id, updated, flags, hash, project, active)
+SELECT id, updated, flags, hash, project, active FROM memory_states WHERE id = :id;
+
+-- last_read_turn --
+-- The number of the turn that was read last.
+SELECT coalesce(max(row), 0) FROM turns;
+
+-- list_grown_sessions --
+-- Sessions with turns that were read since, the one that grew last first.
+SELECT s.tool || ':' || s.native_id, s.tool, s.turns
+FROM (SELECT session, max(row) AS last FROM turns WHERE row > :turn GROUP BY session) t
+JOIN sessions s ON s.row = t.session ORDER BY t.last DESC LIMIT :limit;
+
+-- list_operations_since --
+-- The oldest first.
+SELECT id, action FROM operations WHERE at >= :since ORDER BY at, id;
+
+-- list_doubted --
+-- Memories that a newer one may have outdated; some twice, since sorting them out costs more.
+SELECT l.target FROM links l
+JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
+WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body');
+
+-- list_queued --
+-- Memories to be reviewed, or perhaps out of date.
+SELECT memory FROM review_queue WHERE status = 'pending' UNION SELECT memory FROM stale_memories;
+
+-- last_trace --
+-- Ids go by time.
+SELECT max(id) FROM traces;
+
+-- give_pages_back --
+-- What was read is not kept in memory until the next look.
+PRAGMA shrink_memory;

@@ -1,0 +1,201 @@
+"""What a day brought, what waits, and the numbers behind the pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from nacre.errors import InvalidInput
+from nacre.health.traces import list_traces
+from nacre.reporting.values import Activity, Series, Today
+from nacre.values.model_calls import Tokens
+from nacre.values.spending import Call
+from nacre.values.trace import TraceKind
+from tests.app.conftest import World, says
+
+TODAY = date(2026, 11, 20)
+
+
+def talk(world: World, session: str, *moments: str, cwd: str = "/code/acme-billing") -> None:
+    """A session with a turn at each of these moments."""
+    roles = ("user", "assistant") * len(moments)
+    turns = enumerate(zip(roles, moments, strict=False))
+    world.transcript(
+        session,
+        *(
+            says(role, f"Turn {at}.", uuid=f"{session}-{at}", session=session, at=moment, cwd=cwd)
+            for at, (role, moment) in turns
+        ),
+    )
+
+
+def ingested(world: World) -> None:
+    with world.open() as memory:
+        memory.ingest(extract=False)
+
+
+def looked(world: World, **asked: Any) -> Today:
+    with world.open() as memory:
+        found: Today = memory.call("today", **asked)
+    return found
+
+
+def numbers(world: World, **asked: Any) -> Activity:
+    with world.open() as memory:
+        found: Activity = memory.call("activity", **asked)
+    return found
+
+
+def on(found: Activity, series: tuple[Series, ...], name: str, day: date) -> int:
+    values = next((one.values for one in series if one.name == name), (0,) * len(found.steps))
+    return values[found.steps.index(day)]
+
+
+@pytest.fixture
+def in_nepal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The owner's clock is 5:45 ahead."""
+    monkeypatch.setenv("TZ", "NPT-5:45")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_day_tells_what_was_learned_and_by_whom_and_what_was_done(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The bees are fed in October.", project="hive")
+        world.clock.pass_days(1)
+        memory.store("The smoker is in the barn.", project="hive")
+        second = memory.store("Mill rents are due in May.", project="mill").memory_id
+        memory.edit(second, importance=9)
+    found = looked(world)
+    assert (found.since, found.until, found.learned_total) == (date(2026, 11, 21), date(2026, 11, 21), 2)
+    assert [one.content for one in found.learned] == ["Mill rents are due in May.", "The smoker is in the barn."]
+    assert {one.name: one.count for one in found.changes} == {"store": 2, "update": 1}
+    assert [one.action for one in found.operations] == ["update", "store", "store"]
+    assert [(one.speaker, one.tool, one.memories) for one in found.sources] == [("owner", None, 2)]
+    whole = looked(world, since=TODAY, project="hive", limit=1)
+    assert (len(whole.learned), whole.learned_total) == (1, 2)
+    assert {one.name: one.count for one in whole.changes} == {"store": 2}
+
+
+def test_a_day_tells_what_waits_of_a_project_alone(world: World) -> None:
+    world.environ["CLAUDECODE"] = "1"
+    with world.open() as memory:
+        memory.store("The smoker is in the barn.", project="hive")
+        memory.store("Mill rents are due in May.", project="mill")
+        memory.store("Mill rents are paid in June.", project="mill")
+    del world.environ["CLAUDECODE"]
+    found = looked(world, project="mill", limit=1).waiting
+    assert [(one.name, one.count) for one in found.reviews] == [("proposed", 2)]
+    assert len(found.first_reviews) == 1
+
+
+def test_a_day_tells_sessions_by_tool_and_what_is_amiss(world: World) -> None:
+    talk(world, "5e55-0001", "2026-11-20T08:00:00.000Z", "2026-11-20T08:05:00.000Z")
+    ingested(world)
+    found = looked(world)
+    assert [(one.tool, one.sessions, one.turns) for one in found.tools] == [("claude-code", 1, 2)]
+    assert [one.session.turns for one in found.sessions] == [2]
+    assert "memories" in {one.name for one in found.problems}  # there are none yet
+    assert looked(world, until=date(2026, 11, 19)).tools == ()
+
+
+def test_what_models_cost_is_told_for_today_and_for_the_month(world: World) -> None:
+    home = world.context()
+    for number, (day, cost) in enumerate(
+        [(date(2026, 11, 20), 500), (date(2026, 11, 2), 700), (date(2026, 10, 31), 900)]
+    ):
+        moment = datetime(day.year, day.month, day.day, 9, tzinfo=UTC)
+        home.spending.add(
+            Call(f"call-{number}", moment, day, "extraction", "openai:x", True, Tokens(100, 10), cost, outcome="done")
+        )
+    (told,) = looked(world).costs
+    assert (told.task, told.today, told.month, told.tokens_today, told.tokens_month) == (
+        "extraction",
+        500,
+        1_200,
+        110,
+        220,
+    )
+    found = numbers(world, since=date(2026, 10, 1))
+    assert on(found, found.cost, "extraction", date(2026, 10, 31)) == 900
+    assert numbers(world, project="hive").cost == ()
+
+
+def test_turns_count_on_their_own_day_also_where_a_session_goes_on_over_midnight(world: World) -> None:
+    talk(world, "5e55-0001", "2026-11-18T23:50:00.000Z", "2026-11-18T23:55:00.000Z", "2026-11-19T00:05:00.000Z")
+    talk(world, "5e55-0002", "2026-11-19T10:00:00.000Z", cwd="/code/shop")
+    ingested(world)
+    found = numbers(world, since=date(2026, 11, 17))
+    days = [date(2026, 11, day) for day in (18, 19, 20)]
+    assert [on(found, found.turns, "claude-code", day) for day in days] == [2, 2, 0]
+    assert [on(found, found.sessions, "claude-code", day) for day in days] == [1, 1, 0]
+    assert [(one.day, one.sessions, one.turns) for one in found.calendar] == [(days[0], 1, 2), (days[1], 1, 2)]
+    of_shop = numbers(world, since=date(2026, 11, 17), project="shop")
+    assert [on(of_shop, of_shop.turns, "claude-code", day) for day in days] == [0, 1, 0]
+
+
+def test_days_are_those_of_the_owners_clock(world: World, in_nepal: None) -> None:
+    talk(world, "5e55-0001", "2026-11-18T18:10:00.000Z", "2026-11-18T18:20:00.000Z")
+    ingested(world)
+    found = numbers(world, since=date(2026, 11, 17))
+    assert [on(found, found.turns, "claude-code", date(2026, 11, day)) for day in (18, 19)] == [1, 1]
+
+
+def test_what_is_held_grows_with_what_is_stored_and_falls_with_what_ends(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The bees are fed in October.", kind="fact")
+        world.clock.pass_days(1)
+        ended = memory.store("The smoker is in the barn.", kind="fact").memory_id
+        memory.store("We keep the hives in the orchard.", kind="decision")
+        world.clock.pass_days(1)
+        memory.retire(ended)
+    found = numbers(world, since=date(2026, 11, 21))
+    assert found.steps == (date(2026, 11, 21), date(2026, 11, 22))
+    assert {one.name: one.values for one in found.stored} == {"fact": (1, 0), "decision": (1, 0)}
+    assert {one.name: one.values for one in found.held} == {"fact": (2, 1), "decision": (1, 1)}
+
+
+def test_long_periods_are_told_by_weeks_from_monday_and_longer_ones_by_months(world: World) -> None:
+    year = numbers(world)
+    assert (year.step, year.steps[0].weekday(), len(year.steps)) == ("week", 0, 53)
+    assert year.steps[0] <= year.since < year.steps[1]
+    assert year.steps[-1] <= year.until
+    decade = numbers(world, since=date(2016, 12, 5))
+    assert (decade.step, decade.steps[0], decade.steps[-1]) == ("month", date(2016, 12, 1), date(2026, 11, 1))
+    assert all(len(one.values) == len(decade.steps) for one in decade.held)
+
+
+def test_ages_and_use_are_told_as_they_are_now(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The bees are fed in October.")
+        world.clock.pass_days(40)
+        memory.store("The smoker of the upper stand is in the barn.")
+        memory.recall("where is the smoker of the upper stand?")
+    found = numbers(world)
+    assert [(one.least, one.most, one.memories) for one in found.ages if one.memories] == [(0, 7, 1), (30, 90, 1)]
+    assert (found.never, found.seldom, found.often) == (1, 1, 0)
+    assert (sum(found.recalls), found.recalls[-1]) == (1, 1)
+
+
+def test_questions_without_an_answer_are_told_beside_those_that_have_one(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The smoker of the upper stand is in the barn.")
+        memory.recall("where is the smoker of the upper stand?")
+        memory.recall("who painted the ceiling?")
+    asked = list_traces(world.context(), TraceKind.CASE, None, 10)
+    found = numbers(world, since=TODAY)
+    assert sum(sum(one.values) for one in found.questions) == len(asked) == 2
+    assert {one.name: one.values for one in found.questions} == {"answered": (1,), "unanswered": (1,)}
+
+
+def test_a_period_that_ends_before_it_begins_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInput):
+        looked(world, since=date(2026, 11, 21), until=TODAY)
+    with pytest.raises(InvalidInput):
+        numbers(world, since=date(2026, 11, 21), until=TODAY)

@@ -1,0 +1,162 @@
+"""What a look at the home finds that changed, whoever changed it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.events.bus import Bus
+from nacre.events.look import MOST_IDS, MOST_SESSIONS, Look
+from nacre.home.home import Home, open_home
+from nacre.settings import load_settings
+from nacre.values.model_calls import Tokens
+from nacre.values.review import Action, Reason
+from nacre.values.spending import DOLLAR, Call
+from tests.cli.conftest import Nacre, nacre, said, transcript, write_transcript  # noqa: F401 - fixtures
+
+Heard = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    opened = open_home(load_settings())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def heard(home: Home) -> Iterator[Heard]:
+    """``heard("memory")`` are the events of a kind since the last call; without kinds all of them."""
+    watched = open_home(load_settings())
+    bus = Bus(watched.clock)
+    look, listener = Look(watched, bus), bus.listen(lambda: None)
+    listener.take()
+
+    def since(*kinds: str) -> list[dict[str, Any]]:
+        look.look()
+        found = [json.loads(event.data) for event in listener.take()]
+        return [one for one in found if not kinds or one["kind"] in kinds]
+
+    yield since
+    watched.close()
+
+
+def changes(events: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return sorted((one["change"], one["ids"]) for one in events)
+
+
+def store(nacre: Nacre, content: str) -> str:  # noqa: F811 - the fixture
+    found: str = nacre("store", content, "--json").json["id"]
+    return found
+
+
+def test_nothing_is_told_where_nothing_changed(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+    store(nacre, "The mill stands on the left bank of the river")
+    assert heard("memory")
+    nacre("list")
+    assert heard() == []
+
+
+def test_a_memorys_whole_life_is_told_with_its_operations(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+    memory = store(nacre, "The mill stands on the left bank of the river")
+    stored = heard("memory", "operation")
+    assert [one["name"] for one in stored if one["kind"] == "operation"] == ["store"]
+    assert changes(stored[1:]) == [("stored", [memory])]
+    assert stored[1]["operation"] == stored[0]["id"]
+    nacre("edit", memory, "--importance", "9")
+    assert changes(heard("memory")) == [("changed", [memory])]
+    nacre("retire", memory)
+    assert changes(heard("memory")) == [("retired", [memory])]
+    nacre("undo", "--yes")
+    assert changes(heard("memory")) == [("restored", [memory])]
+    nacre("forget", "--memory", memory, "--yes")
+    assert changes(heard("memory")) == [("removed", [memory])]
+
+
+def test_what_a_newer_memory_replaces_is_retired(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+    old = store(nacre, "Billing listens on port 8181")
+    heard()
+    new = store(nacre, "Billing listens on port 8282 now")
+    assert changes(heard("memory")) == [("retired", [old]), ("stored", [new])]
+
+
+def test_a_hand_edit_is_told_once_nacre_has_read_the_file(
+    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
+) -> None:  # fmt: skip
+    memory = store(nacre, "The ferry leaves at nine")
+    heard()
+    file = next(path for path in home.settings.vault.rglob("*.md") if memory in path.read_text(encoding="utf-8"))
+    file.write_text(file.read_text(encoding="utf-8").replace("at nine", "at ten"), encoding="utf-8")
+    assert heard() == []
+    nacre("recall", "when does the ferry leave?")
+    assert changes(heard("memory")) == [("changed", [memory])]
+
+
+def test_sessions_that_grow_are_told(nacre: Nacre, heard: Heard, transcript: Path) -> None:  # noqa: F811
+    nacre("ingest")
+    first = heard("session", "candidate", "memory")
+    session = next(one for one in first if one["kind"] == "session")
+    assert (session["id"], session["tool"], session["turns"]) == (f"claude-code:{transcript.stem}", "claude-code", 6)
+    assert any(one["kind"] == "memory" for one in first)
+    with transcript.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(said("user", "And the ferry?", 30)) + "\n")
+    nacre("ingest")
+    assert [one["turns"] for one in heard("session")] == [7]
+
+
+def test_many_that_change_at_once_are_few_events(
+    nacre: Nacre, heard: Heard, user_home: Path  # noqa: F811
+) -> None:  # fmt: skip
+    folder = user_home / ".claude" / "projects" / "-code-mill"
+    for number in range(MOST_SESSIONS + 5):
+        name = f"{number:08x}-0000-4000-8000-000000000001"
+        write_transcript(folder / f"{name}.jsonl", [said("user", f"Sluice {number} is shut", 1, session=name)])
+    nacre("ingest")
+    sessions = heard("session")
+    assert len(sessions) == MOST_SESSIONS + 1
+    assert sessions[-1]["id"] is None
+    notes = Path(os.environ["NACRE_HOME"]) / "vault" / "global" / "fact"
+    notes.mkdir(parents=True, exist_ok=True)
+    for number in range(MOST_IDS + 50):
+        (notes / f"n{number}.md").write_text(f"# Basin {number}\n\nBasin {number} holds {number} tons.\n")
+    nacre("recall", "basin")
+    stored = heard("memory")
+    assert [one["total"] for one in stored] == [MOST_IDS + 50]
+    assert len(stored[0]["ids"]) == MOST_IDS
+
+
+def test_what_waits_for_the_owner_is_told_and_what_waits_no_more(
+    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
+) -> None:  # fmt: skip
+    memory = store(nacre, "The kiln takes 40 kilos")
+    heard()
+    home.reviews.add(memory, Reason.MANUAL, "is that so?", Action.REVIEW, 0, once=False)
+    assert [one["ids"] for one in heard("doubt")] == [[memory]]
+    home.reviews.dismiss(memory, 1)
+    assert [one["ids"] for one in heard("doubt")] == [[memory]]
+    assert heard("doubt") == []
+
+
+def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
+    at = home.clock()
+    day = at.astimezone().date()
+    call = Call("c1", at, day, "extraction", "acme:small", True, Tokens(10, 5), DOLLAR // 100)
+    home.spending.add(call)
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [("extraction", 0.01, 0.01)]
+    home.spending.add(Call("c2", at, day, "dream", "acme:small", True, Tokens(10, 5), DOLLAR // 50))
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [("dream", 0.02, 0.03)]
+    assert heard("cost") == []
+
+
+def test_a_question_leaves_a_trace_that_is_told_once(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+    store(nacre, "The mill stands on the left bank of the river")
+    heard()
+    nacre("recall", "where does the mill stand?")
+    (left,) = nacre("traces", "--json").json["traces"]
+    assert [told["id"] for told in heard("trace")] == [left["trace"]]
+    assert heard("trace") == []

@@ -1,0 +1,152 @@
+"""A home to look at: the example sessions, and what three months of work on the same invented projects might add.
+
+python -m tests.web.story FOLDER    # makes the home in FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import nacre
+from nacre.api import MemoryHome
+from nacre.examples import example_files
+
+DAYS = 84
+HIVELOG, CHOIRBOOK, LANTERN = "hivelog", "choirbook", "lantern"
+
+TOLD = (
+    (HIVELOG, "decision", 8, "Readings are kept raw for two years", "Readings of the scales stay raw for two years.\n\n"
+     "- **One a minute** for the last 30 days\n- one an hour until two years\n- then a daily mean\n\n"
+     "Decided after the disk of the gateway was full; see [[Batches are idempotent]]."),
+    (HIVELOG, "fact", 7, "Batches are idempotent", "The gateway sends `(hive, sensor, taken_at)` as key; the "
+     "server answers `204` for a batch that it has.\n\n```sql\nINSERT INTO reading (hive, sensor, taken_at, grams)\n"
+     "VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;\n```"),
+    (HIVELOG, "lesson", 8, "Migrations lock the readings table", "Adding a column with a default rewrote the table "
+     "and blocked the gateways for 40 minutes. Add the column without a default, then fill it in batches."),
+    (HIVELOG, "todo", 7, "Calibrate the scale of hive 7", "It reads 380 g too much since the new roof."),
+    (HIVELOG, "fact", 6, "Gateways speak MQTT over TLS", "Port 8883; certificates are renewed by cron on the first "
+     "Monday of a month."),
+    (HIVELOG, "preference", 7, "Charts begin at zero", "Weight charts always begin at zero: a cut axis makes a normal "
+     "day look like a swarm."),
+    (HIVELOG, "event", 6, "First season with eleven apiaries", "The beekeepers' association brought nine."),
+    (HIVELOG, "relationship", 5, "hivelog depends on the weather service", "Rain and temperature come from the "
+     "public weather service; without it the swarm alert falls back to weight alone."),
+    (HIVELOG, "lesson", 7, "Solar panels need two days to recover", "After a week of fog the batteries need two clear "
+     "days. Do not raise an alert for a silent gateway before that."),
+    (HIVELOG, "decision", 7, "Alerts go out by text message", "Beekeepers have no data connection in the valley, so "
+     "alerts are sent as text messages; mail is a copy."),
+    (HIVELOG, "fact", 6, "The test server is reset every night", "At 03:00 UTC from the dump of the day before."),
+    (HIVELOG, "todo", 8, "Write the restore drill down", "Steps, time it took, who may start it."),
+    (CHOIRBOOK, "decision", 8, "Scores are MusicXML, never MIDI", "MusicXML keeps lyrics, slurs and page "
+     "breaks. MIDI is "
+     "exported for practice only."),
+    (CHOIRBOOK, "fact", 7, "Page breaks follow the tenor part", "The tenor sings from the left page, so breaks are set "
+     "where the tenor rests."),
+    (CHOIRBOOK, "lesson", 7, "Fonts must be embedded before print", "The print shop substituted the fonts and lost "
+     "every accidental. `make print` now embeds them and fails if one is missing."),
+    (CHOIRBOOK, "preference", 6, "Commit messages name the piece", "`Missa brevis: fix the slur in bar 12`."),
+    (CHOIRBOOK, "todo", 6, "Add the French translation of the programme", "Two pages, until the spring concert."),
+    (CHOIRBOOK, "event", 6, "The autumn concert was recorded", "Both evenings; the second one is the better take."),
+    (CHOIRBOOK, "fact", 6, "The search index is built in CI", "It takes 11 seconds for 430 scores."),
+    (CHOIRBOOK, "decision", 6, "One folder for each piece", "Score, parts, lyrics and notes lie together; the folder "
+     "has the catalogue number."),
+    (CHOIRBOOK, "relationship", 5, "choirbook is read on old tablets", "They have 1 GB of memory: pages of more than "
+     "2 MB crash the browser."),
+    (CHOIRBOOK, "lesson", 6, "Sorting by pinyin needs a collation", "Plain sorting put 重 in the wrong place; use "
+     "the collation `zh-u-co-pinyin`."),
+    (CHOIRBOOK, "preference", 7, "No trackers on the public page", "Not even self-hosted ones."),
+    (LANTERN, "decision", 8, "The controller runs without a network", "lantern must light the path when the router is "
+     "down: every rule is evaluated on the controller."),
+    (LANTERN, "fact", 7, "Motion sensors report twice", "The sensors send each event on two channels; the later one is "
+     "dropped by its sequence number."),
+    (LANTERN, "lesson", 8, "Watchdog resets lose the schedule", "The schedule was in RAM. It is written to "
+     "flash on each "
+     "change now, at most once a minute."),
+    (LANTERN, "preference", 6, "Units are metric and in names", "`delay_ms`, `height_mm`."),
+    (LANTERN, "todo", 7, "Measure the current in standby", "The battery lasted nine days, twenty were computed."),
+    (LANTERN, "event", 5, "Twelve lamps were installed at the pond", "Firmware 0.9."),
+    (LANTERN, "fact", 6, "The build needs Zig 0.15", "Newer versions changed the linker script."),
+    (None, "preference", 8, "Answer in short sentences", "Lead with the result, then the reason."),
+    (None, "preference", 7, "Show the command before running it", "Above all for anything that deletes."),
+    (None, "fact", 6, "The office is closed on Fridays", "Reviews wait until Monday."),
+    (None, "lesson", 7, "Dates in file names sort by ISO", "`2026-03-01-notes.md`, never `01.03.26`."),
+)  # fmt: skip
+
+LATER = {
+    "Alerts go out by text message": "Beekeepers have no data connection in the valley, so alerts are sent as text "
+    "messages; mail is a copy. From 22:00 to 06:00 only swarm alerts are sent.",
+    "The build needs Zig 0.15": "Newer versions changed the linker script; 0.15.2 is pinned in `build.zig.zon`.",
+    "Charts begin at zero": "Weight charts always begin at zero: a cut axis makes a normal day look like a swarm. "
+    "Temperature charts may begin where the data begin.",
+}
+
+FROM_OUTSIDE = (
+    LANTERN, "Datasheet: sleep current of the radio",
+    "The vendor's page says **0.9 µA** in deep sleep and 12 mA while sending.",
+)  # fmt: skip
+BY_AN_AGENT = (
+    CHOIRBOOK, "Lyrics are hyphenated by dictionary", "The agent found that hyphens follow the dictionary of 1996.",
+)  # fmt: skip
+
+ASKED = (
+    "why did the migration block the gateways?", "who hyphenates the lyrics?",
+    "how do the lanterns find out that it is dark?",
+)  # fmt: skip
+"""What an agent asked, the last of all."""
+
+
+class _Clock:
+    """A time that the story sets."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def make(folder: Path, now: datetime | None = None) -> None:
+    """Make the home; its days end with ``now``."""
+    end = now or datetime.now(UTC)
+    clock = _Clock(end - timedelta(days=DAYS))
+    with nacre.open_memory(folder, clock=clock) as memory:
+        for index, (project, kind, importance, subject, content) in enumerate(TOLD):
+            clock.now = _day(end, index)
+            memory.store(content, subject=subject, kind=kind, importance=importance, project=project, force=True)
+        _grow(memory, clock, end)
+    _learn(folder, end)
+
+
+def _day(end: datetime, index: int) -> datetime:
+    """Days of work and days of rest, at different hours."""
+    back = DAYS - DAYS * index / len(TOLD) - (index * index) % 5
+    return end - timedelta(days=max(back, 0.1), hours=(index * 7) % 9)
+
+
+def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
+    for days, (subject, content) in enumerate(LATER.items()):
+        clock.now = end - timedelta(days=6 - 2 * days)
+        memory.call("edit", reference=subject, content=content)
+    clock.now = end - timedelta(days=2)
+    project, subject, content = FROM_OUTSIDE
+    memory.call("store", project=project, subject=subject, content=content, trust="untrusted", speaker="tool")
+    project, subject, content = BY_AN_AGENT
+    memory.call("store", project=project, subject=subject, content=content, speaker="agent")
+
+
+def _learn(folder: Path, end: datetime) -> None:
+    """Read the example sessions, as quickstart does."""
+    from nacre.setup import examples
+
+    with nacre.open_memory(folder, clock=_Clock(end)) as memory:
+        paths = examples.lay_out(memory._home)
+        memory.call("ingest", paths=[str(path) for path in paths])
+        for question in ASKED:
+            memory.recall(question)
+    assert list(example_files())
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

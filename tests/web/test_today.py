@@ -1,0 +1,42 @@
+"""Today: what was learned, what waits, what it cost, and the pictures of the last months."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.driving import Dashboard, nacre
+
+pytestmark = pytest.mark.web
+
+
+def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None:
+    page = board.show("/?days=30")
+    expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")).to_be_visible()
+    expect(page.get_by_text("From outside")).to_be_visible()
+    expect(page.get_by_text("No model was asked this month.")).to_be_visible()
+
+
+def test_a_decision_that_waits_leads_to_review(board: Dashboard) -> None:
+    board.page.get_by_role("main").get_by_role("link", name="Review", exact=True).click()
+    board.page.wait_for_url("**/review")
+
+
+def test_every_picture_is_a_table_too(board: Dashboard) -> None:
+    page = board.page
+    figures = page.locator("figure.figure")
+    expect(figures).to_have_count(3)
+    for figure in figures.all():
+        figure.get_by_role("button", name="As a table").click()
+        expect(figure.get_by_role("table")).to_be_visible()
+    expect(figures.first.get_by_role("columnheader", name="Decision")).to_be_visible()
+    assert board.violations() == []
+
+
+def test_what_is_stored_meanwhile_appears(board: Dashboard, home: Path) -> None:
+    nacre("store", "The pond's path is lit until eleven.", "--subject", "Path lit until eleven", home=home)
+    expect(board.page.get_by_role("main").get_by_role("link", name="Path lit until eleven")).to_be_visible()

@@ -1,0 +1,237 @@
+"""Events over real sockets: from any process, to many, to those that come back, and to nobody who may not hear them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from nacre.platform.ids import at_ms
+from nacre.web.events import MOST_LISTENERS
+from tests.cli.conftest import Nacre, learned, transcript  # noqa: F401 - fixtures
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving
+from tests.web_server.conftest import Site
+
+Serve = Callable[..., Site]
+PATH = "/api/v1/events"
+SOON_SECONDS = 2.0
+
+
+class Stream:
+    """Server-sent events, read from a socket of its own."""
+
+    def __init__(self, site: Site, **headers: str) -> None:
+        place = urlsplit(site.base)
+        self._socket = socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS)
+        sent = {"Host": place.netloc, **site.token, **headers}
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in sent.items())
+        self._socket.sendall(f"GET {PATH} HTTP/1.1\r\n{lines}\r\n".encode())
+        self._lines = self._socket.makefile("rb")
+        self.id = ""
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Each as it comes; ``id`` is that of the last one."""
+        for line in self._lines:
+            name, _, value = line.decode().strip().partition(": ")
+            if name == "id":
+                self.id = value
+            if name == "data":
+                yield json.loads(value)
+
+    def until(self, kind: str) -> dict[str, Any]:
+        """The next event of a kind; what is between is passed over."""
+        return next(one for one in self.events() if one["kind"] == kind)
+
+    def close(self) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def stream() -> Iterator[Callable[..., Stream]]:
+    """``stream(site)`` listens, and has heard ``hello``."""
+    begun: list[Stream] = []
+
+    def begin(site: Site, **headers: str) -> Stream:
+        begun.append(Stream(site, **headers))
+        begun[-1].until("hello")
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.close()
+
+
+Listen = Callable[..., Stream]
+
+
+def stored(process: Nacre, content: str) -> str:
+    found: str = process("store", content, "--json").json["id"]
+    return found
+
+
+def dial(site: Site, query: str = "", **headers: str) -> ClientConnection:
+    """A WebSocket; ``headers`` instead of the token's."""
+    named = {name.replace("_", "-"): value for name, value in (headers or site.token).items()}
+    return connect(
+        f"{site.base.replace('http', 'ws', 1)}{PATH}/ws{query}", additional_headers=named, proxy=None,
+        open_timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+
+
+def test_what_another_process_stores_is_told_within_two_seconds(site: Serve, process: Nacre, stream: Listen) -> None:
+    heard = stream(site())
+    memory = stored(process, "The mill stands on the left bank of the river")
+    told = heard.until("memory")
+    assert (told["change"], told["ids"]) == ("stored", [memory])
+    began = at_ms(int(memory.replace("-", "")[:12], 16))
+    assert (datetime.fromisoformat(told["at"]) - began).total_seconds() < SOON_SECONDS
+
+
+def test_who_comes_back_is_told_exactly_what_was_missed(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    away = stream(here)
+    first = stored(process, "The mill stands on the left bank of the river")
+    assert away.until("memory")["ids"] == [first]
+    away.close()
+    others = [stored(process, text) for text in ("The ferry leaves at nine", "Billing uses PostgreSQL 16")]
+    back = Stream(here, Last_Event_ID=away.id)
+    found: list[dict[str, Any]] = []
+    for one in back.events():
+        found.append(one)
+        if sum(event["kind"] == "memory" for event in found) == len(others):
+            break
+    back.close()
+    assert found[0]["kind"] == "hello"
+    assert [one["seq"] for one in found] == list(range(found[0]["seq"], found[0]["seq"] + len(found)))
+    assert f"{found[0]['epoch']}-{found[0]['seq']}" == away.id
+    assert [one["ids"] for one in found if one["kind"] == "memory"] == [[other] for other in others]
+
+
+def test_after_a_restart_of_the_daemon_whoever_comes_back_is_told_to_begin_anew(
+    site: Serve, serving: Callable[..., Serving], process: Nacre, stream: Listen
+) -> None:
+    here = site()
+    before = stream(here)
+    stored(process, "The mill stands on the left bank of the river")
+    before.until("memory")
+    process("serve", "stop")
+    assert list(before.events()) == []  # the stream ends with the daemon
+    again = site()
+    back = Stream(again, Last_Event_ID=before.id)
+    kinds = [next(back.events()) for _ in range(2)]
+    assert [one["kind"] for one in kinds] == ["hello", "missed"]
+    assert not before.id.startswith(kinds[0]["epoch"])
+    memory = stored(process, "The ferry leaves at nine")
+    assert back.until("memory")["ids"] == [memory]
+    back.close()
+
+
+def test_fifty_listeners_hear_the_same(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    listeners = [stream(here) for _ in range(50)]
+    memory = stored(process, "The mill stands on the left bank of the river")
+    heard = [one.until("memory") for one in listeners]
+    assert [one["ids"] for one in heard] == [[memory]] * 50
+    assert len({one["seq"] for one in heard}) == 1
+    assert here.get("/api/v1/me", **here.token).status_code == 200
+
+
+def test_who_is_one_too_many_is_told_to_come_later(site: Serve) -> None:
+    here = site()
+    with ExitStack() as held:
+        for _ in range(MOST_LISTENERS):
+            assert held.enter_context(dial(here)).recv(PATIENCE_SECONDS)
+        assert here.get(PATH, **here.token).json()["code"] == "unavailable"
+        with pytest.raises(InvalidStatus) as refused:
+            dial(here)
+        assert refused.value.response.status_code == 503
+    with dial(here) as again:
+        assert json.loads(again.recv(PATIENCE_SECONDS))["kind"] == "hello"
+
+
+def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, process: Nacre) -> None:
+    here = site()
+    with dial(here) as socket_:
+        hello = json.loads(socket_.recv(PATIENCE_SECONDS))
+        assert hello["kind"] == "hello"
+        memory = stored(process, "The mill stands on the left bank of the river")
+        told = hello
+        while told["kind"] != "memory":
+            told = json.loads(socket_.recv(PATIENCE_SECONDS))
+        assert told["ids"] == [memory]
+    with dial(here, f"?after={hello['epoch']}-{told['seq'] - 1}") as socket_:
+        found = [json.loads(socket_.recv(PATIENCE_SECONDS)) for _ in range(2)]
+    assert [(one["kind"], one["seq"]) for one in found] == [("hello", told["seq"] - 1), ("memory", told["seq"])]
+
+
+def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    assert here.get(PATH).status_code == 401
+    assert here.get(PATH, **here.token, Origin="http://pages.example").status_code == 403
+    cookie = here.browser()["Cookie"]
+    stream(here, Authorization="", Cookie=cookie, Sec_Fetch_Site="same-origin")
+    with dial(here, Cookie=cookie, Origin=here.base) as socket_:
+        assert json.loads(socket_.recv(PATIENCE_SECONDS))["kind"] == "hello"
+    refusals = [{"X_Nothing": "1"}, {"Cookie": cookie, "Origin": "http://pages.example"}, {"Cookie": cookie}]
+    statuses = []
+    for headers in refusals:
+        with pytest.raises(InvalidStatus) as refused:
+            dial(here, **headers)
+        statuses.append(refused.value.response.status_code)
+    assert statuses[1] == 403
+    assert set(statuses) <= {401, 403}
+
+
+def test_a_browser_that_was_forgotten_hears_no_more(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
+    process("open", "--forget")
+    stored(process, "The mill stands on the left bank of the river")
+    assert list(heard.events()) == []
+
+
+def test_the_progress_of_what_runs_in_the_daemon_is_told_to_its_end(
+    site: Serve,
+    learned: dict[str, Any],  # noqa: F811
+    stream: Listen,
+) -> None:
+    here = site()
+    heard = stream(here)
+    assert here.ask("archive-verify", **here.token).status_code == 200
+    told = [heard.until("progress")]
+    while not told[-1]["ended"]:
+        told.append(heard.until("progress"))
+    assert {one["task"] for one in told} == {"archive-verify"}
+    assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("verifying", 1, 1)
+
+
+def test_a_database_that_was_made_anew_is_told_and_followed(site: Serve, process: Nacre, stream: Listen) -> None:
+    heard = stream(site())
+    stored(process, "The mill stands on the left bank of the river")
+    heard.until("memory")
+    process("db", "rebuild", "--yes")
+    assert heard.until("missed")
+    memory = stored(process, "The ferry leaves at nine")
+    assert heard.until("memory")["ids"] == [memory]
+
+
+def test_a_daemon_ends_in_time_though_somebody_listens(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    stream(here)
+    with dial(here) as socket_:
+        socket_.recv(PATIENCE_SECONDS)
+        began = time.monotonic()
+        process("serve", "stop")
+        assert time.monotonic() - began < 2 * SOON_SECONDS
+        with pytest.raises(ConnectionClosed):
+            socket_.recv(PATIENCE_SECONDS)

@@ -1,0 +1,167 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { asProblem, call, type Name, type Problem, type RequestOf, type ResultOf } from "./client";
+import { onEvent } from "./events";
+
+/** What a page knows of an operation's result: the last one known, whether it is being read, what went wrong. */
+export interface Loaded<T> {
+  data: T | undefined;
+  problem: Problem | undefined;
+  loading: boolean;
+  refresh: () => void;
+}
+
+interface Entry {
+  data: unknown;
+  problem: Problem | undefined;
+  running: AbortController | null;
+  stale: boolean;
+  users: Set<() => void>;
+}
+
+export interface Options {
+  /** Events that make the result old. By default whatever changes memories, sessions or the queue of decisions. */
+  on?: readonly string[];
+  /** Show the result of the request before until this one answers, as for a search while typing. */
+  keep?: boolean;
+  /** Do not ask yet. */
+  off?: boolean;
+}
+
+const CHANGES = ["memory", "session", "candidate", "doubt", "operation"] as const;
+const MOST_ENTRIES = 200;
+const entries = new Map<string, Entry>();
+
+/**
+ * The result of an operation: at once what is known of it, then what the daemon answers, and again when an event says
+ * that it may have changed.
+ */
+export function useOperation<N extends Name>(
+  name: N,
+  request: RequestOf<N>,
+  options: Options = {},
+): Loaded<ResultOf<N>> {
+  const key = `${name} ${JSON.stringify(request)}`;
+  const version = useSignal(0);
+  const shown = useSignal<ResultOf<N> | undefined>(undefined);
+  const kinds = (options.on ?? CHANGES).join();
+  const off = options.off ?? false;
+
+  useEffect(() => {
+    if (off) return;
+    const entry = entryOf(key);
+    const update = () => {
+      version.value++;
+    };
+    entry.users.add(update);
+    const refresh = () => load(key, name, request);
+    if (entry.data === undefined || entry.stale) refresh();
+    else touch(key);
+    const stop = refreshOn(kinds.split(","), refresh);
+    update();
+    return () => {
+      stop();
+      entry.users.delete(update);
+      if (!entry.users.size) leave(entry);
+    };
+  }, [key, kinds, off]);
+
+  void version.value;
+  const entry = entries.get(key);
+  const data = entry?.data as ResultOf<N> | undefined;
+  if (data !== undefined) shown.value = data;
+  return {
+    data: data ?? (options.keep ? shown.peek() : undefined),
+    problem: entry?.problem,
+    loading: !off && (!entry || entry.running !== null),
+    refresh: () => load(key, name, request),
+  };
+}
+
+/** Forget what is known of these operations (of all without names): whoever shows them reads them again. */
+export function invalidate(...names: Name[]): void {
+  for (const [key, entry] of entries) {
+    if (names.length && !names.includes(key.slice(0, key.indexOf(" ")) as Name)) continue;
+    entry.stale = true;
+    if (entry.users.size) reload(key);
+  }
+}
+
+/** Run an operation that changes something, then read again what is shown. Throws a Problem. */
+export async function change<N extends Name>(name: N, request: RequestOf<N>): Promise<ResultOf<N>> {
+  const result = await call(name, request);
+  invalidate();
+  return result;
+}
+
+function reload(key: string): void {
+  const cut = key.indexOf(" ");
+  load(key, key.slice(0, cut) as Name, JSON.parse(key.slice(cut + 1)));
+}
+
+function entryOf(key: string): Entry {
+  const known = entries.get(key);
+  if (known) return known;
+  const made: Entry = { data: undefined, problem: undefined, running: null, stale: false, users: new Set() };
+  entries.set(key, made);
+  if (entries.size > MOST_ENTRIES) dropOldest();
+  return made;
+}
+
+function touch(key: string): void {
+  const entry = entries.get(key);
+  if (!entry) return;
+  entries.delete(key);
+  entries.set(key, entry);
+}
+
+function dropOldest(): void {
+  for (const [key, entry] of entries) {
+    if (entry.users.size) continue;
+    entries.delete(key);
+    return;
+  }
+}
+
+function leave(entry: Entry): void {
+  entry.running?.abort();
+  entry.running = null;
+  entry.stale = true;
+}
+
+async function load<N extends Name>(key: string, name: N, request: RequestOf<N>): Promise<void> {
+  const entry = entryOf(key);
+  entry.running?.abort();
+  const running = new AbortController();
+  entry.running = running;
+  entry.stale = false;
+  told(entry);
+  try {
+    const data = await call(name, request, running.signal);
+    if (entry.running !== running) return;
+    Object.assign(entry, { data, problem: undefined });
+  } catch (error) {
+    if (entry.running !== running) return;
+    entry.problem = asProblem(error);
+  }
+  entry.running = null;
+  told(entry);
+}
+
+function told(entry: Entry): void {
+  for (const update of entry.users) update();
+}
+
+/** Refresh with the first of some events, and once more after those that follow closely. */
+function refreshOn(kinds: readonly string[], refresh: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = onEvent((event) => {
+    if (event.kind !== "missed" && !kinds.includes(event.kind)) return;
+    clearTimeout(timer);
+    timer = setTimeout(refresh, 150);
+  });
+  return () => {
+    clearTimeout(timer);
+    stop();
+  };
+}

@@ -1,0 +1,24 @@
+import { signal } from "@preact/signals";
+import { asProblem, isStranger, type Problem, read } from "./client";
+
+/** Who looks, and at which home. */
+export interface Me {
+  owner: boolean;
+  version: string;
+  home: string;
+  embedding: string;
+}
+
+export const me = signal<Me | null>(null);
+export const refusal = signal<Problem | null>(null);
+
+/** Ask the daemon who this browser is to it. */
+export async function loadMe(): Promise<void> {
+  try {
+    me.value = await read<Me>("/me");
+    refusal.value = null;
+    isStranger.value = false;
+  } catch (error) {
+    refusal.value = asProblem(error);
+  }
+}

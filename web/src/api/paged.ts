@@ -1,0 +1,93 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { asProblem, call, type Name, type Problem, type RequestOf, type ResultOf } from "./client";
+import { onEvent } from "./events";
+
+/** A long list of which parts are known: a row that is not is `undefined`, until it was wanted. */
+export interface Paged<T> {
+  rows: readonly (T | undefined)[];
+  problem: Problem | undefined;
+  /** Whether nothing is known yet. */
+  first: boolean;
+  /** Rows from one to another are shown: read those that are missing. */
+  want: (from: number, to: number) => void;
+  refresh: () => void;
+}
+
+interface Known<T> {
+  rows: (T | undefined)[];
+  problem: Problem | undefined;
+  first: boolean;
+}
+
+const SIZE = 100;
+const MOST_ROWS = 1_000_000;
+
+/** The rows of an operation that takes `limit` and `offset`, read as they are shown; again after events of these kinds. */
+export function usePaged<N extends Name, T>(
+  name: N,
+  request: Omit<RequestOf<N>, "limit" | "offset">,
+  parts: {
+    rows: (result: ResultOf<N>) => readonly T[];
+    total: (result: ResultOf<N>) => number;
+    on?: readonly string[];
+  },
+): Paged<T> {
+  const key = `${name} ${JSON.stringify(request)}`;
+  const known = useSignal<Known<T>>({ rows: [], problem: undefined, first: true });
+  const running = useRef(new Map<number, AbortController>());
+  const range = useRef({ from: 0, to: SIZE - 1 });
+
+  const load = async (page: number, anew: boolean) => {
+    if (running.current.has(page)) return;
+    const controller = new AbortController();
+    running.current.set(page, controller);
+    const asked = { ...request, limit: SIZE, offset: page * SIZE } as RequestOf<N>;
+    try {
+      const result = await call(name, asked, controller.signal);
+      const total = Math.min(parts.total(result), MOST_ROWS);
+      const rows = anew ? new Array<T | undefined>(total).fill(undefined) : known.peek().rows.slice();
+      rows.length = total;
+      for (const [index, row] of parts.rows(result).entries()) rows[page * SIZE + index] = row;
+      known.value = { rows, problem: undefined, first: false };
+    } catch (error) {
+      if (!controller.signal.aborted) known.value = { ...known.peek(), problem: asProblem(error), first: false };
+    }
+    if (running.current.get(page) === controller) running.current.delete(page);
+  };
+  const want = (from: number, to: number) => {
+    range.current = { from, to };
+    const { rows } = known.peek();
+    for (let page = Math.floor(from / SIZE); page <= Math.floor(to / SIZE); page++) {
+      const missing = rows.findIndex((row, index) => row === undefined && Math.floor(index / SIZE) === page);
+      if (missing >= 0) load(page, false);
+    }
+  };
+  const stop = () => {
+    for (const one of running.current.values()) one.abort();
+    running.current.clear();
+  };
+  const refresh = async () => {
+    stop();
+    await load(Math.floor(range.current.from / SIZE), true);
+    want(range.current.from, range.current.to);
+  };
+
+  useEffect(() => {
+    range.current = { from: 0, to: SIZE - 1 };
+    refresh();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = onEvent(({ kind }) => {
+      if (kind !== "missed" && !(parts.on ?? ["memory"]).includes(kind)) return;
+      clearTimeout(timer);
+      timer = setTimeout(refresh, 150);
+    });
+    return () => {
+      clearTimeout(timer);
+      end();
+      stop();
+    };
+  }, [key]);
+
+  return { ...known.value, want, refresh };
+}

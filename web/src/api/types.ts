@@ -1,0 +1,3282 @@
+// Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.
+
+export interface Activity {
+  since: string;
+  until: string;
+  project: string | null;
+  step: string;
+  steps: Array<string>;
+  sessions: Array<Series>;
+  turns: Array<Series>;
+  stored: Array<Series>;
+  held: Array<Series>;
+  recalls: Array<number>;
+  questions: Array<Series>;
+  tokens: Array<Series>;
+  cost: Array<Series>;
+  calendar: Array<CalendarDay>;
+  ages: Array<Age>;
+  never: number;
+  seldom: number;
+  often: number;
+}
+
+export interface Age {
+  least: number;
+  most: number | null;
+  memories: number;
+  stale: number;
+}
+
+export interface Alike {
+  groups: Array<Array<Memory>>;
+  total: number;
+}
+
+export interface Answer {
+  query: SavedQuery;
+  results: Array<Result>;
+  lanes: Array<Lane>;
+  abstained: boolean;
+  expected: Array<Expected>;
+  moves: Array<Move> | null;
+}
+
+export interface ArchiveReport {
+  files: number;
+  read: number;
+  stored: number;
+  pruned: number;
+  seconds: number;
+  problems: Array<Problem>;
+}
+
+export interface ArchiveStatus {
+  enabled: boolean;
+  folder: string;
+  tools: Array<ArchivedTool>;
+  waiting: number;
+  withheld: number;
+  leaving: Array<Leaving>;
+}
+
+export interface Archived {
+  path: string;
+  tool: string;
+  kind: string;
+  pack: string | null;
+  until: number;
+  size: number;
+  raw: number;
+  inode: number;
+  fingerprint: string;
+  changed: number;
+  withheld: boolean;
+}
+
+export interface ArchivedTool {
+  tool: string;
+  files: number;
+  gone: number;
+  raw: number;
+  stored: number;
+  first: string;
+  last: string;
+}
+
+export type Aspect = "corrections" | "failed-calls" | "messages" | "repeated";
+
+export interface Backfill {
+  claimed: number;
+  claimless: number;
+  failed: number;
+  left: number;
+  note: string | null;
+}
+
+export interface BackupReport {
+  path: string;
+  bytes: number;
+  manifest: Manifest;
+}
+
+export interface Bridge {
+  memory: Memory;
+  betweenness: number;
+  sides: [Side, Side];
+  detour: number | null;
+}
+
+export interface Bridges {
+  found: Array<Bridge>;
+  memories: number;
+  sampled: number | null;
+}
+
+export interface Brief {
+  text: string;
+  memories: number;
+  links: number;
+  alike: number;
+  projects: number;
+  components: number;
+  gaps: number;
+  unlinked: number;
+  todos: number;
+  stale: number;
+  central: Array<CentralMemory>;
+  active_projects: Array<string>;
+  decisions: Array<Memory>;
+}
+
+export interface BroughtBack {
+  memories: Array<Memory>;
+  rules: Array<StandingRetirement>;
+}
+
+export interface Budget {
+  task: string | null;
+  most: number;
+  spent: number;
+}
+
+export interface CalendarDay {
+  day: string;
+  sessions: number;
+  turns: number;
+}
+
+export interface CandidatePage {
+  candidates: Array<HeldCandidate>;
+  total: number;
+}
+
+export interface Capabilities {
+  window: number;
+  output: number;
+  answers: string;
+  caches: boolean;
+  thinking: number;
+  price: Price | null;
+  known: boolean;
+}
+
+export interface Central {
+  found: Array<CentralMemory>;
+  memories: number;
+  links: number;
+}
+
+export interface CentralMemory {
+  memory: Memory;
+  degree: number;
+  pagerank: number;
+}
+
+export interface Change {
+  memory: string;
+  before: Version | null;
+  after: Version | null;
+}
+
+export interface Check {
+  name: string;
+  state: string;
+  detail: string;
+  hint: string | null;
+}
+
+export type Choice = "keep-both" | "keep-new" | "keep-old";
+
+export interface ChoresReport {
+  done: number;
+  failed: number;
+  given_up: number;
+  left: number;
+}
+
+export interface Chosen {
+  memories: Array<Memory>;
+  named: Array<[string, Match, string | null]>;
+  is_wider: boolean;
+}
+
+export interface Claim {
+  entity: string;
+  attribute: string;
+  predicate: string;
+  object: string;
+  confidence: number;
+}
+
+export interface CodeAnswer {
+  asked: string;
+  nodes: Array<CodeNode>;
+  choices: Array<CodeNode>;
+  links: Array<CodeLink>;
+  memories: Array<CodeMemory>;
+  more: boolean;
+}
+
+export interface CodeLink {
+  rel: string;
+  node: CodeNode;
+  line: number;
+  depth: number;
+  via: string | null;
+  note: string;
+}
+
+export interface CodeMemory {
+  memory: Memory;
+  names: Array<string>;
+  nodes: Array<string>;
+}
+
+export interface CodeNode {
+  id: string;
+  project: string;
+  path: string;
+  name: string;
+  kind: string;
+  line: number;
+}
+
+export interface CodeReport {
+  project: string;
+  root: string;
+  files: number;
+  read: number;
+  unchanged: number;
+  removed: number;
+  skipped: number;
+  failed: Array<string>;
+  left_out: number;
+  symbols: number;
+  edges: number;
+  languages: Record<string, number>;
+  by_git: boolean;
+  seconds: number;
+}
+
+export interface CommandUse {
+  name: string;
+  runs: number;
+  failed: number;
+}
+
+export interface Committed {
+  commits: Array<[string, string]>;
+  operations: number;
+  waiting: number;
+  held: Array<Held>;
+  note: string | null;
+}
+
+export interface Companion {
+  node: Node;
+  weight: number;
+  sessions: number;
+}
+
+export interface CompanionView {
+  memory: Memory;
+  weight: number;
+  sessions: number;
+}
+
+export interface Comparison {
+  aspect: Aspect;
+  finding: Finding;
+  sessions_told: number;
+  sessions_held_out: number;
+  told: number | null;
+  held_out: number | null;
+  difference: number | null;
+  low: number | null;
+  high: number | null;
+}
+
+export interface Component {
+  size: number;
+  links: number;
+  central: Array<Memory>;
+}
+
+export interface Components {
+  found: Array<Component>;
+  total: number;
+  alone: number;
+}
+
+export type Confidence = "extracted" | "inferred";
+
+export interface Confirmation {
+  at: string;
+  session: string | null;
+  turns: Array<string>;
+}
+
+export interface ContextBlock {
+  text: string;
+  items: Array<ContextItem>;
+  left_out: Array<LeftOut>;
+  lanes: Array<Lane>;
+  gate: string;
+  project: string | null;
+  tokens: number;
+  took_ms: number;
+  state: SessionState | null;
+}
+
+export interface ContextItem {
+  part: Part;
+  text: string;
+  tokens: number;
+  ref: string | null;
+  date: string | null;
+  score: number | null;
+  why: string;
+}
+
+export interface CostReport {
+  since: string;
+  today: string;
+  resets: string;
+  spent: Array<Spent>;
+  refused: Array<Refusal>;
+  failing: Array<NacreValuesSpendingHealth>;
+  budgets: Array<Budget>;
+  is_background_on: boolean;
+}
+
+export interface Count {
+  name: string;
+  count: number;
+}
+
+export interface Credential {
+  kind: string;
+  secret: string;
+  origin: string;
+}
+
+export interface DatabaseVersion {
+  nacre: string;
+  schema: number;
+  sqlite: string;
+  database: string;
+}
+
+export type DecidedBy = "asker" | "model" | "rules";
+
+export interface Decisions {
+  candidates: number;
+  conflicts: number;
+  reviews: Array<Count>;
+  first_candidates: Array<HeldCandidate>;
+  first_conflicts: Array<Pair>;
+  first_reviews: Array<Review>;
+}
+
+export interface DeepResult {
+  query: string;
+  route: Route;
+  project: string | null;
+  clarify: Array<string>;
+  candidates: Array<NacreValuesDeepRecallCandidate>;
+  hits: Array<MemoryHit>;
+  context: string;
+  steps: Array<DeepStep>;
+  lanes: Array<Lane>;
+  model: string | null;
+  repeated: boolean;
+  took_ms: number;
+}
+
+export interface DeepStep {
+  name: string;
+  by: DecidedBy;
+  outcome: string;
+  problem: string | null;
+}
+
+export interface Difference {
+  change: Change;
+  subject: string;
+  fields: Array<FieldChange>;
+  lines: Array<string>;
+}
+
+export interface Digest {
+  since: string;
+  todos: Array<Memory>;
+  threads: Array<string>;
+  decisions: Array<Memory>;
+  learned: Array<Memory>;
+  text: string;
+  left: number;
+}
+
+export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
+
+export interface DreamEstimate {
+  model: string;
+  clusters: number;
+  memories: number;
+  calls: number;
+  tokens: number;
+  cost: number | null;
+  unasked: number;
+  note: string | null;
+  pages: number;
+  pairs: number;
+}
+
+export interface DreamPlan {
+  steps: Array<NacreDreamValuesStep>;
+  put_off: Array<NacreDreamValuesStep>;
+  seen: number;
+  most: number;
+  project: string | null;
+  refused: Array<[NacreDreamValuesStep, string]>;
+  settled: Array<string>;
+  unasked: number;
+  note: string | null;
+  promotions: Array<Promotion>;
+  unfiled: Array<string> | null;
+  texts: Array<[string, string]>;
+  brought_back: number;
+  looked: Array<[string, Array<string>]>;
+}
+
+export interface DreamReport {
+  plan: DreamPlan;
+  operation: string | null;
+  diary: string | null;
+  left: Array<[NacreDreamValuesStep, string]>;
+  is_first: boolean;
+}
+
+export interface Embedded {
+  made: number;
+  left: number;
+  note: string | null;
+  tokens: number;
+}
+
+export interface Ended {
+  memory: Memory;
+  quote: string;
+  statement: NacreValuesCandidateCandidate;
+}
+
+export type Ending = "done" | "failed" | "stopped" | "unknown";
+
+export interface Entry {
+  op: string;
+  at: string;
+  action: string;
+  details: Record<string, unknown>;
+}
+
+export interface ErrorMet {
+  text: string;
+  call: string;
+  times: number;
+  mended: boolean;
+}
+
+export interface Event {
+  time: string;
+  call: ToolCall;
+}
+
+export interface Evidence {
+  session_id: string;
+  turn_id: string;
+  speaker: Speaker;
+  time: string | null;
+  excerpt: string;
+}
+
+export interface Excerpt {
+  of: string;
+  text: string;
+}
+
+export interface Expected {
+  id: string;
+  rank: number | null;
+  subject: string | null;
+  is_active: boolean;
+}
+
+export type Expiry = "core" | "permanent" | "temporary";
+
+export interface ExportReport {
+  path: string;
+  form: string;
+  counts: Record<string, number>;
+  left_out: number;
+  bytes: number;
+  withheld: number;
+}
+
+export interface Extracted {
+  candidates: Array<NacreValuesCandidateCandidate>;
+  problem: string | null;
+}
+
+export interface Extraction {
+  candidates: Array<NacreValuesCandidateCandidate>;
+  model: string;
+  over: Array<Ended>;
+  dropped: Record<string, number>;
+  proposed: number;
+  repeated: number;
+  calls: number;
+  tokens: NacreValuesModelCallsTokens;
+  parts: number;
+  by_rules: number;
+  is_whole: boolean;
+  problem: string | null;
+  hint: string | null;
+  is_over: boolean;
+  is_useless: boolean;
+}
+
+export interface FeedbackReport {
+  judged: Array<Judged>;
+  by: string | null;
+  note: string | null;
+}
+
+export interface FieldChange {
+  name: string;
+  before: unknown;
+  after: unknown;
+}
+
+export interface FileHistory {
+  asked: string;
+  paths: Array<string>;
+  changes: Array<NacreValuesFileHistoryFileChange>;
+  edits: number;
+  reads: number;
+  sessions: number;
+  more: boolean;
+}
+
+export interface FileTouched {
+  path: string;
+  edits: number;
+  reads: number;
+}
+
+export type Finding = "less with memory" | "more with memory" | "too few" | "unclear";
+
+export interface FixResult {
+  error: string;
+  troubles: Array<Trouble>;
+  lessons: Array<MemoryHit>;
+  talk: Array<TurnHit>;
+}
+
+export type Flag = 1 | 2 | 4 | 8 | 16 | 32;
+
+export interface FlushReport {
+  memories: Array<string>;
+  duplicates: number;
+  sessions: number;
+  chores: ChoresReport;
+  notes: Array<string>;
+}
+
+export interface Foreseen {
+  sessions: number;
+  tokens: number;
+  until: string | null;
+  tools: Array<string>;
+  projects: Array<string>;
+}
+
+export interface ForgetPlan {
+  how: string;
+  tombstones: Array<Tombstone>;
+  sessions: Record<string, number>;
+  parts: Record<string, number>;
+  memories: Array<Memory>;
+  losing: Array<Memory>;
+  released: Array<Memory>;
+  excerpts: Array<Excerpt>;
+  untitled: Array<string>;
+  handoffs: Array<string>;
+  files: Array<string>;
+  traces: number;
+  match: string | null;
+  project: string | null;
+}
+
+export interface ForgetReport {
+  run: string;
+  plan: ForgetPlan;
+  is_erased: boolean;
+  unreached: Array<Unreached>;
+}
+
+export interface Forgotten {
+  run: string;
+  at: string;
+  how: string;
+  sessions: Array<string>;
+  turns: number;
+  memories: number;
+  before: string | null;
+  is_allowed: boolean;
+}
+
+export interface ForgottenCode {
+  project: string;
+  was_there: boolean;
+}
+
+export interface FoundWriter {
+  name: string;
+  label: string;
+  is_signed_in: boolean;
+}
+
+export interface Gap {
+  memory: Memory;
+  degree: number;
+  maturity: Maturity;
+  idle_days: number;
+}
+
+export interface Gaps {
+  found: Array<Gap>;
+  total: number;
+  unlinked: number;
+}
+
+export interface GraphMap {
+  nodes: Array<MapNode>;
+  edges: Array<MapEdge>;
+  memories: number;
+  links: number;
+}
+
+export interface Handoff {
+  id: string;
+  project: string;
+  session: string;
+  content: string;
+  by: string;
+  written: string;
+  said: string;
+  until: string;
+  asked: string;
+  given: string;
+}
+
+export interface HandoffView {
+  project: string | null;
+  handoff: Handoff | null;
+  waits: boolean;
+  is_new: boolean;
+  note: string | null;
+}
+
+export interface Held {
+  path: string;
+  reason: string;
+}
+
+export interface HeldCandidate {
+  memory: Memory;
+  why: Why;
+  detail: string | null;
+  score: number;
+  found: string;
+}
+
+export interface HomePage {
+  wired: Array<string>;
+  not_wired: Array<string>;
+  memories: number;
+  sessions: number;
+  today: Array<SessionLine>;
+  sessions_today: number;
+  read: string | null;
+  learned: Array<Memory>;
+  candidates: number;
+  reviews: number;
+  conflicts: number;
+  to_write: number;
+  writer: WriterAtWork;
+  cost: number;
+  budget: number;
+}
+
+export interface HookAnswer {
+  context: string;
+  tokens: number;
+  chores: Array<string>;
+  state: SessionState | null;
+  held_out: boolean;
+}
+
+export interface Hop {
+  parent: number;
+  child: number;
+  rel: string;
+  is_outgoing: boolean;
+  origin: string;
+  strength: number;
+  valid: Validity;
+  reason: string | null;
+  is_again: boolean;
+}
+
+export interface HostCommand {
+  words: Array<string>;
+  what: string;
+  touches: Array<string>;
+}
+
+export interface HostSetting {
+  host: string;
+  path: string;
+  name: string;
+  before: string;
+}
+
+export interface ImportOptions {
+  path: string;
+  source: string;
+  trust: boolean;
+  project: string | null;
+  vectors: boolean;
+}
+
+export interface ImportPlan {
+  options: ImportOptions;
+  source: ImportSource;
+  steps: Array<NacrePortabilityImportingStep>;
+  skipped: Array<Skipped>;
+  pages: Array<Page>;
+  entries: Array<Entry>;
+  transcripts: Array<string>;
+  sessions: number;
+  turns: number;
+}
+
+export interface ImportReport {
+  added: Array<string>;
+  updated: number;
+  trusted: number;
+  brought_back: number;
+  duplicates: number;
+  pages: number;
+  entries: number;
+  sessions: number;
+  turns: number;
+  ingest: IngestReport | null;
+}
+
+export interface ImportSource {
+  name: string;
+  label: string;
+  recognise: unknown;
+  read: unknown;
+}
+
+export interface IngestPlan {
+  files: number;
+  bytes: number;
+  tools: Record<string, number>;
+  skipped: number;
+  unrecognised: number;
+  excluded: Record<string, number>;
+  problems: Array<Problem>;
+}
+
+export interface IngestReport {
+  files: number;
+  sessions: number;
+  turns: number;
+  memories: Array<string>;
+  skipped: number;
+  unrecognised: number;
+  left_out: number;
+  duplicates: number;
+  bytes_read: number;
+  read_seconds: number;
+  seconds: number;
+  foreseen: string | null;
+  vectors_made: number;
+  vectors_left: number;
+  vectors_note: string | null;
+  tools: Record<string, number>;
+  unknown: Record<string, number>;
+  corrupt: number;
+  oversized: number;
+  excluded: Record<string, number>;
+  archived: ArchiveReport;
+  empty: Array<string>;
+  problems: Array<Problem>;
+  decided: Record<string, number>;
+  extraction: ModelExtraction | null;
+  candidates: number;
+  set_aside: number;
+}
+
+export interface Installation {
+  form: string;
+  path: string;
+  write: unknown;
+  install: Array<Array<string>>;
+  start: Array<Array<string>>;
+  remove: Array<Array<string>>;
+  encoding: string;
+}
+
+export interface JudgeReport {
+  judged: number;
+  claims: number;
+  superseded: number;
+  conflicts: number;
+  todos: number;
+  given_up: number;
+  waiting: number;
+  note: string | null;
+}
+
+export interface Judged {
+  memory_id: string;
+  subject: string;
+  verdict: Verdict;
+  likeness: number | null;
+  before: number;
+  after: number;
+}
+
+export interface JudgedPair {
+  relation: string;
+  confidence: number;
+  model: string;
+  at: string | null;
+}
+
+export interface Kept {
+  path: string;
+  size: number;
+  sha256: string;
+  mtime_ns: number;
+}
+
+export type Kind = "decision" | "event" | "fact" | "lesson" | "preference" | "relationship" | "todo";
+
+export interface Lane {
+  name: string;
+  state: LaneState;
+  note: string | null;
+}
+
+export type LaneState = "partial" | "ran" | "skipped" | "unavailable";
+
+export interface Leaving {
+  retention: Retention;
+  files: number;
+  days: number | null;
+  archived: number;
+}
+
+export interface LeftAlone {
+  path: string;
+  host: string;
+  reason: string;
+  hint: string;
+}
+
+export interface LeftOut {
+  part: Part;
+  ref: string | null;
+  why: string;
+}
+
+export interface Link {
+  rel: string;
+  to: string;
+  reason: string | null;
+  origin: string | null;
+  strength: number | null;
+  valid: Validity;
+}
+
+export interface LinkChange {
+  links: Array<LinkLine>;
+  made: number;
+  changed: number;
+  removed: number;
+  waiting: Array<string>;
+}
+
+export interface LinkLine {
+  source: Node;
+  rel: string;
+  target: Node;
+  origin: string;
+  strength: number;
+  valid: Validity;
+  reason: string | null;
+  holds: boolean;
+}
+
+export interface LinkPage {
+  links: Array<LinkLine>;
+  total: number;
+}
+
+export interface LinkView {
+  rel: string;
+  other: string;
+  subject: string | null;
+  is_outgoing: boolean;
+  origin: string;
+  reason: string | null;
+  strength: number;
+  valid: Validity;
+}
+
+export interface Listed {
+  operation: Operation;
+  memories: Array<string>;
+}
+
+export interface Listing {
+  memories: Array<Memory>;
+  total: number;
+}
+
+export type Loose = "failing" | "next step" | "question" | "request" | "todo";
+
+export interface Lot {
+  setting: string;
+  model: string;
+  state: string;
+  dimensions: number;
+  passages: number;
+  memories: number;
+  waiting: number;
+  bytes: number;
+}
+
+export interface Manifest {
+  created: string;
+  counts: Record<string, number>;
+  files: Array<Kept>;
+  notes: Array<string>;
+}
+
+export interface MapEdge {
+  source: number;
+  target: number;
+  rel: string;
+  strength: number;
+  valid: Validity;
+  origin: string;
+}
+
+export interface MapNode {
+  id: string;
+  subject: string;
+  kind: Kind;
+  project: string | null;
+  importance: number;
+  degree: number;
+  state: string;
+  trusted: boolean;
+  valid_from: string;
+}
+
+export type Match = "contains" | "exact" | "pattern";
+
+export interface Matches {
+  turns: Array<TurnHit>;
+  more: boolean;
+  unread: boolean;
+  given_up: number;
+}
+
+export type Maturity = "candidate" | "established" | "proven";
+
+export interface Memory {
+  id: string;
+  kind: Kind;
+  subject: string;
+  content: string;
+  created: string;
+  updated: string;
+  importance: number;
+  expiry: Expiry;
+  scope: Scope;
+  project: string | null;
+  tags: Array<string>;
+  valid: Validity;
+  expires_on: string | null;
+  speaker: Speaker;
+  trust: Trust;
+  confidence: Confidence;
+  confidence_score: number | null;
+  canonical_key: string | null;
+  claim: Claim | null;
+  evergreen: boolean;
+  author: string | null;
+  triggers: Array<string>;
+  suppressed_contexts: Array<string>;
+  source: NacreValuesMemorySource;
+  confirmed: Array<Confirmation>;
+  links: Array<Link>;
+  superseded_by: string | null;
+  retired: Retirement | null;
+  inbox: boolean;
+  proposed: boolean;
+  extra: Record<string, unknown>;
+}
+
+export interface MemoryHit {
+  memory: Memory;
+  score: number;
+  components: Record<string, number>;
+  evidence: Array<Evidence>;
+  outdated_by: Array<string>;
+}
+
+export interface MemoryView {
+  memory: Memory;
+  evidence: Array<Evidence>;
+  links: Array<LinkView>;
+  path: string | null;
+  usage: Usage;
+  maturity: Maturity;
+  together: Array<CompanionView>;
+  etag: string | null;
+}
+
+export type MergeOutcome = "copy_kept" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
+
+export interface ModelExtraction {
+  model: string;
+  sessions: number;
+  trivial: number;
+  parts: number;
+  by_rules: number;
+  calls: number;
+  tokens: NacreValuesModelCallsTokens;
+  found: number;
+  held: number;
+  repeated: number;
+  dropped: Record<string, number>;
+  problem: string | null;
+  hint: string | null;
+  elsewhere: number;
+}
+
+export interface Move {
+  id: string;
+  subject: string;
+  before: number | null;
+  now: number | null;
+}
+
+export interface Node {
+  id: string;
+  subject: string | null;
+  kind: Kind | null;
+  project: string | null;
+  state: string;
+  trusted: boolean;
+}
+
+export interface Note {
+  outcome: MergeOutcome;
+  path: string;
+  memory: string | null;
+  subject: string | null;
+  other: string | null;
+  fields: Array<string>;
+}
+
+export interface Offer {
+  name: string;
+  label: string;
+  tasks: Array<Task>;
+  capabilities: Capabilities;
+  credential: string;
+  needs_key: boolean;
+  problem: Record<string, unknown> | null;
+  aliases: Array<string>;
+}
+
+export interface OpenEnd {
+  kind: Loose;
+  text: string;
+  speaker: Speaker;
+  turn: string;
+}
+
+export interface Operation {
+  id: string;
+  at: string;
+  action: string;
+  subject: string | null;
+  why: string | null;
+  by: string | null;
+  committed: string | null;
+}
+
+export interface OperationDiff {
+  operation: Operation;
+  differences: Array<Difference>;
+}
+
+export interface Overview {
+  memories: Record<string, number>;
+  projects: Array<string>;
+  checks: Array<Check>;
+  links: number;
+}
+
+export interface OwnMemory {
+  host: string;
+  state: string;
+  told: string;
+  hint: string;
+}
+
+export interface OwnPage {
+  name: string;
+  path: string;
+  text: string;
+  told_tokens: number;
+  etag: string;
+}
+
+export interface Page {
+  path: string;
+  document: string;
+}
+
+export interface Pair {
+  older: Memory;
+  newer: Memory;
+  reason: string | null;
+  judged: JudgedPair | null;
+}
+
+export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
+
+export interface Plan {
+  setting: string;
+  model: string;
+  used: string | null;
+  place: NacreSpendingEmbeddingConsentPlace;
+  texts: number;
+  tokens: number;
+  cost: string | null;
+  wants_yes: boolean;
+  left: number;
+}
+
+export interface Price {
+  input: string;
+  output: string;
+  cached: string;
+  written: string;
+}
+
+export interface Problem {
+  path: string;
+  message: string;
+  hint: string | null;
+}
+
+export interface Program {
+  provider: string;
+  name: string;
+  path: string;
+}
+
+export interface ProjectDetail {
+  project: ProjectLine;
+  page: string;
+  remotes: Array<string>;
+  roots: Array<string>;
+  labels: Array<string>;
+  needed_by: Array<string>;
+  latest: Array<Memory>;
+}
+
+export interface ProjectLine {
+  slug: string;
+  name: string;
+  memories: number;
+  sessions: number;
+  last: string | null;
+  aliases: Array<string>;
+  dependencies: Array<string>;
+}
+
+export interface ProjectMergePlan {
+  project: string;
+  into: string;
+  memories: number;
+  sessions: number;
+  takes: Array<[string, string]>;
+  words: string;
+  evidence: Array<string>;
+}
+
+export interface ProjectMoved {
+  project: string;
+  into: string;
+  memories: number;
+  sessions: number;
+  operation: string;
+  retired: string | null;
+  left: Array<string>;
+}
+
+export interface Promotion {
+  project: string;
+  sessions: number;
+  relevance: number;
+  frequency: number;
+  diversity: number;
+  recency: number;
+  consolidation: number;
+  richness: number;
+  score: number;
+  failed: Array<string>;
+}
+
+export interface Proposal {
+  session: Session;
+  candidates: Array<NacreValuesCandidateCandidate>;
+  asked: Extraction | null;
+}
+
+export interface Question {
+  first: Memory;
+  second: Memory;
+  why: string;
+  contradicts: boolean;
+}
+
+export interface QueuedReview {
+  memory: string;
+  reason: Reason;
+  detail: string | null;
+  suggested: NacreValuesReviewAction;
+  since: string | null;
+}
+
+export interface QuickstartResult {
+  source: "discovered" | "examples";
+  report: IngestReport;
+  tools: Record<string, number>;
+  best: Array<Memory>;
+  answers: Array<SampleAnswer>;
+  reach: Reach;
+  changed: [string, number] | null;
+  has_examples: boolean;
+}
+
+export interface Reach {
+  memories: number;
+  candidates: number;
+  sessions: number;
+  turns: number;
+  writer: WriterStatus;
+  found: FoundWriter | null;
+  foreseen: Foreseen | null;
+}
+
+export type Reason = "contradicted" | "low_quality" | "manual" | "merge" | "proposed" | "stale" | "wish";
+
+export interface RecallResult {
+  query: string;
+  hits: Array<MemoryHit>;
+  turns: Array<TurnHit>;
+  lanes: Array<Lane>;
+  abstained: boolean;
+  nearest: [Memory, number] | null;
+  since: string | null;
+  until: string | null;
+  around: string | null;
+  truncated: boolean;
+  took_ms: number;
+}
+
+export interface Reflected {
+  action: string;
+  first: Memory;
+  second: Memory;
+  stored: Memory | null;
+}
+
+export interface Reflection {
+  questions: Array<Question>;
+  total: number;
+}
+
+export interface Refusal {
+  day: string;
+  task: string;
+  model: string;
+  reason: string;
+  times: number;
+}
+
+export interface Rehearsal {
+  outcome: StoreOutcome;
+  memory: Memory;
+}
+
+export interface Repair {
+  session: Session;
+  project: string | null;
+  seq: number;
+  time: string | null;
+  failed: ToolCall;
+  worked: boolean;
+  attempts: number;
+  steps: Array<ToolCall>;
+  words: Turn | null;
+}
+
+export interface Replaced {
+  memory: Memory;
+  reason: string;
+}
+
+export interface Report {
+  activity: Activity;
+  html: string;
+}
+
+export interface RestoreReport {
+  home: string;
+  kept: string | null;
+  manifest: Manifest;
+}
+
+export interface Restored {
+  session: string;
+  path: string;
+  size: number;
+  is_whole: boolean;
+}
+
+export interface Result {
+  memory: Memory;
+  score: number | null;
+}
+
+export interface Resumption {
+  line: SessionLine;
+  command: Array<string>;
+  folder: string | null;
+}
+
+export interface Retention {
+  tool: string;
+  label: string;
+  days: number | null;
+  setting: string;
+  files: number | null;
+}
+
+export interface Retirement {
+  at: string;
+  reason: string | null;
+}
+
+export interface Review {
+  memory: Memory;
+  entry: QueuedReview;
+  usage: Usage;
+}
+
+export type Route = "none" | "owner" | "project";
+
+export interface SampleAnswer {
+  question: string;
+  result: RecallResult;
+}
+
+export interface SavedQuery {
+  id: string;
+  query: string;
+  expects: Array<string>;
+}
+
+export type Scope = "personal" | "private" | "public";
+
+export interface ScrubReport {
+  dry_run: boolean;
+  found: Record<string, Record<string, number>>;
+  turns: number;
+  memories: number;
+  files: number;
+  commits: number | null;
+  copies: Array<string>;
+  removed: Array<string>;
+  elsewhere: Array<string>;
+  vectors_left: number;
+  seconds: number;
+}
+
+export interface Series {
+  name: string;
+  values: Array<number>;
+}
+
+export interface Session {
+  tool: string;
+  native_id: string;
+  title: string | null;
+  cwd: string | null;
+  branch: string | null;
+  repository: string | null;
+  label: string | null;
+  kind: SessionKind;
+  parent: string | null;
+  started: string | null;
+  tool_version: string | null;
+  model: string | null;
+  tokens: NacreValuesSessionTokens | null;
+}
+
+export type SessionKind = "heartbeat" | "main" | "scheduled" | "subagent";
+
+export interface SessionLine {
+  session: StoredSession;
+  opening: string | null;
+  active: string | null;
+}
+
+export interface SessionOutcome {
+  ending: Ending;
+  reason: string;
+  words: string;
+  speaker: Speaker | null;
+  turn: string | null;
+}
+
+export interface SessionPage {
+  lines: Array<SessionLine>;
+  more: boolean;
+}
+
+export interface SessionReport {
+  view: SessionView;
+  summary: Summary;
+}
+
+export interface SessionState {
+  given: Array<string>;
+  asked: string;
+  heard: Array<string>;
+  signals: number;
+  signal_mark: number;
+  signal_at: number;
+  turns: number;
+  nudges: number;
+  stored_mark: number;
+  started: number;
+  handed: boolean;
+  name: string;
+  folder: string;
+  seen: number;
+  ended: number;
+  after: Array<string>;
+  owed: string;
+  prompts: number;
+  held_out: boolean;
+}
+
+export interface SessionView {
+  session: StoredSession;
+  turns: Array<StoredTurn>;
+  memories: Array<Memory>;
+  opening: string | null;
+  active: string | null;
+  parent: StoredSession | null;
+  children: Array<SessionLine>;
+}
+
+export interface SettingView {
+  key: string;
+  value: unknown;
+  origin: string;
+}
+
+export interface Settled {
+  at: string;
+  operation: string;
+  older_id: string;
+  newer_id: string;
+  choice: Choice;
+  judge: string | null;
+  relation: string | null;
+  confidence: number | null;
+  reason: string | null;
+  older: Memory | null;
+  newer: Memory | null;
+}
+
+export interface Side {
+  size: number;
+  central: Memory;
+}
+
+export interface SigningIn {
+  model: string;
+  ways: Array<Way>;
+  programs: Array<Program>;
+  keyring: string;
+  why_no_keyring: string;
+  key_file: string;
+}
+
+export interface Skipped {
+  where: string;
+  reason: string;
+  count: number;
+}
+
+export type Speaker = "agent" | "owner" | "system" | "tool";
+
+export interface Spent {
+  day: string;
+  task: string;
+  model: string;
+  is_background: boolean;
+  calls: number;
+  failed: number;
+  tokens: NacreValuesModelCallsTokens;
+  cost: number;
+  unpriced: number;
+  seconds: number;
+  estimated: number;
+}
+
+export interface StaleFile {
+  path: string;
+  edits: number;
+  sessions: number;
+  last: string;
+  is_gone: boolean;
+}
+
+export interface StaleMemory {
+  memory: Memory;
+  confidence: number;
+  files: Array<StaleFile>;
+  sessions: number;
+  lag_days: number;
+  symbols: Array<string>;
+  missing: Array<string>;
+  is_checked: boolean;
+}
+
+export interface Staleness {
+  memories: Array<StaleMemory>;
+  looked_at: number;
+  total: number;
+}
+
+export interface StandingRetirement {
+  id: string;
+  pattern: string;
+  match: Match;
+  at: string;
+  canonical_key: string | null;
+  reason: string | null;
+  contexts: Array<string>;
+}
+
+export type State = "no_remote" | "planned" | "synced" | "up_to_date";
+
+export interface Stats {
+  memories: Record<string, number>;
+  links: number;
+  tools: Array<ToolStats>;
+  projects: number;
+  passages: number;
+  vectors_missing: number;
+  model: string | null;
+  database_bytes: number;
+  index_bytes: number;
+  vault_files: number;
+}
+
+export interface StoreOutcome {
+  action: string;
+  memory_id: string;
+  reason: string | null;
+  supersedes: Array<Replaced>;
+  superseded_by: Replaced | null;
+  similar: Array<Memory>;
+  decided_by: string | null;
+  note: string | null;
+  proposed: boolean;
+}
+
+export interface StoredSession {
+  row: number;
+  session: Session;
+  project: string | null;
+  ended: string | null;
+  file: string | null;
+  turns: number;
+}
+
+export interface StoredTurn {
+  row: number;
+  session: number;
+  seq: number;
+  turn: Turn;
+}
+
+export interface Summary {
+  topics: Array<Topic>;
+  outcome: SessionOutcome;
+  open_ends: Array<OpenEnd>;
+  tools: Array<ToolUse>;
+  files: Array<FileTouched>;
+  commands: Array<CommandUse>;
+  commits: Array<string>;
+  pull_requests: Array<string>;
+  errors: Array<ErrorMet>;
+  packages: Array<string>;
+  urls: Array<string>;
+}
+
+export interface Survey {
+  watched: Array<Watched>;
+  files: number;
+  unread_files: number;
+  unread_bytes: number;
+  problems: Array<Problem>;
+}
+
+export interface Synced {
+  state: State;
+  remote: string | null;
+  url: string | null;
+  branch: string | null;
+  sent: number;
+  received: number;
+  notes: Array<Note>;
+  held: Array<Held>;
+  left_out: Array<string>;
+  problems: Array<string>;
+}
+
+export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+
+export interface TaskCost {
+  task: string;
+  today: number;
+  month: number;
+  tokens_today: number;
+  tokens_month: number;
+}
+
+export interface TaskEstimate {
+  task: Task;
+  model: string;
+  calls: number;
+  tokens: NacreValuesModelCallsTokens;
+  cost: number | null;
+  seconds: number;
+  is_measured: boolean;
+}
+
+export interface Today {
+  since: string;
+  until: string;
+  project: string | null;
+  learned: Array<Memory>;
+  learned_total: number;
+  sources: Array<NacreReportingValuesSource>;
+  changes: Array<Count>;
+  operations: Array<Operation>;
+  tools: Array<ToolSessions>;
+  sessions: Array<SessionLine>;
+  waiting: Decisions;
+  costs: Array<TaskCost>;
+  problems: Array<Check>;
+}
+
+export interface Tombstone {
+  kind: TombstoneKind;
+  value: string;
+  run: string;
+  owner: string;
+}
+
+export type TombstoneKind = "allowed" | "before" | "key" | "memory" | "session" | "turn" | "words";
+
+export interface ToolCall {
+  name: string;
+  input: string;
+  outcome: string | null;
+  action: NacreValuesSessionAction;
+  paths: Array<string>;
+  error: string | null;
+  made: Array<string>;
+}
+
+export interface ToolSessions {
+  tool: string;
+  sessions: number;
+  turns: number;
+}
+
+export interface ToolStats {
+  tool: string;
+  sessions: number;
+  turns: number;
+  first: string | null;
+  last: string | null;
+}
+
+export interface ToolUse {
+  name: string;
+  action: NacreValuesSessionAction;
+  calls: number;
+  failed: number;
+}
+
+export interface Topic {
+  text: string;
+  turn: string;
+  speaker: Speaker;
+  work: number;
+}
+
+export interface Trace {
+  id: string;
+  kind: TraceKind;
+  subject: string;
+  began: string;
+  ended: string | null;
+  outcome: string;
+  steps: Array<NacreValuesTraceStep>;
+  operation: string | null;
+  session: string;
+}
+
+export type TraceKind = "case" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
+
+export interface TraceView {
+  trace: Trace;
+  names: Record<string, string>;
+  session: string | null;
+  events: Array<Event>;
+}
+
+export interface Traversal {
+  nodes: Array<Node>;
+  hops: Array<Hop>;
+  more: boolean;
+  together: Array<Companion>;
+}
+
+export interface Trouble {
+  error: string;
+  likeness: number;
+  times: number;
+  sessions: number;
+  repairs: Array<Repair>;
+}
+
+export type Trust = "trusted" | "untrusted";
+
+export interface Turn {
+  id: string;
+  speaker: Speaker;
+  text: string;
+  time: string | null;
+  tool_calls: Array<ToolCall>;
+  flags: Flag;
+  trust: Trust;
+  author: string | null;
+  unique: boolean;
+}
+
+export interface TurnHit {
+  session: Session;
+  project: string | null;
+  turn: Turn;
+  score: number;
+  excerpt: string;
+  components: Record<string, number>;
+}
+
+export interface Unanswered {
+  gaps: Array<UnansweredQuestion>;
+  total: number;
+  closed: number;
+  by: string;
+}
+
+export interface UnansweredQuestion {
+  id: string;
+  question: string;
+  times: number;
+  unsure: number;
+  first: string;
+  last: string;
+  projects: Array<string>;
+  wordings: Array<string>;
+}
+
+export interface Undoing {
+  operation: Operation;
+  steps: Array<NacreHistoryUndoStep>;
+  op: string | null;
+}
+
+export interface Unreached {
+  what: string;
+  where: string;
+  remedy: string;
+}
+
+export interface Usage {
+  recall_count: number;
+  last_recalled: string | null;
+  intervals: Array<number>;
+  contradictions: number;
+  quality: number;
+  access_count: number;
+}
+
+export interface UsedTogether {
+  memory: Memory;
+  other: Memory;
+  weight: number;
+  sessions: number;
+}
+
+export interface Usefulness {
+  share: number;
+  compared: number;
+  since: string | null;
+  sessions_told: number;
+  sessions_held_out: number;
+  left_out: number;
+  needed: number;
+  comparisons: Array<Comparison>;
+}
+
+export interface Vacuumed {
+  before: number;
+  after: number;
+  is_clean: boolean;
+}
+
+export interface Validity {
+  since: string | null;
+  until: string | null;
+}
+
+export interface VectorEstimate {
+  model: string;
+  tokens: number;
+  cost: number | null;
+  left: number;
+  held: string | null;
+}
+
+export type Verdict = "corrected" | "unused" | "used";
+
+export interface Version {
+  path: string;
+  text: string;
+}
+
+export interface Waiting {
+  conflicts: Array<Pair>;
+  reviews: Array<Review>;
+  candidates: number;
+}
+
+export interface Wakeup {
+  text: string;
+  sections: Array<WakeupSection>;
+  project: string | null;
+  budget_tokens: number;
+}
+
+export interface WakeupSection {
+  part: Part;
+  items: Array<ContextItem>;
+  budget_tokens: number;
+  tokens: number;
+  truncated: boolean;
+}
+
+export interface Watched {
+  path: string;
+  tool: string | null;
+  is_there: boolean;
+}
+
+export interface Way {
+  method: string;
+  provider: string;
+  label: string;
+  places: Array<NacreLlmCredentialsKeysPlace>;
+  is_used: boolean;
+}
+
+export type Why = "found" | "minor" | "unproven" | "untrusted" | "unused";
+
+export interface WiringDone {
+  plan: WiringPlan;
+  backups: Array<string>;
+  left_alone: Array<LeftAlone>;
+  failed: Array<[string, string]>;
+  old_copies: Array<string>;
+  trusted: boolean;
+}
+
+export interface WiringPlan {
+  wishes: Array<WiringWish>;
+  changes: Array<NacreValuesWiringFileChange>;
+  left_alone: Array<LeftAlone>;
+  kept: Array<LeftAlone>;
+  servers: Array<[string, Array<string>]>;
+  commands: Array<HostCommand>;
+  notes: Array<[string, string]>;
+  is_removal: boolean;
+  own_memories: Array<OwnMemory>;
+  set: Array<HostSetting>;
+  given_back: Array<HostSetting>;
+}
+
+export interface WiringWish {
+  host: string;
+  project: string | null;
+  plain: boolean;
+  slot: boolean;
+  tool_hook: boolean;
+  isolates: boolean;
+}
+
+export interface WriterAtWork {
+  writer: string;
+  state: string;
+  tokens_today: number;
+  limit: number | null;
+}
+
+export interface WriterStatus {
+  writer: string;
+  state: string;
+  tokens_today: number;
+  calls_today: number;
+  limit: number | null;
+  since: string;
+  waiting: number;
+  problem: string | null;
+  hint: string | null;
+}
+
+export interface NacreDreamValuesStep {
+  action: DreamAction;
+  ends: Array<string>;
+  into: string | null;
+  subject: string;
+  why: string;
+  links: Array<string>;
+  words: string;
+  by: string;
+  mark: string;
+  project: string;
+}
+
+export interface NacreExtractionEstimateEstimate {
+  waiting: number;
+  trivial: number;
+  tasks: Array<TaskEstimate>;
+  left: number;
+  is_background_on: boolean;
+  problems: Array<Problem>;
+  vectors: VectorEstimate | null;
+}
+
+export interface NacreHistoryUndoStep {
+  action: string;
+  change: Change;
+  memory: Memory | null;
+  clashes: Array<string>;
+}
+
+export interface NacreIndexingModelSwitchStanding {
+  wanted: string;
+  place: NacreSpendingEmbeddingConsentPlace;
+  in_use: Lot | null;
+  other: Lot | null;
+  switching: boolean;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
+}
+
+export interface NacreIndexingModelSwitchTrial {
+  dimensions: number;
+  seconds: number;
+}
+
+export interface NacreLlmCredentialsKeysPlace {
+  origin: string;
+  method: string;
+  credential: Credential | null;
+  expires: string | null;
+  problem: string;
+  warning: string;
+  hint: string;
+}
+
+export type NacrePortabilityImportingAction = "add" | "bring back" | "duplicate" | "known" | "trust" | "update";
+
+export interface NacrePortabilityImportingStep {
+  memory: Memory;
+  action: NacrePortabilityImportingAction;
+  reason: string | null;
+  usage: Usage | null;
+  same_as: string | null;
+}
+
+export interface NacreReportingValuesSource {
+  speaker: string;
+  tool: string | null;
+  memories: number;
+}
+
+export interface NacreReviewClaimsEstimate {
+  memories: number;
+  model: string;
+  tokens: NacreValuesModelCallsTokens;
+  cost: string | null;
+}
+
+export interface NacreSetupOffersTrial {
+  name: string;
+  model: string;
+  answer: string;
+  seconds: number;
+  tokens: NacreValuesModelCallsTokens;
+  cost: string | null;
+}
+
+export interface NacreSpendingEmbeddingConsentPlace {
+  host: string;
+  is_here: boolean;
+  is_local: boolean;
+  price: string | null;
+  model: string;
+}
+
+export interface NacreValuesCandidateCandidate {
+  kind: Kind;
+  subject: string;
+  content: string;
+  turns: Array<string>;
+  importance: number;
+  expiry: Expiry;
+  tags: Array<string>;
+  speaker: Speaker;
+  trust: Trust;
+  canonical_key: string | null;
+  confidence: Confidence;
+  confidence_score: number | null;
+  held: Why | null;
+  detail: string;
+  score: number;
+}
+
+export interface NacreValuesDeepRecallCandidate {
+  slug: string;
+  score: number;
+  named: boolean;
+}
+
+export interface NacreValuesFileHistoryFileChange {
+  path: string;
+  session: Session;
+  project: string | null;
+  seq: number;
+  time: string | null;
+  edits: number;
+  reads: number;
+  commands: Array<ToolCall>;
+  failed: number;
+  request: Turn | null;
+  words: Turn | null;
+}
+
+export interface NacreValuesMemorySource {
+  session: string | null;
+  turns: Array<string>;
+  file: string | null;
+}
+
+export interface NacreValuesModelCallsTokens {
+  input: number;
+  output: number;
+  cached: number;
+  written: number;
+}
+
+export type NacreValuesReviewAction = "merge" | "retire" | "review";
+
+export type NacreValuesSessionAction = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
+
+export interface NacreValuesSessionTokens {
+  input: number;
+  cached: number;
+  output: number;
+}
+
+export interface NacreValuesSpendingHealth {
+  model: string;
+  failures: number;
+  until: string;
+  told: string;
+}
+
+export interface NacreValuesTraceStep {
+  title: string;
+  input: string;
+  output: string;
+  status: string;
+  refs: Array<string>;
+  seconds: number;
+  model: string;
+  tokens: NacreValuesModelCallsTokens;
+  cost: string | null;
+  prompt: string;
+  answer: string;
+  more: Record<string, string | number>;
+}
+
+export interface NacreValuesWiringFileChange {
+  path: string;
+  before: string | null;
+  after: string | null;
+  hosts: Array<string>;
+  what: string;
+  mode: number;
+  is_pristine: boolean;
+}
+
+export interface NacreViewsPlace {
+  project: string | null;
+  known: Array<string>;
+  is_known: boolean;
+  namesake: string | null;
+}
+
+export interface NacreViewsStep {
+  memory: Memory;
+  since: string;
+  until: string | null;
+  superseded_by: string | null;
+  reason: string | null;
+  is_asked: boolean;
+}
+
+export interface NacreWatchingStatusHealth {
+  pid: number;
+  started: string;
+  heartbeat: string;
+  version: string;
+  mode: string;
+  why_polling: string | null;
+  folders: number;
+  transcripts: number;
+  turns: number;
+  memories: number;
+  vectors_left: number | null;
+  last_read: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  stopped: string | null;
+}
+
+export interface NacreWatchingStatusStanding {
+  state: string;
+  health: NacreWatchingStatusHealth | null;
+}
+
+export interface ActivityRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
+}
+
+export interface AddQueryRequest {
+  queries?: string | null;
+  question: string;
+  query_id?: string | null;
+  expects?: Array<string>;
+}
+
+export interface AlikeRequest {
+  project?: string | null;
+  limit?: number;
+}
+
+export interface AllowAgainRequest {
+  reference: string;
+}
+
+export interface AnalysisRequest {
+  limit?: number;
+  project?: string | null;
+}
+
+export interface BackfillRequest {
+  limit?: number | null;
+  batch_size?: number;
+}
+
+export interface BackupRequest {
+  target: string;
+  overwrite?: boolean;
+}
+
+export interface BriefRequest {
+  project?: string | null;
+}
+
+export interface CallersRequest {
+  name: string;
+  project?: string | null;
+  near?: string | null;
+  limit?: number;
+  depth?: number;
+}
+
+export interface CandidatesRequest {
+  project?: string | null;
+  limit?: number;
+  offset?: number;
+}
+
+export interface ChoresRequest {
+  seconds?: number;
+}
+
+export interface CodeRequest {
+  name: string;
+  project?: string | null;
+  near?: string | null;
+  limit?: number;
+}
+
+export interface ContextRequest {
+  moment?: Moment;
+  occasion?: Occasion;
+  prompt?: string;
+  folder?: string | null;
+  session?: string | null;
+  budget_tokens?: number | null;
+  parts?: Array<Part>;
+  alone?: boolean;
+  signals?: SignalLimits | null;
+}
+
+export interface CostRequest {
+  days?: number;
+}
+
+export interface DatabaseCheckRequest {
+  repair?: boolean;
+}
+
+export interface DeedFilter {
+  project?: string | null;
+  tool?: string | null;
+  since?: string | null;
+  until?: string | null;
+}
+
+export interface DeepQuery {
+  text: string;
+  filter?: Filter;
+  recent?: Array<Said>;
+  here?: string | null;
+  update?: boolean;
+  session?: string | null;
+}
+
+export interface DidQuery {
+  path: string;
+  wanted?: DeedFilter;
+  reads?: boolean;
+  commands?: boolean;
+  limit?: number;
+  offset?: number;
+}
+
+export interface DiffRequest {
+  reference?: string | null;
+}
+
+export interface DigestRequest {
+  project?: string | null;
+  days?: number;
+}
+
+export interface DoctorRequest {
+  repair?: boolean;
+}
+
+export interface DreamPlanRequest {
+  project?: string | null;
+  tier?: number;
+  most?: number | null;
+  writer?: boolean;
+  backfill?: boolean;
+}
+
+export interface DreamRequest {
+  project?: string | null;
+  tier?: number;
+  most?: number | null;
+  writer?: boolean;
+  backfill?: boolean;
+  steps?: Array<string> | null;
+  first?: boolean;
+}
+
+export interface DropCandidatesRequest {
+  references: Array<string>;
+}
+
+export interface EdgesRequest {
+  reference?: string | null;
+  limit?: number;
+}
+
+export interface EditRequest {
+  reference: string;
+  expected?: string | null;
+  subject?: string;
+  content?: string;
+  kind?: Kind;
+  importance?: number;
+  expiry?: Expiry;
+  expires_on?: string | null;
+  scope?: Scope;
+  project?: string | null;
+  tags?: Array<string>;
+  add_tags?: Array<string>;
+  triggers?: Array<string>;
+  valid?: ValidityInput;
+  evergreen?: boolean;
+  suppressed_contexts?: Array<"prompt" | "session-start">;
+}
+
+export interface EstimateClaimsRequest {
+  limit?: number | null;
+}
+
+export interface EvaluateRequest {
+  queries?: string | null;
+  limit?: number | null;
+  budget?: number;
+  compare?: boolean;
+}
+
+export interface ExportRequest {
+  form?: string;
+  sessions?: boolean;
+  project?: string | null;
+  include_retired?: boolean;
+  target: string;
+  overwrite?: boolean;
+}
+
+export interface ExtractRequest {
+  text?: string;
+  session?: string | null;
+  by_model?: boolean;
+}
+
+export interface FeedbackRequest {
+  reply: string;
+  references?: Array<string>;
+  session?: string | null;
+  stored?: Array<string>;
+}
+
+export interface Filter {
+  projects?: Array<string>;
+  strict?: boolean;
+  exclude_projects?: Array<string>;
+  since?: string | null;
+  until?: string | null;
+  kinds?: Array<Kind>;
+  tags?: Array<string>;
+  min_importance?: number | null;
+  expiry?: Array<Expiry>;
+  scope?: Scope;
+  owner_only?: boolean;
+  tools?: Array<string>;
+  as_of?: string | null;
+  trusted?: boolean;
+  settled?: boolean;
+}
+
+export interface FixQuery {
+  error: string;
+  wanted?: DeedFilter;
+  limit?: number;
+  repairs?: number;
+}
+
+export interface FlushRequest {
+  session?: string | null;
+  transcript?: string | null;
+  seconds?: number;
+}
+
+export interface ForgetCodeRequest {
+  project: string;
+}
+
+export interface ForgetRequest {
+  sessions?: Array<string>;
+  memories?: Array<string>;
+  project?: string | null;
+  match?: string | null;
+  regex?: boolean;
+  before?: string | null;
+}
+
+export interface GapRequest {
+  reference: string;
+}
+
+export interface GapTodoRequest {
+  reference: string;
+  importance?: number;
+}
+
+export interface GetRequest {
+  reference: string;
+  update?: boolean;
+  session?: string | null;
+}
+
+export interface GivenRequest {
+  session: string;
+  state?: SessionStateInput | null;
+}
+
+export interface HandoffRequest {
+  folder?: string | null;
+  store?: boolean;
+  session?: string | null;
+  words?: string | null;
+}
+
+export interface HookCall {
+  host: string;
+  event: HookEvent;
+  session?: string;
+  folder?: string | null;
+  prompt?: string;
+  occasion?: Occasion;
+  transcript?: string | null;
+  reason?: string;
+  is_apart?: boolean;
+  tool?: string;
+  arguments?: string;
+  alone?: boolean;
+  budget_tokens?: number | null;
+  goes_on?: boolean;
+  signals?: SignalLimits | null;
+}
+
+export type HookEvent = "pre-compact" | "prompt" | "session-end" | "session-start" | "tool" | "turn-end";
+
+export interface ImpactRequest {
+  name: string;
+  project?: string | null;
+  near?: string | null;
+  limit?: number;
+  symbol?: string | null;
+  depth?: number;
+}
+
+export interface ImportOptionsInput {
+  path: string;
+  source?: string;
+  trust?: boolean;
+  project?: string | null;
+  vectors?: boolean;
+}
+
+export interface IngestCodeRequest {
+  folder: string;
+  project?: string | null;
+  force?: boolean;
+  max_files?: number;
+  seconds?: number;
+}
+
+export interface IngestOptions {
+  paths?: Array<string>;
+  globs?: Array<string>;
+  discover?: boolean;
+  remember_paths?: boolean;
+  extract?: boolean;
+  vectors?: boolean;
+  force?: boolean;
+  from_archive?: boolean;
+  reads?: boolean;
+  vector_seconds?: number | null;
+  puts_off?: boolean;
+}
+
+export interface InvalidateRequest {
+  source: string;
+  relation: string;
+  target: string;
+  at?: string | null;
+}
+
+export interface JudgeRequest {
+  references: Array<string>;
+  good: boolean;
+}
+
+export interface JudgeWaitingRequest {
+  background?: boolean;
+  seconds?: number | null;
+}
+
+export interface KeepCandidateRequest {
+  reference: string;
+  content?: string | null;
+  into?: string | null;
+}
+
+export interface LinkRequest {
+  links: Array<NewLink>;
+}
+
+export interface LinksRequest {
+  reference?: string | null;
+  relations?: Array<string>;
+  origins?: Array<string>;
+  as_of?: string | null;
+  ended?: boolean;
+  project?: string | null;
+  limit?: number;
+  offset?: number;
+}
+
+export interface ListRequest {
+  filter?: Filter;
+  words?: string;
+  limit?: number;
+  offset?: number;
+}
+
+export interface LogRequest {
+  reference?: string | null;
+  project?: string | null;
+  limit?: number;
+  offset?: number;
+}
+
+export interface MapRequest {
+  project?: string | null;
+  kinds?: Array<Kind>;
+  relations?: Array<string>;
+  alike?: boolean;
+  as_of?: string | null;
+  limit?: number;
+}
+
+export interface MatchRequest {
+  expression: string;
+  filter?: Filter;
+  limit?: number;
+  offset?: number;
+  aspect?: string;
+  role?: string;
+  seconds?: number;
+}
+
+export type Mode = "browse" | "hybrid" | "lexical" | "vector";
+
+export interface ModelRequest {
+  name: string;
+}
+
+export type Moment = "prompt" | "start";
+
+export interface NewLink {
+  source: string;
+  relation: Relation;
+  target: string;
+  strength?: number | null;
+  since?: string | null;
+  until?: string | null;
+  reason?: string | null;
+  origin?: string | null;
+}
+
+export type Occasion = "clear" | "compact" | "resume" | "startup";
+
+export interface OwnPageRequest {
+  name: "identity" | "profile" | "project";
+  project?: string | null;
+}
+
+export interface PageRequest {
+  project?: string | null;
+}
+
+export interface PlaceRequest {
+  name?: string | null;
+  folder?: string | null;
+}
+
+export interface ProjectDependRequest {
+  project: string;
+  on: Array<string>;
+  remove?: boolean;
+}
+
+export interface ProjectMergeRequest {
+  project: string;
+  into: string;
+  reason?: string | null;
+}
+
+export interface ProjectRenameRequest {
+  project: string;
+  name: string;
+  reason?: string | null;
+}
+
+export interface ProjectRequest {
+  project: string;
+}
+
+export interface ProposalRequest {
+  path?: string | null;
+  session?: string | null;
+  model?: string | null;
+  way?: Way;
+  owner_only?: boolean;
+  related?: boolean;
+}
+
+export interface ProveRequest {
+  everything?: boolean;
+  repair?: boolean;
+}
+
+export interface ProviderRequest {
+  provider: string;
+}
+
+export interface PruneRequest {
+  keep_days?: number;
+  budget_mb?: number;
+}
+
+export interface QueriesRequest {
+  queries?: string | null;
+}
+
+export interface RebuildRequest {
+  vectors?: boolean;
+}
+
+export interface RecallQuery {
+  text: string;
+  filter?: Filter;
+  mode?: Mode;
+  limit?: number;
+  around?: string | null;
+  radius_days?: number;
+  budget_tokens?: number | null;
+  boost?: boolean;
+  update?: boolean;
+  diversify?: boolean;
+  mmr_lambda?: number | null;
+  word_share?: number | null;
+  prefer_kinds?: Array<Kind>;
+  threshold?: number;
+  topic?: string;
+  fuzzy?: boolean;
+  turns?: number;
+  session?: string | null;
+  co_recall?: boolean;
+  expand?: boolean;
+  rerank?: boolean;
+  is_prompt?: boolean;
+}
+
+export interface ReferenceRequest {
+  reference: string;
+}
+
+export interface ReferencesRequest {
+  references: Array<string>;
+}
+
+export interface ReflectAnswerRequest {
+  reference: string;
+  text?: string | null;
+  link?: Relates | null;
+  keep?: Choice | null;
+  skip?: boolean;
+  lesson?: boolean;
+}
+
+export interface ReflectRequest {
+  limit?: number;
+  project?: string | null;
+}
+
+export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_on" | "elaborates" | "part_of" | "related_to" | "specializes";
+
+export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
+
+export interface RemoveQueryRequest {
+  queries?: string | null;
+  query_id: string;
+}
+
+export interface ReportRequest {
+  project?: string | null;
+  month?: string | null;
+}
+
+export interface ResolveRequest {
+  reference: string;
+  choice: Choice;
+  reason?: string | null;
+}
+
+export interface RestoreRequest {
+  backup: string;
+  target?: string | null;
+  replace?: boolean;
+}
+
+export interface RestoreSessionRequest {
+  reference: string;
+  folder?: string | null;
+}
+
+export interface ResumeRequest {
+  what?: string | null;
+  folder?: string | null;
+}
+
+export interface RetireRequest {
+  references?: Array<string>;
+  subjects?: Array<string>;
+  contains?: Array<string>;
+  like?: Array<string>;
+  reason?: string | null;
+  persist?: boolean;
+}
+
+export interface ReviewKeepRequest {
+  references: Array<string>;
+  content?: string | null;
+  into?: string | null;
+}
+
+export interface ReviewRequest {
+  references: Array<string>;
+}
+
+export interface ReviewRetireRequest {
+  references: Array<string>;
+  reason?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  reference: string;
+}
+
+export interface RoundRequest {
+  paths?: Array<string>;
+  reads?: boolean;
+  seconds?: number | null;
+  learns?: boolean;
+}
+
+export interface Said {
+  speaker: Speaker;
+  text: string;
+}
+
+export interface ScrubOptions {
+  dry_run?: boolean;
+  history?: boolean;
+  remove_copies?: boolean;
+  vectors?: boolean;
+}
+
+export interface SessionFilter {
+  tool?: string | null;
+  project?: string | null;
+  since?: string | null;
+  until?: string | null;
+  subagents?: boolean;
+  branch?: string | null;
+  model?: string | null;
+  kind?: SessionKind | null;
+  words?: string | null;
+}
+
+export interface SessionRequest {
+  reference?: string | null;
+  first?: number;
+  limit?: number | null;
+  at_end?: boolean;
+  folder?: string | null;
+}
+
+export interface SessionStateInput {
+  given?: Array<string>;
+  asked?: string;
+  heard?: Array<string>;
+  signals?: number;
+  signal_mark?: number;
+  signal_at?: number;
+  turns?: number;
+  nudges?: number;
+  stored_mark?: number;
+  started?: number;
+  handed?: boolean;
+  name?: string;
+  folder?: string;
+  seen?: number;
+  ended?: number;
+  after?: Array<string>;
+  owed?: string;
+  prompts?: number;
+  held_out?: boolean;
+}
+
+export interface SessionsRequest {
+  filter?: SessionFilter;
+  limit?: number;
+  offset?: number;
+}
+
+export interface SetKeyRequest {
+  provider: string;
+  secret: string;
+}
+
+export interface SetRequest {
+  key: string;
+  value: unknown;
+}
+
+export interface SettingRequest {
+  key: string;
+}
+
+export interface SignalLimits {
+  min_importance?: number;
+  most_at_once?: number;
+  cooldown_seconds?: number;
+  most_per_session?: number;
+  max_age_seconds?: number;
+}
+
+export interface Source {
+  session?: string | null;
+  turns?: Array<string>;
+  file?: string | null;
+}
+
+export interface StaleRequest {
+  project?: string | null;
+  limit?: number;
+  days?: number;
+  least_sessions?: number;
+  folder?: string | null;
+  memory?: string | null;
+}
+
+export interface StoreRequest {
+  content: string;
+  subject?: string | null;
+  kind?: Kind;
+  importance?: number;
+  expiry?: Expiry;
+  expires_on?: string | null;
+  scope?: Scope;
+  project?: string | null;
+  folder?: string | null;
+  tags?: Array<string>;
+  triggers?: Array<string>;
+  canonical_key?: string | null;
+  speaker?: Speaker | null;
+  trust?: Trust;
+  quote?: string | null;
+  source?: Source;
+  author?: string | null;
+  force?: boolean;
+  online_dedup?: boolean | null;
+  aggressive?: boolean | null;
+  dedup_threshold?: number | null;
+}
+
+export interface SurveyRequest {
+  paths?: Array<string>;
+}
+
+export interface SwitchRequest {
+  name: string;
+  forget_old?: boolean;
+}
+
+export interface SyncRequest {
+  remote?: string | null;
+  dry_run?: boolean;
+  timeout_seconds?: number;
+  accept_rewritten?: boolean;
+  patience_seconds?: number;
+}
+
+export interface TargetRequest {
+  target?: string | null;
+}
+
+export interface TieRequest {
+  project: string;
+  folder: string;
+}
+
+export interface TodayRequest {
+  since?: string | null;
+  until?: string | null;
+  project?: string | null;
+  limit?: number;
+}
+
+export interface TraceRequest {
+  reference: string;
+}
+
+export interface TracesRequest {
+  kind?: TraceKind | null;
+  since?: string | null;
+  limit?: number;
+}
+
+export interface TraverseRequest {
+  reference: string;
+  depth?: number;
+  direction?: "both" | "inbound" | "outbound";
+  relations?: Array<string>;
+  as_of?: string | null;
+  limit?: number;
+}
+
+export interface TryModelRequest {
+  name?: string;
+}
+
+export interface TurnQuery {
+  text: string;
+  filter?: Filter;
+  mode?: Mode;
+  limit?: number;
+  around?: string | null;
+  radius_days?: number;
+  budget_tokens?: number | null;
+  boost?: boolean;
+  update?: boolean;
+  diversify?: boolean;
+  mmr_lambda?: number | null;
+  word_share?: number | null;
+  prefer_kinds?: Array<Kind>;
+  threshold?: number;
+  topic?: string;
+  fuzzy?: boolean;
+  turns?: number;
+  session?: string | null;
+  co_recall?: boolean;
+  expand?: boolean;
+  rerank?: boolean;
+  is_prompt?: boolean;
+  offset?: number;
+  aspect?: string;
+  role?: string;
+}
+
+export interface UnansweredRequest {
+  days?: number;
+  project?: string | null;
+  min_times?: number;
+  limit?: number;
+}
+
+export interface UndoRequest {
+  operation?: string | null;
+  force?: boolean;
+}
+
+export interface UnlinkOriginRequest {
+  origin: string;
+  project?: string | null;
+}
+
+export interface UnlinkRequest {
+  source: string;
+  relation: string;
+  target: string;
+}
+
+export interface ValidityInput {
+  since?: string | null;
+  until?: string | null;
+}
+
+export interface VerifyRequest {
+  backup: string;
+}
+
+export interface WakeupRequest {
+  prompt?: string;
+  folder?: string | null;
+  budget_tokens?: number;
+  parts?: Array<Part>;
+  part_budgets?: Record<string, number>;
+}
+
+export interface WireRequest {
+  wishes: Array<WiringWishInput>;
+  uninstall?: boolean;
+}
+
+export interface WiringWishInput {
+  host: string;
+  project?: string | null;
+  plain?: boolean;
+  slot?: boolean;
+  tool_hook?: boolean;
+  isolates?: boolean;
+}
+
+export interface WritePageRequest {
+  name: "identity" | "profile" | "project";
+  project?: string | null;
+  text: string;
+  expected?: string | null;
+}
+
+export interface WriterRequest {
+  writer: string;
+  tokens_per_day?: number | null;
+  dollars_per_day?: number | null;
+}
+
+export interface Operations {
+  "recall": [RecallQuery, RecallResult];
+  "deep-recall": [DeepQuery, DeepResult];
+  "list": [ListRequest, Listing];
+  "get": [GetRequest, Memory];
+  "look": [GetRequest, MemoryView];
+  "history": [ReferenceRequest, Array<NacreViewsStep>];
+  "edges": [EdgesRequest, Array<UsedTogether>];
+  "store": [StoreRequest, StoreOutcome];
+  "store-rehearse": [StoreRequest, Rehearsal];
+  "edit": [EditRequest, Memory];
+  "retire": [RetireRequest, Array<Memory>];
+  "retire-plan": [RetireRequest, Chosen];
+  "retired": [Record<string, never>, Array<Memory>];
+  "retired-standing": [Record<string, never>, Array<StandingRetirement>];
+  "unretire": [ReferencesRequest, BroughtBack];
+  "todo-done": [ReferencesRequest, Array<Memory>];
+  "feedback": [FeedbackRequest, FeedbackReport];
+  "feedback-judge": [JudgeRequest, FeedbackReport];
+  "place": [PlaceRequest, NacreViewsPlace];
+  "project-tie": [TieRequest, NacreViewsPlace];
+  "page": [PageRequest, string];
+  "graph-link": [LinkRequest, LinkChange];
+  "graph-unlink": [UnlinkRequest, LinkChange];
+  "graph-unlink-origin": [UnlinkOriginRequest, LinkChange];
+  "graph-invalidate": [InvalidateRequest, LinkChange];
+  "graph-list": [LinksRequest, LinkPage];
+  "graph-show": [TraverseRequest, Traversal];
+  "graph-central": [AnalysisRequest, Central];
+  "graph-bridges": [AnalysisRequest, Bridges];
+  "graph-gaps": [AnalysisRequest, Gaps];
+  "graph-components": [AnalysisRequest, Components];
+  "graph-map": [MapRequest, GraphMap];
+  "graph-brief": [BriefRequest, Brief];
+  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
+  "graph-callers": [CallersRequest, CodeAnswer];
+  "graph-importers": [CodeRequest, CodeAnswer];
+  "graph-about": [CodeRequest, CodeAnswer];
+  "graph-stale": [StaleRequest, Staleness];
+  "graph-impact": [ImpactRequest, CodeAnswer];
+  "search-sessions": [TurnQuery, RecallResult];
+  "match-sessions": [MatchRequest, Matches];
+  "sessions": [SessionsRequest, SessionPage];
+  "session": [SessionRequest, SessionView];
+  "resume": [ResumeRequest, Resumption];
+  "session-summary": [SessionRequest, SessionReport];
+  "session-restore": [RestoreSessionRequest, Restored];
+  "did": [DidQuery, FileHistory];
+  "fix": [FixQuery, FixResult];
+  "extract": [ExtractRequest, Extracted];
+  "extract-propose": [ProposalRequest, Array<Proposal>];
+  "ingest": [IngestOptions, IngestReport];
+  "ingest-plan": [IngestOptions, IngestPlan];
+  "ingest-estimate": [IngestOptions, NacreExtractionEstimateEstimate];
+  "watch-survey": [SurveyRequest, Survey];
+  "watch-once": [RoundRequest, IngestReport];
+  "quickstart": [Record<string, never>, QuickstartResult];
+  "context": [ContextRequest, ContextBlock];
+  "context-given": [GivenRequest, null];
+  "digest": [DigestRequest, Digest];
+  "wakeup": [WakeupRequest, Wakeup];
+  "hook": [HookCall, HookAnswer];
+  "handoff": [HandoffRequest, HandoffView];
+  "flush": [FlushRequest, FlushReport];
+  "chores": [ChoresRequest, ChoresReport];
+  "page-own": [OwnPageRequest, OwnPage];
+  "page-write": [WritePageRequest, OwnPage];
+  "waiting": [Record<string, never>, Waiting];
+  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review-undo": [ReviewUndoRequest, Memory];
+  "review-replace": [ReviewRequest, Array<Memory>];
+  "review-retire": [ReviewRetireRequest, Array<Memory>];
+  "candidates": [CandidatesRequest, CandidatePage];
+  "candidate-keep": [KeepCandidateRequest, StoreOutcome];
+  "candidate-drop": [DropCandidatesRequest, Array<Memory>];
+  "conflicts-resolve": [ResolveRequest, Pair];
+  "conflicts-judge": [JudgeWaitingRequest, JudgeReport];
+  "dream-plan": [DreamPlanRequest, DreamPlan];
+  "dream-estimate": [DreamPlanRequest, DreamEstimate];
+  "alike": [AlikeRequest, Alike];
+  "dream": [DreamRequest, DreamReport];
+  "settled": [Record<string, never>, Array<Settled>];
+  "reflect": [ReflectRequest, Reflection];
+  "reflect-answer": [ReflectAnswerRequest, Reflected];
+  "unanswered": [UnansweredRequest, Unanswered];
+  "unanswered-todo": [GapTodoRequest, StoreOutcome];
+  "unanswered-dismiss": [GapRequest, UnansweredQuestion];
+  "claims-estimate": [EstimateClaimsRequest, NacreReviewClaimsEstimate];
+  "claims-backfill": [BackfillRequest, Backfill];
+  "log": [LogRequest, Array<Listed>];
+  "diff": [DiffRequest, OperationDiff];
+  "undo-plan": [UndoRequest, Undoing];
+  "undo": [UndoRequest, Undoing];
+  "commit": [Record<string, never>, Committed];
+  "sync": [SyncRequest, Synced];
+  "forget-plan": [ForgetRequest, ForgetPlan];
+  "forget": [ForgetRequest, ForgetReport];
+  "forgotten": [Record<string, never>, Array<Forgotten>];
+  "forget-allow-again": [AllowAgainRequest, Forgotten];
+  "scrub": [ScrubOptions, ScrubReport];
+  "project-list": [Record<string, never>, Array<ProjectLine>];
+  "project-show": [ProjectRequest, ProjectDetail];
+  "project-rename": [ProjectRenameRequest, ProjectMoved];
+  "project-merge-plan": [ProjectMergeRequest, ProjectMergePlan];
+  "project-merge": [ProjectMergeRequest, ProjectMoved];
+  "project-depend": [ProjectDependRequest, ProjectLine];
+  "export": [ExportRequest, ExportReport];
+  "import-plan": [ImportOptionsInput, ImportPlan];
+  "import": [ImportOptionsInput, ImportReport];
+  "backup-create": [BackupRequest, BackupReport];
+  "backup-verify": [VerifyRequest, Array<Check>];
+  "backup-restore": [RestoreRequest, RestoreReport];
+  "archive-status": [Record<string, never>, ArchiveStatus];
+  "archive-verify": [Record<string, never>, Array<Problem>];
+  "archive-mend": [Record<string, never>, number];
+  "archive-prune-plan": [PruneRequest, Array<Archived>];
+  "archive-prune": [PruneRequest, Array<Archived>];
+  "writer": [Record<string, never>, WriterStatus];
+  "writer-foreseen": [Record<string, never>, Foreseen];
+  "writer-set": [WriterRequest, WriterStatus];
+  "writer-pause": [Record<string, never>, WriterStatus];
+  "writer-resume": [Record<string, never>, WriterStatus];
+  "writer-off": [Record<string, never>, WriterStatus];
+  "models": [Record<string, never>, Array<Offer>];
+  "models-test": [TryModelRequest, NacreSetupOffersTrial];
+  "auth": [Record<string, never>, SigningIn];
+  "auth-set": [SetKeyRequest, string];
+  "auth-remove": [ProviderRequest, Array<string>];
+  "embed": [Record<string, never>, NacreIndexingModelSwitchStanding];
+  "embed-plan": [ModelRequest, Plan];
+  "embed-try": [ModelRequest, NacreIndexingModelSwitchTrial];
+  "embed-switch": [SwitchRequest, Embedded];
+  "embed-resume": [Record<string, never>, Embedded];
+  "embed-back": [Record<string, never>, Embedded];
+  "embed-forget-old": [Record<string, never>, number];
+  "cost": [CostRequest, CostReport];
+  "traces": [TracesRequest, Array<Trace>];
+  "trace": [TraceRequest, TraceView];
+  "report": [ReportRequest, Report];
+  "today": [TodayRequest, Today];
+  "activity": [ActivityRequest, Activity];
+  "home": [Record<string, never>, HomePage];
+  "overview": [Record<string, never>, Overview];
+  "health": [Record<string, never>, Array<Check>];
+  "doctor": [DoctorRequest, Array<Check>];
+  "doctor-deep": [ProveRequest, Array<Check>];
+  "doctor-hosts": [Record<string, never>, Array<Check>];
+  "hosts-plan": [WireRequest, WiringPlan];
+  "hosts-wire": [WireRequest, WiringDone];
+  "db-stats": [Record<string, never>, Stats];
+  "db-version": [Record<string, never>, DatabaseVersion];
+  "db-check": [DatabaseCheckRequest, Array<Check>];
+  "db-vacuum": [Record<string, never>, Vacuumed];
+  "db-rebuild": [RebuildRequest, IngestReport];
+  "db-backup": [TargetRequest, string];
+  "db-reset": [Record<string, never>, string | null];
+  "config": [Record<string, never>, Array<SettingView>];
+  "config-get": [SettingRequest, SettingView];
+  "config-set": [SetRequest, SettingView];
+  "usefulness": [Record<string, never>, Usefulness];
+  "eval": [EvaluateRequest, Array<Answer>];
+  "eval-list": [QueriesRequest, Array<SavedQuery>];
+  "eval-add": [AddQueryRequest, SavedQuery];
+  "eval-remove": [RemoveQueryRequest, SavedQuery];
+  "watcher": [Record<string, never>, NacreWatchingStatusStanding];
+  "watcher-start": [Record<string, never>, NacreWatchingStatusStanding];
+  "watcher-stop": [Record<string, never>, boolean];
+  "watcher-install": [Record<string, never>, Installation];
+  "watcher-uninstall": [Record<string, never>, Installation];
+}

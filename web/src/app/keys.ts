@@ -1,0 +1,76 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+/** A key, or two one after the other (`g m`), what it does in a few words, and its work. */
+export interface Shortcut {
+  keys: string;
+  says: string;
+  run: (event: KeyboardEvent) => void;
+}
+
+interface Group {
+  title: string;
+  shortcuts: readonly Shortcut[];
+}
+
+const SEQUENCE_MS = 900;
+/** What keys do at the moment; the latest group wins. */
+export const groups = signal<readonly { current: Group }[]>([]);
+let before = { key: "", at: 0 };
+
+/** Keys that work as long as the component is shown. They do nothing while one types, or under a dialog. */
+export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): void {
+  const group = useRef<Group>({ title, shortcuts });
+  group.current = { title, shortcuts };
+  useEffect(() => {
+    groups.value = [...groups.peek(), group];
+    return () => {
+      groups.value = groups.peek().filter((one) => one !== group);
+    };
+  }, []);
+}
+
+/** Listen for keys; the shell does it once. */
+export function startKeys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing) return;
+    const key = named(event);
+    if (!key || (isTyping(event.target) && key !== "ctrl+k")) return;
+    if (document.querySelector("dialog[open]")) return;
+    const sequence = event.timeStamp - before.at < SEQUENCE_MS ? `${before.key} ${key}` : "";
+    before = { key, at: event.timeStamp };
+    const found = find(sequence) ?? find(key);
+    if (!found) return;
+    event.preventDefault();
+    before = { key: "", at: 0 };
+    found.run(event);
+  });
+}
+
+function find(keys: string): Shortcut | undefined {
+  if (!keys) return undefined;
+  for (const group of groups.peek().toReversed()) {
+    const found = group.current.shortcuts.find((one) => one.keys.split(", ").includes(keys));
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function named(event: KeyboardEvent): string | null {
+  if (event.altKey || ["Shift", "Control", "Meta", "Alt"].includes(event.key)) return null;
+  const key = event.key.length === 1 ? event.key : event.key.toLowerCase();
+  if (event.ctrlKey || event.metaKey) return `ctrl+${key.toLowerCase()}`;
+  if (key === "enter" && isActive(event.target)) return null;
+  return key;
+}
+
+/** Enter on a link or a button is theirs. */
+function isActive(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("a, button, summary") !== null;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}

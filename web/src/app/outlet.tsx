@@ -1,0 +1,71 @@
+import { signal } from "@preact/signals";
+import { Component, type ComponentChildren, type ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { asProblem, Problem } from "../api/client";
+import { Empty, Failure, Skeleton } from "../ui/states";
+import { type PageName, type PageProps, ROUTES, routeOf } from "./pages";
+import { path } from "./router";
+import { t } from "./strings";
+
+type Loaded = ComponentType<PageProps> | Problem;
+
+const loaded = signal<ReadonlyMap<string, Loaded>>(new Map());
+
+/** Load a page before it is asked for. */
+export function preload(page: PageName): void {
+  for (const route of ROUTES) if (route.page === page) loadPage(route.pattern);
+}
+
+async function loadPage(pattern: string): Promise<void> {
+  const route = ROUTES.find((one) => one.pattern === pattern);
+  const known = loaded.peek().get(pattern);
+  if (!route || (known && !(known instanceof Problem))) return;
+  try {
+    keep(pattern, (await route.load()).default);
+  } catch (error) {
+    keep(pattern, new Problem("failed", t.value.failed, asProblem(error).message, 0));
+  }
+}
+
+function keep(pattern: string, page: Loaded): void {
+  loaded.value = new Map(loaded.peek()).set(pattern, page);
+}
+
+/** The page of the address. */
+export function Outlet() {
+  const found = routeOf(path.value);
+  const pattern = found?.route.pattern;
+  useEffect(() => {
+    if (pattern) loadPage(pattern);
+  }, [pattern]);
+  if (!found || !pattern) return <Empty title={t.value.notFound}>{t.value.notFoundNote}</Empty>;
+  const page = loaded.value.get(pattern);
+  if (page instanceof Problem) return <Failure problem={page} retry={() => loadPage(pattern)} />;
+  if (!page)
+    return (
+      <div class="page">
+        <Skeleton lines={8} />
+      </div>
+    );
+  const Page = page;
+  return (
+    <Boundary key={path.value}>
+      <Page params={found.params} />
+    </Boundary>
+  );
+}
+
+/** A page that breaks does not take the others with it. */
+class Boundary extends Component<{ children: ComponentChildren }, { problem: Problem | null }> {
+  override state = { problem: null };
+
+  override componentDidCatch(error: unknown): void {
+    this.setState({ problem: new Problem("failed", t.value.failed, asProblem(error).message, 0) });
+  }
+
+  override render() {
+    const { problem } = this.state;
+    if (problem) return <Failure problem={problem} retry={() => this.setState({ problem: null })} />;
+    return this.props.children;
+  }
+}

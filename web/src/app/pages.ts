@@ -1,0 +1,112 @@
+import type { ComponentType } from "preact";
+import { texts } from "../i18n/index";
+import type { IconName } from "../ui/icon";
+import { match } from "./router";
+
+/** What a page is given: the parts of its address. */
+export interface PageProps {
+  params: Record<string, string>;
+}
+
+type Loader = () => Promise<{ default: ComponentType<PageProps> }>;
+
+export const titles = texts({
+  en: {
+    today: "Today",
+    memories: "Memories",
+    review: "Review",
+    conflicts: "Conflicts",
+    sessions: "Sessions",
+    projects: "Projects",
+    profile: "Profile",
+    graph: "Graph",
+    ask: "Ask",
+    dreams: "Dreams",
+    traces: "Traces",
+    usage: "Usage",
+    settings: "Settings",
+  },
+  zh: {
+    today: "今天",
+    memories: "记忆",
+    review: "审阅",
+    conflicts: "冲突",
+    sessions: "会话",
+    projects: "项目",
+    profile: "个人资料",
+    graph: "图谱",
+    ask: "提问",
+    dreams: "整理",
+    traces: "踪迹",
+    usage: "用量",
+    settings: "设置",
+  },
+});
+
+export type PageName = keyof typeof titles.value;
+
+interface Route {
+  pattern: string;
+  page: PageName;
+  load: Loader;
+}
+
+/** Every address; a page is loaded when it is first shown. */
+export const ROUTES: readonly Route[] = [
+  { pattern: "/", page: "today", load: () => import("../pages/today/page") },
+  { pattern: "/memories", page: "memories", load: () => import("../pages/memories/page") },
+  { pattern: "/memories/:id", page: "memories", load: () => import("../pages/memory/page") },
+  { pattern: "/review", page: "review", load: () => import("../pages/review/page") },
+  { pattern: "/conflicts", page: "conflicts", load: () => import("../pages/conflicts/page") },
+  { pattern: "/sessions", page: "sessions", load: () => import("../pages/sessions/page") },
+  { pattern: "/sessions/:id", page: "sessions", load: () => import("../pages/session/page") },
+  { pattern: "/projects", page: "projects", load: () => import("../pages/projects/page") },
+  { pattern: "/projects/:name", page: "projects", load: () => import("../pages/project/page") },
+  { pattern: "/profile", page: "profile", load: () => import("../pages/profile/page") },
+  { pattern: "/graph", page: "graph", load: () => import("../pages/graph/page") },
+  { pattern: "/ask", page: "ask", load: () => import("../pages/ask/page") },
+  { pattern: "/dreams", page: "dreams", load: () => import("../pages/dreams/page") },
+  { pattern: "/traces", page: "traces", load: () => import("../pages/traces/page") },
+  { pattern: "/traces/:id", page: "traces", load: () => import("../pages/traces/page") },
+  { pattern: "/usage", page: "usage", load: () => import("../pages/usage/page") },
+  { pattern: "/settings", page: "settings", load: () => import("../pages/settings/page") },
+];
+
+/** The navigation, in groups; `key` follows `g`. */
+export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon: IconName }[])[] = [
+  [
+    { page: "today", key: "t", icon: "today" },
+    { page: "ask", key: "a", icon: "ask" },
+  ],
+  [
+    { page: "memories", key: "m", icon: "memories" },
+    { page: "sessions", key: "s", icon: "sessions" },
+    { page: "projects", key: "p", icon: "projects" },
+    { page: "profile", key: "i", icon: "profile" },
+    { page: "graph", key: "g", icon: "graph" },
+  ],
+  [
+    { page: "review", key: "r", icon: "review" },
+    { page: "conflicts", key: "c", icon: "conflicts" },
+    { page: "dreams", key: "d", icon: "dreams" },
+  ],
+  [
+    { page: "traces", key: "e", icon: "traces" },
+    { page: "usage", key: "u", icon: "usage" },
+    { page: "settings", key: "o", icon: "settings" },
+  ],
+];
+
+/** Where a page is. */
+export function addressOf(page: PageName): string {
+  return page === "today" ? "/" : `/${page}`;
+}
+
+/** The route of an address, and what its pattern names; null for an address that there is not. */
+export function routeOf(path: string): { route: Route; params: Record<string, string> } | null {
+  for (const route of ROUTES) {
+    const params = match(route.pattern, path);
+    if (params) return { route, params };
+  }
+  return null;
+}

@@ -1,0 +1,176 @@
+import { useSignal } from "@preact/signals";
+import { change } from "../../api/cache";
+import { asProblem, call } from "../../api/client";
+import type { EditRequest, Kind, MemoryView } from "../../api/types";
+import { common } from "../../i18n/common";
+import { Button, Select, TextArea, TextField } from "../../ui/controls";
+import { WordDiff } from "../../ui/diff";
+import { Markdown } from "../../ui/markdown";
+import { toast, toastProblem } from "../../ui/toast";
+import { t } from "./strings";
+
+interface Draft {
+  subject: string;
+  content: string;
+  kind: Kind;
+  importance: string;
+  tags: string;
+}
+
+/** The form of a memory. What somebody else saves meanwhile is shown beside it, and never overwritten unseen. */
+export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void }) {
+  const base = useSignal(view);
+  const draft = useSignal<Draft>(draftOf(view));
+  const theirs = useSignal<MemoryView | null>(null);
+  const isSaving = useSignal(false);
+  const set = (part: Partial<Draft>) => {
+    draft.value = { ...draft.peek(), ...part };
+  };
+  const save = async (from: MemoryView) => {
+    isSaving.value = true;
+    try {
+      await change("edit", requestOf(from, draft.peek()));
+      toast(t.value.saved);
+      onDone();
+    } catch (error) {
+      if (asProblem(error).code === "edit_conflict") {
+        theirs.value = await call("look", { reference: from.memory.id, update: false });
+      } else toastProblem(error);
+    }
+    isSaving.value = false;
+  };
+  if (theirs.value) {
+    const now = theirs.value;
+    return (
+      <Conflict
+        mine={draft.value}
+        theirs={now}
+        onMine={() => {
+          base.value = now;
+          theirs.value = null;
+          save(now);
+        }}
+        onTheirs={onDone}
+      />
+    );
+  }
+  return (
+    <form
+      class="memory-edit"
+      onSubmit={(event) => {
+        event.preventDefault();
+        save(base.peek());
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") onDone();
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(base.peek());
+      }}
+    >
+      <Fields draft={draft.value} set={set} />
+      <div class="memory-buttons">
+        <Button look="primary" type="submit" disabled={isSaving.value} shortcut="Ctrl ↵">
+          {common.value.save}
+        </Button>
+        <Button look="quiet" onClick={onDone}>
+          {common.value.cancel}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => void }) {
+  return (
+    <>
+      <TextField
+        label={t.value.subject}
+        value={draft.subject}
+        required
+        autofocus
+        onInput={(event) => set({ subject: event.currentTarget.value })}
+      />
+      <TextArea
+        label={t.value.content}
+        hint={t.value.contentHint}
+        value={draft.content}
+        rows={10}
+        required
+        onInput={(event) => set({ content: event.currentTarget.value })}
+      />
+      <div class="memory-fields">
+        <Select
+          label={t.value.kind}
+          value={draft.kind}
+          options={Object.entries(common.value.kinds)}
+          onPick={(kind) => set({ kind: kind as Kind })}
+        />
+        <TextField
+          label={t.value.importance}
+          type="number"
+          min="1"
+          max="10"
+          value={draft.importance}
+          onInput={(event) => set({ importance: event.currentTarget.value })}
+        />
+        <TextField
+          label={t.value.tags}
+          hint={t.value.tagsHint}
+          value={draft.tags}
+          onInput={(event) => set({ tags: event.currentTarget.value })}
+        />
+      </div>
+    </>
+  );
+}
+
+function Conflict(props: { mine: Draft; theirs: MemoryView; onMine: () => void; onTheirs: () => void }) {
+  const { mine, theirs } = props;
+  return (
+    <section class="memory-conflict" role="alert">
+      <h2>{t.value.conflict}</h2>
+      <p>{t.value.conflictNote}</p>
+      <div class="memory-sides">
+        <div>
+          <h3>{t.value.theirs}</h3>
+          <Markdown>{theirs.memory.content}</Markdown>
+        </div>
+        <div>
+          <h3>{t.value.mine}</h3>
+          <Markdown>{mine.content}</Markdown>
+        </div>
+      </div>
+      <h3>{t.value.difference}</h3>
+      <WordDiff before={theirs.memory.content} after={mine.content} />
+      <div class="memory-buttons">
+        <Button look="primary" onClick={props.onMine}>
+          {t.value.keepMine}
+        </Button>
+        <Button onClick={props.onTheirs}>{t.value.takeTheirs}</Button>
+      </div>
+    </section>
+  );
+}
+
+function draftOf({ memory }: MemoryView): Draft {
+  return {
+    subject: memory.subject,
+    content: memory.content,
+    kind: memory.kind,
+    importance: String(memory.importance),
+    tags: memory.tags.join(", "),
+  };
+}
+
+/** What differs from the memory as it was read. */
+function requestOf({ memory, etag }: MemoryView, draft: Draft): EditRequest {
+  const tags = draft.tags.split(/[,,]/).flatMap((one) => one.trim() || []);
+  return {
+    reference: memory.id,
+    ...(etag ? { expected: etag } : {}),
+    ...(draft.subject !== memory.subject ? { subject: draft.subject } : {}),
+    ...(draft.content !== memory.content ? { content: draft.content } : {}),
+    ...(draft.kind !== memory.kind ? { kind: draft.kind } : {}),
+    ...(Number(draft.importance) !== memory.importance ? { importance: Number(draft.importance) } : {}),
+    ...(tags.join() !== memory.tags.join() ? { tags } : {}),
+  };
+}

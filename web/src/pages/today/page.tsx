@@ -1,0 +1,95 @@
+import { useOperation } from "../../api/cache";
+import type { ResultOf } from "../../api/client";
+import { titles } from "../../app/pages";
+import { query, setQuery } from "../../app/router";
+import { language } from "../../i18n/index";
+import { Segments } from "../../ui/controls";
+import { Page, Section } from "../../ui/layout";
+import { MemoryRow } from "../../ui/memory-row";
+import { Empty, Show } from "../../ui/states";
+import { Aside } from "./aside";
+import { Lately } from "./lately";
+import { t } from "./strings";
+import { Waits } from "./waits";
+import "./page.css";
+
+export type Today = ResultOf<"today">;
+
+const PERIODS = ["1", "7", "30"] as const;
+type Period = (typeof PERIODS)[number];
+
+export default function TodayPage() {
+  const asked = query.value.get("days") as Period | null;
+  const days = asked && PERIODS.includes(asked) ? asked : "1";
+  const found = useOperation("today", { since: dayBefore(Number(days) - 1), limit: 8 });
+  const period = (
+    <Segments
+      label={t.value.period}
+      value={days}
+      options={PERIODS.map((one) => [one, t.value.days[one] ?? one] as const)}
+      onPick={(picked) => setQuery({ days: picked === "1" ? null : picked })}
+    />
+  );
+  return (
+    <Page wide title={titles.value.today} note={dateInWords()} actions={period}>
+      <Show of={found} lines={9}>
+        {(today) => (
+          <>
+            <Waits waiting={today.waiting} />
+            <div class="today">
+              <div>
+                <Learned today={today} days={days} />
+                <Lately />
+              </div>
+              <Aside today={today} />
+            </div>
+          </>
+        )}
+      </Show>
+    </Page>
+  );
+}
+
+function Learned({ today, days }: { today: Today; days: Period }) {
+  const more = today.learned_total > today.learned.length && (
+    <a class="link today-more" href="/memories">
+      {t.value.all(today.learned_total)}
+    </a>
+  );
+  const sources = today.sources.map(({ speaker, tool, memories }) =>
+    t.value.from(tool ?? t.value.speakers[speaker] ?? speaker, memories),
+  );
+  return (
+    <Section title={t.value.learned} note={sources.join(" · ")} actions={more}>
+      {today.learned.length === 0 && (
+        <Empty title={t.value.nothing}>
+          {days === "1" ? (
+            <a class="link" href="/?days=7">
+              {t.value.days["7"]}
+            </a>
+          ) : (
+            t.value.nothingNote
+          )}
+        </Empty>
+      )}
+      <ul>
+        {today.learned.map((one) => (
+          <li key={one.id}>
+            <MemoryRow memory={one} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function dateInWords(): string {
+  return new Intl.DateTimeFormat(language.value, { weekday: "long", day: "numeric", month: "long" }).format();
+}
+
+/** The day so many days ago, here, as an ISO date. */
+function dayBefore(days: number): string {
+  const day = new Date();
+  day.setDate(day.getDate() - days);
+  return new Date(day.getTime() - day.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+}

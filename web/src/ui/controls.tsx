@@ -1,0 +1,127 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useId } from "preact/hooks";
+import "./controls.css";
+
+type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon" | "size"> & {
+  look?: "plain" | "primary" | "quiet" | "danger";
+  /** A key that does the same, shown beside the word. */
+  shortcut?: string;
+};
+
+/** A button. One on a page is `primary`; `danger` is for what cannot be undone easily. */
+export function Button({ look = "plain", shortcut, class: more, children, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} class={`button ${look} ${more ?? ""}`}>
+      {children}
+      {shortcut && <Key>{shortcut}</Key>}
+    </button>
+  );
+}
+
+/** A key of the keyboard. */
+export function Key({ children }: { children: ComponentChildren }) {
+  return (
+    <kbd class="key" aria-hidden="true">
+      {children}
+    </kbd>
+  );
+}
+
+type Tone = "neutral" | "good" | "warn" | "bad" | "accent";
+
+/** A word about something: its kind, its state. */
+export function Badge({ tone = "neutral", children }: { tone?: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+interface FieldProps {
+  label: string;
+  hint?: string | undefined;
+  error?: string | undefined;
+  /** Show no label; screen readers read it all the same. */
+  bare?: boolean;
+}
+
+function Labelled(props: FieldProps & { id: string; children: ComponentChildren }) {
+  const { label, hint, error, bare, id, children } = props;
+  return (
+    <div class="field">
+      <label for={id} class={bare ? "sr-only" : "field-label"}>
+        {label}
+      </label>
+      {children}
+      {error ? <p class="field-error">{error}</p> : hint && <p class="field-hint">{hint}</p>}
+    </div>
+  );
+}
+
+/** A line of text. */
+export function TextField(props: FieldProps & JSX.IntrinsicElements["input"]) {
+  const { label, hint, error, bare, ...rest } = props;
+  const id = useId();
+  return (
+    <Labelled {...{ label, hint, error, id }} bare={bare ?? false}>
+      <input
+        type="text"
+        autocomplete="off"
+        spellcheck={false}
+        {...rest}
+        id={id}
+        aria-invalid={error ? "true" : undefined}
+      />
+    </Labelled>
+  );
+}
+
+/** Several lines of text. */
+export function TextArea(props: FieldProps & JSX.IntrinsicElements["textarea"]) {
+  const { label, hint, error, bare, ...rest } = props;
+  const id = useId();
+  return (
+    <Labelled {...{ label, hint, error, id }} bare={bare ?? false}>
+      <textarea {...rest} id={id} aria-invalid={error ? "true" : undefined} />
+    </Labelled>
+  );
+}
+
+/** One of some values. */
+export function Select(
+  props: FieldProps & {
+    value: string;
+    options: readonly (readonly [value: string, text: string])[];
+    onPick: (value: string) => void;
+  },
+) {
+  const { label, hint, error, bare, value, options, onPick } = props;
+  const id = useId();
+  return (
+    <Labelled {...{ label, hint, error, id }} bare={bare ?? false}>
+      <select id={id} value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+        {options.map(([one, text]) => (
+          <option key={one} value={one} selected={one === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  );
+}
+
+/** A few values beside each other, one of which holds. */
+export function Segments<T extends string>(props: {
+  label: string;
+  value: T;
+  options: readonly (readonly [value: T, text: string])[];
+  onPick: (value: T) => void;
+}) {
+  return (
+    <fieldset class="segments">
+      <legend class="sr-only">{props.label}</legend>
+      {props.options.map(([one, text]) => (
+        <button key={one} type="button" aria-pressed={one === props.value} onClick={() => props.onPick(one)}>
+          {text}
+        </button>
+      ))}
+    </fieldset>
+  );
+}

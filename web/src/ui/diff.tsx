@@ -1,0 +1,48 @@
+import { diffWords, type Piece } from "./diffing";
+import { Text } from "./text";
+import "./diff.css";
+
+/** Lines that begin with `+`, `-` or a space, as the operation `diff` answers. */
+export function Diff({ lines }: { lines: readonly string[] }) {
+  return (
+    <div class="diff">
+      {lines.map((line, index) => (
+        <Line key={index} mark={line.charAt(0)} text={line.slice(1)} />
+      ))}
+    </div>
+  );
+}
+
+function Line({ mark, text }: { mark: string; text: string }) {
+  const kind = mark === "+" ? "added" : mark === "-" ? "removed" : "kept";
+  const Element = mark === "+" ? "ins" : mark === "-" ? "del" : "div";
+  return (
+    <Element class={`diff-line ${kind}`}>
+      <span aria-hidden="true">{mark === " " ? "" : mark}</span>
+      <span>
+        <Text>{text || " "}</Text>
+      </span>
+    </Element>
+  );
+}
+
+/** Two texts as one: what went is struck through, what came is marked. */
+export function WordDiff({ before, after }: { before: string; after: string }) {
+  return (
+    <p class="word-diff">
+      {diffWords(before, after).map((piece: Piece, index) =>
+        piece.kind === "kept" ? (
+          <Text key={index}>{piece.text}</Text>
+        ) : piece.kind === "added" ? (
+          <ins key={index}>
+            <Text>{piece.text}</Text>
+          </ins>
+        ) : (
+          <del key={index}>
+            <Text>{piece.text}</Text>
+          </del>
+        ),
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,37 @@
+// Control characters, directions, and what takes no room. Joiners between letters (U+200C, U+200D) and the variation
+// selectors of emoji are left alone: Persian, Hindi and emoji need them.
+const HIDDEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+export interface Segment {
+  text: string;
+  hidden: boolean;
+}
+
+/** Whether a text holds such a character. */
+export function isHidden(text: string): boolean {
+  return text.search(HIDDEN) >= 0; // test() would leave a place behind at which matchAll() begins
+}
+
+/** A text in parts: what is plainly seen, and such characters by their numbers. */
+export function segments(text: string): Segment[] {
+  const parts: Segment[] = [];
+  let end = 0;
+  for (const found of text.matchAll(HIDDEN)) {
+    if (found.index > end) parts.push({ text: text.slice(end, found.index), hidden: false });
+    parts.push({ text: numberOf(found[0]), hidden: true });
+    end = found.index + found[0].length;
+  }
+  if (end < text.length) parts.push({ text: text.slice(end), hidden: false });
+  return parts;
+}
+
+/** The same for places that hold nothing but text, as the title of a page. */
+export function plain(text: string): string {
+  return text.replace(HIDDEN, numberOf);
+}
+
+function numberOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}

@@ -1,0 +1,64 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import "./layout.css";
+
+/** A page: its title, a word about it, what can be done, and what it shows. */
+export function Page(props: {
+  title: string;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
+  /** As wide as the window, for lists beside details and pictures. */
+  wide?: boolean;
+  children: ComponentChildren;
+}) {
+  useEffect(() => {
+    document.title = `${props.title} · nacre`;
+  }, [props.title]);
+  return (
+    <div class={props.wide ? "page wide" : "page"}>
+      <header class="page-head">
+        <div>
+          <h1>{props.title}</h1>
+          {props.note && <p class="page-note">{props.note}</p>}
+        </div>
+        {props.actions && <div class="page-actions">{props.actions}</div>}
+      </header>
+      {props.children}
+    </div>
+  );
+}
+
+/** A part of a page. */
+export function Section(props: {
+  title: string;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="section">
+      <header>
+        <h2>{props.title}</h2>
+        {props.note && <span class="section-note">{props.note}</span>}
+        {props.actions && <div class="section-actions">{props.actions}</div>}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** Names and what they are: the facts beside a memory or a session. */
+export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {rows
+        .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}

@@ -1,0 +1,155 @@
+import { useSignal } from "@preact/signals";
+import {
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  observeWindowOffset,
+  observeWindowRect,
+  Virtualizer,
+  windowScroll,
+} from "@tanstack/virtual-core";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useShortcuts } from "../app/keys";
+import { texts } from "../i18n/index";
+import "./list.css";
+
+const t = texts({
+  en: { list: "In a list", next: "next", previous: "previous", open: "open" },
+  zh: { list: "列表", next: "下一项", previous: "上一项", open: "打开" },
+});
+
+interface ListProps<T> {
+  label: string;
+  /** Rows that are not known yet are `undefined`. */
+  items: readonly (T | undefined)[];
+  keyOf: (item: T) => string;
+  /** The usual height of a row in pixels; what is drawn is measured. */
+  height: number;
+  render: (item: T, isChosen: boolean, index: number) => ComponentChildren;
+  /** Enter on the chosen row. */
+  onOpen?: (item: T) => void;
+  /** The chosen row changed by j and k. */
+  onChoose?: (item: T) => void;
+  /** These rows are drawn: read those that are not known. */
+  onRange?: (from: number, to: number) => void;
+  /** What scrolls, if it is not the window. */
+  within?: RefObject<HTMLElement | null>;
+}
+
+/** A list of any length: it draws what is seen. `j` and `k` choose, Enter opens. */
+export function List<T>(props: ListProps<T>) {
+  const { items, keyOf } = props;
+  const element = useRef<HTMLUListElement>(null);
+  const chosen = useSignal(-1);
+  const virtual = useVirtual(props, element);
+  const rows = virtual.getVirtualItems();
+  const [from, to] = [rows[0]?.index ?? 0, rows.at(-1)?.index ?? -1];
+
+  useEffect(() => {
+    if (to >= 0) props.onRange?.(from, to);
+  }, [from, to, items]);
+
+  const choose = (index: number) => {
+    const next = Math.max(0, Math.min(items.length - 1, index));
+    const item = items[next];
+    if (item === undefined) return;
+    chosen.value = next;
+    virtual.scrollToIndex(next, { align: "auto" });
+    requestAnimationFrame(() => {
+      const row = element.current?.querySelector<HTMLElement>(`[data-index="${next}"]`);
+      row?.querySelector<HTMLElement>("a, button")?.focus({ preventScroll: true });
+    });
+    props.onChoose?.(item);
+  };
+  useShortcuts(t.value.list, [
+    { keys: "j, arrowdown", says: t.value.next, run: () => choose(chosen.peek() + 1) },
+    { keys: "k, arrowup", says: t.value.previous, run: () => choose(chosen.peek() - 1) },
+    ...(props.onOpen ? [{ keys: "enter", says: t.value.open, run: () => open() }] : []),
+  ]);
+  const open = () => {
+    const item = items[chosen.peek()];
+    if (item !== undefined) props.onOpen?.(item);
+  };
+
+  return (
+    <ul class="list" ref={element} aria-label={props.label} style={{ height: `${virtual.getTotalSize()}px` }}>
+      {rows.map((row) => {
+        const item = items[row.index];
+        const offset = row.start - virtual.options.scrollMargin;
+        return (
+          <li
+            key={item === undefined ? row.index : keyOf(item)}
+            data-index={row.index}
+            ref={(node) => {
+              if (node) virtual.measureElement(node);
+            }}
+            class={row.index === chosen.value ? "chosen" : undefined}
+            aria-setsize={items.length}
+            aria-posinset={row.index + 1}
+            style={{ transform: `translateY(${offset}px)` }}
+          >
+            {item === undefined ? (
+              <div class="list-unknown" style={{ height: `${props.height}px` }} />
+            ) : (
+              props.render(item, row.index === chosen.value, row.index)
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+type AnyVirtualizer = Virtualizer<Element | Window, HTMLElement>;
+
+function useVirtual<T>(props: ListProps<T>, element: RefObject<HTMLElement | null>): AnyVirtualizer {
+  const drawn = useSignal(0);
+  const kept = useRef<AnyVirtualizer | null>(null);
+  const margin = useRef(0);
+  const scrolls = props.within
+    ? {
+        getScrollElement: () => props.within?.current ?? null,
+        observeElementRect,
+        observeElementOffset,
+        scrollToFn: elementScroll,
+      }
+    : {
+        getScrollElement: () => window,
+        observeElementRect: observeWindowRect,
+        observeElementOffset: observeWindowOffset,
+        scrollToFn: windowScroll,
+        initialOffset: () => scrollY,
+      };
+  const options = {
+    count: props.items.length,
+    estimateSize: () => props.height,
+    getItemKey: (index: number) => {
+      const item = props.items[index];
+      return item === undefined ? index : props.keyOf(item);
+    },
+    overscan: 8,
+    scrollMargin: margin.current,
+    onChange: () => {
+      drawn.value++;
+    },
+    ...scrolls,
+  } as unknown as AnyVirtualizer["options"];
+  kept.current ??= new Virtualizer(options);
+  const virtual = kept.current;
+  virtual.setOptions(options);
+  void drawn.value;
+
+  useLayoutEffect(() => virtual._didMount(), []);
+  useLayoutEffect(() => {
+    const top = props.within
+      ? (element.current?.offsetTop ?? 0)
+      : (element.current?.getBoundingClientRect().top ?? 0) + scrollY;
+    if (Math.abs(top - margin.current) > 1) {
+      margin.current = top;
+      drawn.value++;
+    }
+    virtual._willUpdate();
+  });
+  return virtual;
+}

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { match } from "../app/router";
+import { diffWords } from "./diffing";
+import { barHeights, monthsOf, ticks, weeksOf } from "./scales";
+import { ago } from "./time";
+
+test("marks are round and reach the highest value", () => {
+  expect(ticks(0)).toEqual([0, 1]);
+  expect(ticks(3)).toEqual([0, 1, 2, 3]);
+  expect(ticks(97).at(-1)).toBeGreaterThanOrEqual(97);
+  expect(ticks(0.8).at(-1)).toBeGreaterThanOrEqual(0.8);
+});
+
+test("the parts of a bar stand upon each other", () => {
+  expect(barHeights([1, 2], 4, 100)).toEqual([
+    [75, 25],
+    [25, 50],
+  ]);
+});
+
+test("a calendar's weeks begin on Monday and hold the last day", () => {
+  const weeks = weeksOf("2026-11-22", 3);
+  expect(weeks.at(-1)).toEqual([
+    "2026-11-16",
+    "2026-11-17",
+    "2026-11-18",
+    "2026-11-19",
+    "2026-11-20",
+    "2026-11-21",
+    "2026-11-22",
+  ]);
+  expect(monthsOf(weeksOf("2026-11-22", 10)).map(([day]) => day.slice(0, 7))).toContain("2026-10");
+});
+
+test("a difference holds both texts", () => {
+  const pieces = diffWords("the old text of a note", "the new text of a longer note");
+  const side = (kind: string) =>
+    pieces
+      .filter((one) => one.kind === "kept" || one.kind === kind)
+      .map((one) => one.text)
+      .join("");
+  expect(side("removed")).toBe("the old text of a note");
+  expect(side("added")).toBe("the new text of a longer note");
+  expect(pieces.find((one) => one.kind === "removed")?.text).toBe("old ");
+  expect(diffWords("same", "same")).toEqual([{ kind: "kept", text: "same" }]);
+});
+
+test("addresses name their parts", () => {
+  expect(match("/memories/:id", "/memories/a%2Fb")).toEqual({ id: "a/b" });
+  expect(match("/memories", "/memories/")).toEqual({});
+  expect(match("/memories", "/memories/1")).toBeNull();
+  expect(match("/", "/")).toEqual({});
+});
+
+test("times near are told by their distance, others by their day", () => {
+  const now = Date.parse("2026-11-22T12:00:00Z");
+  expect(ago("2026-11-22T11:55:00Z", now, "en")).toContain("5");
+  expect(ago("2026-11-01T11:55:00Z", now, "en")).toContain("Nov");
+  expect(ago("2024-11-01T11:55:00Z", now, "en")).toContain("2024");
+});

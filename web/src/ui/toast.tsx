@@ -1,0 +1,76 @@
+import { signal } from "@preact/signals";
+import { asProblem } from "../api/client";
+import { common } from "../i18n/common";
+import "./toast.css";
+
+interface Toast {
+  key: number;
+  text: string;
+  note: string | null;
+  isProblem: boolean;
+  undo: (() => void) | null;
+}
+
+const SHOWN_MS = 8_000;
+const shown = signal<readonly Toast[]>([]);
+let keys = 0;
+
+/** Say what was done; `undo` takes it back. */
+export function toast(text: string, undo?: () => unknown): void {
+  show({ text, note: null, isProblem: false, undo: undo ? () => attempt(undo) : null });
+}
+
+/** Say what went wrong, and what helps. */
+export function toastProblem(error: unknown): void {
+  const problem = asProblem(error);
+  show({ text: problem.message, note: problem.hint, isProblem: true, undo: null });
+}
+
+/** Run what a person asked for, and say so if it fails. */
+export async function attempt(work: () => unknown): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    toastProblem(error);
+  }
+}
+
+function show(one: Omit<Toast, "key">): void {
+  const key = ++keys;
+  shown.value = [...shown.value.slice(-2), { ...one, key }];
+  setTimeout(() => dismiss(key), SHOWN_MS);
+}
+
+function dismiss(key: number): void {
+  shown.value = shown.value.filter((one) => one.key !== key);
+}
+
+/** Where toasts stand; the shell has it once. */
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {shown.value.map((one) => (
+        <div key={one.key} class={one.isProblem ? "toast problem" : "toast"}>
+          <div>
+            <p>{one.text}</p>
+            {one.note && <p class="toast-note">{one.note}</p>}
+          </div>
+          {one.undo && (
+            <button
+              type="button"
+              onClick={() => {
+                dismiss(one.key);
+                one.undo?.();
+              }}
+            >
+              {common.value.undo}
+            </button>
+          )}
+          <button type="button" aria-label={common.value.close} onClick={() => dismiss(one.key)}>
+            ×
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
