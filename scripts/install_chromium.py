@@ -33,8 +33,8 @@ def main() -> None:
         try:
             install()
         except (OSError, subprocess.CalledProcessError) as error:
-            print(f"Chromium could not be installed: {error}", file=sys.stderr)  # noqa: T201 - a program of its own
-    print(find() or MISSING)  # noqa: T201 - a program of its own
+            print(f"Chromium could not be installed: {error}", file=sys.stderr)
+    print(find() or MISSING)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ class Changes:
 
     def last_trace(self) -> str | None:
         """The trace that ended last, as ids go by time."""
-        return (self._db.one("last_trace") or (None,))[0]
+        row = self._db.one("last_trace")
+        return str(row[0]) if row and row[0] else None
 
     def free_pages(self) -> None:
         """Give back the memory that reading took."""

@@ -8,6 +8,7 @@ import "./memory-row.css";
 
 /** A memory in a list: its subject, the beginning of what it says, where it belongs, and whether it is trusted. */
 export function MemoryRow({ memory }: { memory: Memory }) {
+  const more = beginning(memory);
   return (
     <a class="memory-row" href={`/memories/${memory.id}`}>
       <KindMark kind={memory.kind} />
@@ -15,9 +16,11 @@ export function MemoryRow({ memory }: { memory: Memory }) {
         <span class="memory-row-subject" dir="auto">
           <Text>{memory.subject}</Text>
         </span>
-        <span class="memory-row-content" dir="auto">
-          <Text>{beginning(memory)}</Text>
-        </span>
+        {more && (
+          <span class="memory-row-content" dir="auto">
+            <Text>{more}</Text>
+          </span>
+        )}
       </span>
       <span class="memory-row-facts">
         {memory.trust === "untrusted" && <Badge tone="warn">{common.value.untrusted}</Badge>}
