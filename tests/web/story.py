@@ -90,6 +90,12 @@ BY_AN_AGENT = (
     CHOIRBOOK, "Lyrics are hyphenated by dictionary", "The agent found that hyphens follow the dictionary of 1996.",
 )  # fmt: skip
 
+ASKED = (
+    "why did the migration block the gateways?", "who hyphenates the lyrics?",
+    "how do the lanterns find out that it is dark?",
+)  # fmt: skip
+"""What an agent asked, the last of all."""
+
 
 class _Clock:
     """A time that the story sets."""
@@ -137,6 +143,8 @@ def _learn(folder: Path, end: datetime) -> None:
     with nacre.open_memory(folder, clock=_Clock(end)) as memory:
         paths = examples.lay_out(memory._home)
         memory.call("ingest", paths=[str(path) for path in paths])
+        for question in ASKED:
+            memory.recall(question)
     assert list(example_files())
 
 
