@@ -29,8 +29,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
-            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
+            "feedback-judge review-dismiss review-undo review-replace review-retire conflicts-resolve settled "
+            "candidates candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
@@ -25,14 +26,20 @@ def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int 
 
 
 def look_at_session(
-    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None
-) -> SessionView:
+    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None,
+    around: str | None = None,
+) -> SessionView:  # fmt: skip
     """A session by its id or the beginning of it, else the last one of the folder; its turns from ``first`` on.
 
-    Raises NotFound, Conflict.
+    With ``around``, the turns before and after the one of that id. Raises NotFound, Conflict.
     """
     catch_up(home)
     session = find_session(home, reference, folder)
+    if around is not None:
+        place = home.sessions.place_of(session.row, around)
+        if place is None:
+            raise NotFound(f"the session has no turn {around!r}", hint="nacre sessions show lists its turns")
+        first = max(0, place - max(0, limit) // 2)
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 

@@ -448,6 +448,7 @@ export interface DreamPlan {
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
+  keys: Array<string>;
 }
 
 export interface DreamReport {
@@ -2575,6 +2576,7 @@ export interface JudgeWaitingRequest {
 export interface KeepCandidateRequest {
   reference: string;
   content?: string | null;
+  into?: string | null;
 }
 
 export interface LinkRequest {
@@ -2602,6 +2604,7 @@ export interface ListRequest {
 export interface LogRequest {
   reference?: string | null;
   project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2800,6 +2803,13 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
+export interface ReviewKeepRequest {
+  references: Array<string>;
+  content?: string | null;
+  into?: string | null;
+  expected?: string | null;
+}
+
 export interface ReviewRequest {
   references: Array<string>;
 }
@@ -2807,6 +2817,10 @@ export interface ReviewRequest {
 export interface ReviewRetireRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  reference: string;
 }
 
 export interface RoundRequest {
@@ -2845,6 +2859,7 @@ export interface SessionRequest {
   first?: number;
   limit?: number | null;
   at_end?: boolean;
+  around?: string | null;
   folder?: string | null;
 }
 
@@ -3157,7 +3172,8 @@ export interface Operations {
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
   "waiting": [Record<string, never>, Waiting];
-  "review-dismiss": [ReviewRequest, Array<Memory>];
+  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review-undo": [ReviewUndoRequest, Memory];
   "review-replace": [ReviewRequest, Array<Memory>];
   "review-retire": [ReviewRetireRequest, Array<Memory>];
   "candidates": [CandidatesRequest, CandidatePage];

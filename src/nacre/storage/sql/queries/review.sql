@@ -17,6 +17,16 @@ WHERE r.status = 'pending' ORDER BY r.created, r.id;
 -- The person keeps the memory.
 UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
 
+-- find_settled_review --
+-- Since when a memory had waited that waits no more, and when that was settled.
+SELECT min(created), resolved FROM review_queue
+WHERE memory = :memory AND resolved = (SELECT resolved FROM review_queue WHERE memory = :memory ORDER BY id DESC LIMIT 1)
+GROUP BY resolved;
+
+-- reopen_reviews --
+-- What was settled at a time waits again.
+UPDATE OR IGNORE review_queue SET status = 'pending', resolved = NULL WHERE memory = :memory AND resolved = :at;
+
 -- dismiss_doubt --
 -- What contradicted it was settled.
 UPDATE review_queue SET status = 'dismissed', resolved = :at
