@@ -31,6 +31,8 @@ export function usePaged<N extends Name, T>(
     rows: (result: ResultOf<N>) => readonly T[];
     total: (result: ResultOf<N>) => number;
     on?: readonly string[];
+    /** The fields that ask for a part, where they are not `limit` and `offset`. */
+    ask?: (offset: number, limit: number) => Partial<RequestOf<N>>;
   },
 ): Paged<T> {
   const key = `${name} ${JSON.stringify(request)}`;
@@ -42,7 +44,8 @@ export function usePaged<N extends Name, T>(
     if (running.current.has(page)) return;
     const controller = new AbortController();
     running.current.set(page, controller);
-    const asked = { ...request, limit: SIZE, offset: page * SIZE } as RequestOf<N>;
+    const part = parts.ask?.(page * SIZE, SIZE) ?? { limit: SIZE, offset: page * SIZE };
+    const asked = { ...request, ...part } as RequestOf<N>;
     try {
       const result = await call(name, asked, controller.signal);
       const total = Math.min(parts.total(result), MOST_ROWS);

@@ -1475,6 +1475,7 @@ export interface SessionOutcome {
 export interface SessionPage {
   lines: Array<SessionLine>;
   more: boolean;
+  total: number;
 }
 
 export interface SessionReport {
