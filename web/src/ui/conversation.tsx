@@ -66,7 +66,10 @@ export function Conversation({ memory }: { memory: Memory }) {
           </span>
         )}
         {request && (
-          <a class="link" href={`/sessions/${encodeURIComponent(request.reference ?? "")}`}>
+          <a
+            class="link"
+            href={`/sessions/${encodeURIComponent(request.reference ?? "")}?turn=${encodeURIComponent(request.around ?? "")}`}
+          >
             {t.value.open}
           </a>
         )}

@@ -113,7 +113,7 @@ function Came({ view, summary }: { view: SessionView; summary: Summary }) {
           <Some of={edited}>
             {(file) => (
               <span class="session-file">
-                <code title={file.path}>
+                <code class="session-path" title={file.path}>
                   <Text>{file.path}</Text>
                 </code>
                 <span class="session-faint">×{file.edits}</span>

@@ -20,7 +20,9 @@ export function nameOf(session: Session, opening: string | null): string {
 
 /** The time of a day. */
 export function clock(at: string): string {
-  return new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit" }).format(new Date(at));
+  return new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(
+    new Date(at),
+  );
 }
 
 /** A duration (ISO 8601) in the unit that fits; nothing below a minute. */

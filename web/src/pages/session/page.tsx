@@ -17,7 +17,7 @@ import { Aside } from "./aside";
 import { idOf, nameOf } from "./figures";
 import { asMarkdown } from "./markdown";
 import { t } from "./strings";
-import { Said } from "./turn";
+import { Said, SIDECHAIN } from "./turn";
 import "./page.css";
 
 /** Rows above and below the turn that was asked for. */
@@ -111,12 +111,13 @@ function Talk({ view, reference }: { view: SessionView; reference: string }) {
         height={84}
         at={place.at}
         onRange={turns.want}
-        render={({ turn }) => (
+        render={({ turn }, _, index) => (
           <Said
             turn={turn}
             learned={shown.get(turn.id) ?? []}
             unfolded={unfolded.current}
             isNamed={turn.id === wanted}
+            isWithin={isWithin(turns.rows[index - 1])}
           />
         )}
       />
@@ -137,6 +138,10 @@ function usePlace(reference: string, turn: string | null, turns: Paged<StoredTur
   }, [at, turns.first]);
   const isKnown = at !== undefined && turns.rows[at] !== undefined;
   return { at: isKnown ? at : undefined, problem: turn ? found.problem : undefined };
+}
+
+function isWithin(before: StoredTurn | undefined): boolean {
+  return before !== undefined && (before.turn.flags & SIDECHAIN) > 0;
 }
 
 /** The memories that each turn shows. */

@@ -9,10 +9,11 @@ import { t } from "./strings";
 const FOLDED = 3_000;
 const SHOWN = 2_000;
 const META = 2;
+export const SIDECHAIN = 8;
 const MARKS = [
   [1, "injected"],
   [4, "summary"],
-  [8, "sidechain"],
+  [SIDECHAIN, "sidechain"],
   [16, "command"],
   [32, "interrupted"],
 ] as const;
@@ -24,12 +25,15 @@ interface Props {
   /** What the reader unfolded, by turn: rows come and go as one scrolls. */
   unfolded: Set<string>;
   isNamed: boolean;
+  /** Whether the turn before is of a sub-agent, too. */
+  isWithin: boolean;
 }
 
 /** What was said or done in one turn, and by whom. */
-export function Said({ turn, learned, unfolded, isNamed }: Props) {
+export function Said({ turn, learned, unfolded, isNamed, isWithin }: Props) {
   const flags: number = turn.flags;
-  const classes = ["session-turn", turn.speaker, flags & 8 ? "sidechain" : "", isNamed ? "named" : ""];
+  const classes = ["session-turn", turn.speaker, flags & SIDECHAIN ? "sidechain" : "", isNamed ? "named" : ""];
+  const marks = MARKS.filter(([bit]) => flags & bit && !(bit === SIDECHAIN && isWithin)).map(([, name]) => name);
   return (
     <article class={classes.filter(Boolean).join(" ")}>
       <p class="session-by">
@@ -42,9 +46,11 @@ export function Said({ turn, learned, unfolded, isNamed }: Props) {
       </p>
       <div class="session-words">
         <p class="session-marks">
-          {MARKS.map(([bit, name]) => flags & bit && <Badge key={name}>{t.value.marks[name]}</Badge>)}
+          {marks.map((name) => (
+            <Badge key={name}>{t.value.marks[name]}</Badge>
+          ))}
         </p>
-        {turn.text && (flags & META ? <Noise turn={turn} /> : <Words turn={turn} unfolded={unfolded} />)}
+        {turn.text && ((flags & META) > 0 ? <Noise turn={turn} /> : <Words turn={turn} unfolded={unfolded} />)}
         {turn.tool_calls.length > 0 && <Calls turn={turn} unfolded={unfolded} />}
         {learned.map((memory) => (
           <a key={memory.id} class="session-learned" href={`/memories/${memory.id}`} dir="auto">
@@ -91,10 +97,10 @@ function Words({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
 function Noise({ turn }: { turn: Turn }) {
   return (
     <details class="session-calls">
-      <summary>
-        <b>{t.value.noise}</b> <Text>{turn.text.slice(0, 120)}</Text>
+      <summary class="session-fold">
+        <b class="session-tool">{t.value.noise}</b> <Text>{turn.text.slice(0, 120)}</Text>
       </summary>
-      <p class="session-plain">
+      <p class="session-plain session-unfolded">
         <Text>{turn.text}</Text>
       </p>
     </details>
@@ -112,8 +118,8 @@ function Calls({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
       open={unfolded.has(key)}
       onToggle={(event) => (event.currentTarget.open ? unfolded.add(key) : unfolded.delete(key))}
     >
-      <summary>
-        <b>
+      <summary class="session-fold">
+        <b class="session-tool">
           <Text>{tally(calls)}</Text>
         </b>{" "}
         {only && (
@@ -123,7 +129,7 @@ function Calls({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
         )}
         {failed > 0 && <Badge tone="bad">{t.value.failed(failed, calls.length)}</Badge>}
       </summary>
-      <ul>
+      <ul class="session-unfolded">
         {calls.map((call, index) => (
           <li key={index}>
             <Call call={call} />
@@ -138,10 +144,10 @@ function Call({ call }: { call: ToolCall }) {
   return (
     <>
       <p class="session-call">
-        <b>
+        <b class="session-tool">
           <Text>{call.name}</Text>
         </b>
-        <code>
+        <code class="session-input">
           <Text>{call.input}</Text>
         </code>
         <span class={isFailed(call) ? "session-failed" : ""}>
@@ -149,7 +155,7 @@ function Call({ call }: { call: ToolCall }) {
         </span>
       </p>
       {call.error && (
-        <pre tabIndex={0}>
+        <pre class="session-trace" tabIndex={0}>
           <Text>{call.error}</Text>
         </pre>
       )}

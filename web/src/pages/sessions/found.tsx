@@ -9,7 +9,7 @@ import { List } from "../../ui/list";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Text } from "../../ui/text";
 import { Time } from "../../ui/time";
-import { nameOf, to } from "../session/figures";
+import { to } from "../session/figures";
 import { type Filters, range } from "./filters";
 import { t } from "./strings";
 
@@ -57,7 +57,7 @@ function Hits({ hits, words, note }: { hits: readonly TurnHit[]; words: string; 
         label={titles.value.sessions}
         items={hits}
         keyOf={(hit) => `${to(hit.session)} ${hit.turn.id}`}
-        height={84}
+        height={72}
         render={(hit) => <Hit hit={hit} words={words} />}
       />
     </>
@@ -68,17 +68,14 @@ function Hit({ hit, words }: { hit: TurnHit; words: string }) {
   const { turn, session } = hit;
   return (
     <a class="sessions-hit" href={to(session, turn.id)}>
-      <span class="sessions-title" dir="auto">
-        <Text>{nameOf(session, null)}</Text>
-      </span>
-      <span class="sessions-when">{turn.time && <Time at={turn.time} />}</span>
       <span class="sessions-excerpt" dir="auto">
-        <b>{t.value.speakers[turn.speaker]}: </b>
         <Marked text={hit.excerpt || turn.text} words={words} />
       </span>
       <span class="sessions-facts">
         {turn.trust === "untrusted" && <Badge tone="warn">{common.value.untrusted}</Badge>}
-        <Text>{[hit.project, session.tool].filter(Boolean).join(" · ")}</Text>
+        <b>{t.value.speakers[turn.speaker]}</b>
+        <Text>{[session.title, hit.project, session.tool].filter(Boolean).join(" · ")}</Text>
+        {turn.time && <Time at={turn.time} />}
       </span>
     </a>
   );

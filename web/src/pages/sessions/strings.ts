@@ -15,7 +15,7 @@ export const t = texts({
     clear: "Clear",
     scope: "About",
     scopes: {
-      "": "Everything",
+      "": "All",
       errors: "Errors",
       plans: "Plans",
       configs: "Configs",
