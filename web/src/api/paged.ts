@@ -39,6 +39,7 @@ export function usePaged<N extends Name, T>(
   const known = useSignal<Known<T>>({ rows: [], problem: undefined, first: true });
   const running = useRef(new Map<number, AbortController>());
   const range = useRef({ from: 0, to: SIZE - 1 });
+  const stale = useRef(new Set<number>());
 
   const load = async (page: number, anew: boolean) => {
     if (running.current.has(page)) return;
@@ -51,6 +52,7 @@ export function usePaged<N extends Name, T>(
       const total = Math.min(parts.total(result), MOST_ROWS);
       const rows = anew ? new Array<T | undefined>(total).fill(undefined) : known.peek().rows.slice();
       rows.length = total;
+      stale.current.delete(page);
       for (const [index, row] of parts.rows(result).entries()) rows[page * SIZE + index] = row;
       known.value = { rows, problem: undefined, first: false };
     } catch (error) {
@@ -63,7 +65,7 @@ export function usePaged<N extends Name, T>(
     const { rows } = known.peek();
     for (let page = Math.floor(from / SIZE); page <= Math.floor(to / SIZE); page++) {
       const missing = rows.findIndex((row, index) => row === undefined && Math.floor(index / SIZE) === page);
-      if (missing >= 0) load(page, false);
+      if (missing >= 0 || stale.current.has(page)) load(page, false);
     }
   };
   const stop = () => {
@@ -72,8 +74,18 @@ export function usePaged<N extends Name, T>(
   };
   const refresh = async () => {
     stop();
+    stale.current.clear();
     await load(Math.floor(range.current.from / SIZE), true);
     want(range.current.from, range.current.to);
+  };
+
+  // What is shown stays where it is until it was read again; the rest is read again once it is wanted.
+  const renew = () => {
+    const { length } = known.peek().rows;
+    if (!length) return refresh();
+    stop();
+    for (let page = 0; page * SIZE < length; page++) stale.current.add(page);
+    want(range.current.from, Math.min(range.current.to, length));
   };
 
   useEffect(() => {
@@ -83,7 +95,7 @@ export function usePaged<N extends Name, T>(
     const end = onEvent(({ kind }) => {
       if (kind !== "missed" && !(parts.on ?? ["memory"]).includes(kind)) return;
       clearTimeout(timer);
-      timer = setTimeout(refresh, 150);
+      timer = setTimeout(renew, 150);
     });
     return () => {
       clearTimeout(timer);

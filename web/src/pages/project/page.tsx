@@ -78,7 +78,7 @@ function Memories({ detail }: { detail: ProjectDetail }) {
       note={number(memories)}
       actions={
         memories > 0 && (
-          <a class="link" href={here}>
+          <a class="link project-all" href={here}>
             {t.value.allMemories}
           </a>
         )
@@ -117,7 +117,7 @@ function Sessions({ detail }: { detail: ProjectDetail }) {
       note={number(sessions)}
       actions={
         sessions > 0 && (
-          <a class="link" href={`/sessions?project=${encodeURIComponent(slug)}`}>
+          <a class="link project-all" href={`/sessions?project=${encodeURIComponent(slug)}`}>
             {t.value.allSessions}
           </a>
         )

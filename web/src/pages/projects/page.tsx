@@ -40,7 +40,7 @@ function All({ found }: { found: readonly ProjectLine[] }) {
         label={titles.value.projects}
         items={lines}
         keyOf={(one) => one.slug}
-        height={60}
+        height={52}
         render={(one) => <Row project={one} />}
       />
     </>

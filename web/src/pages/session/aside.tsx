@@ -1,21 +1,32 @@
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useOperation } from "../../api/cache";
 import type { ErrorMet, SessionView, Summary } from "../../api/types";
 import { number } from "../../i18n/index";
-import { Badge } from "../../ui/controls";
+import { Badge, Button } from "../../ui/controls";
 import { KindMark } from "../../ui/kind";
 import { Facts } from "../../ui/layout";
+import { Show } from "../../ui/states";
 import { Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { idOf, nameOf, spent, to } from "./figures";
 import { t } from "./strings";
 
 const MOST = 12;
+/** Longer ones are summed up once asked (10,000 turns take some seconds), and shorter ones again as they grow. */
+const LONG = 2_000;
 const BESIDE = "(min-width: 1081px)";
 
 /** What a session came to, beside what was said; on small screens folded above it. */
 export function Aside({ view }: { view: SessionView }) {
-  const report = useOperation("session-summary", { reference: idOf(view.session.session) }, { on: ["session"] });
+  const { session, turns } = view.session;
+  const isLong = turns > LONG;
+  const isAsked = useSignal(!isLong);
+  const report = useOperation(
+    "session-summary",
+    { reference: idOf(session) },
+    { on: isLong ? [] : ["session"], off: !isAsked.value },
+  );
   const summary = report.data?.summary;
   return (
     <details class="session-about" open={matchMedia(BESIDE).matches}>
@@ -23,6 +34,8 @@ export function Aside({ view }: { view: SessionView }) {
       <aside tabIndex={0} aria-label={t.value.about}>
         <Learned view={view} />
         {summary && <Came view={view} summary={summary} />}
+        {!isAsked.value && <Button onClick={() => (isAsked.value = true)}>{t.value.sumUp}</Button>}
+        {isAsked.value && !summary && <Show of={report}>{() => null}</Show>}
         <About view={view} />
       </aside>
     </details>

@@ -2,6 +2,8 @@ import type { Session, ToolCall } from "../../api/types";
 import { language, number } from "../../i18n/index";
 import { plain } from "../../ui/hidden";
 
+const LONGEST_HEADING = 64;
+
 /** What nacre calls a session: its tool and the tool's own id. */
 export function idOf({ tool, native_id }: Session): string {
   return `${tool}:${native_id}`;
@@ -16,6 +18,14 @@ export function to(session: Session, turn?: string): string {
 /** Its title, else how it begins, else its id. */
 export function nameOf(session: Session, opening: string | null): string {
   return plain(session.title ?? session.label ?? opening ?? session.native_id);
+}
+
+/** The same as a heading, at most a line or two long. */
+export function headingOf(session: Session, opening: string | null): string {
+  const name = nameOf(session, opening);
+  if (session.title || name.length <= LONGEST_HEADING) return name;
+  const cut = name.lastIndexOf(" ", LONGEST_HEADING);
+  return `${name.slice(0, cut > LONGEST_HEADING / 2 ? cut : LONGEST_HEADING)} …`;
 }
 
 /** The time of a day. */

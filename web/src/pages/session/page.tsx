@@ -14,7 +14,7 @@ import { Text } from "../../ui/text";
 import { day } from "../../ui/time";
 import { attempt, toast } from "../../ui/toast";
 import { Aside } from "./aside";
-import { idOf, nameOf } from "./figures";
+import { headingOf, idOf } from "./figures";
 import { asMarkdown } from "./markdown";
 import { t } from "./strings";
 import { Said, SIDECHAIN } from "./turn";
@@ -43,7 +43,7 @@ function Whole({ view }: { view: SessionView }) {
   return (
     <Page
       wide
-      title={nameOf(session.session, view.opening)}
+      title={headingOf(session.session, view.opening)}
       note={<Line view={view} />}
       actions={
         <>
