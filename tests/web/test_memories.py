@@ -149,7 +149,7 @@ ATTACKS = (
     "</p></div></article></main><h1>Trusted by the owner</h1>",
     "[click](javascript:window.pwned=1) [data](data:text/html,<script>1</script>) <javascript:window.pwned=1>",
     "<a href='javascript:window.pwned=1'>click</a>",
-    "![x](x\" onerror=\"window.pwned=1)",
+    '![x](x" onerror="window.pwned=1)',
     "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
     "```html\n</code></pre><script>window.pwned = 1</script>\n```",
     "| a |\n|---|\n| <script>window.pwned=1</script> |",
@@ -177,7 +177,9 @@ def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stor
     assert board.problems == []
 
 
-def test_characters_that_hide_or_turn_text_are_shown(boards: Callable[..., Dashboard], stored: Callable[..., str]) -> None:
+def test_characters_that_hide_or_turn_text_are_shown(
+    boards: Callable[..., Dashboard], stored: Callable[..., str]
+) -> None:
     page = boards().show(f"/memories/{stored(ATTACKS[-1])}")
     content = page.locator(".markdown")
     expect(content).to_contain_text("U+202E")
