@@ -21,6 +21,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
+        "what it answers works in its own process alone": "import-plan",
     },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
@@ -57,7 +58,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map today activity",
+        "it is for pictures, which people look at": "graph-map today activity report",
         "the installation is the person's": (
             "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
             "watcher-stop watcher-install watcher-uninstall"

@@ -77,7 +77,9 @@ def _brought_back(home: Home, candidate: HeldCandidate) -> StoreOutcome:
 
 
 def _settle(home: Home, memory: Memory) -> None:
-    home.candidates.settle(memory.id, to_ms(home.now()) or 0)
+    now = to_ms(home.now()) or 0
+    home.candidates.settle(memory.id, now)
+    home.candidates.blank(now)
 
 
 def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:

@@ -21,6 +21,7 @@ from nacre.memories.usage import fold_usage, queue_reviews
 from nacre.platform.ids import to_ms
 from nacre.review.conflicts import resolve, settle
 from nacre.review.merge import merge_into, target_of
+from nacre.text.passages import title_of
 from nacre.values.memory import Link, Memory
 from nacre.values.review import Usage
 from nacre.values.session import Trust
@@ -63,7 +64,8 @@ def dismiss(
         return [_merge(home, kept[0], into, content)]
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
-    with home.change("review", subject=subject_of(kept), why="they hold beside each other") as change:
+    why = "they hold beside each other" if pairs else "kept in review"
+    with home.change("review", subject=subject_of(kept), why=why) as change:
         if expected is not None:
             scan(home)
             store.refuse_changed(home, kept[0].id, expected)
@@ -83,11 +85,12 @@ def dismiss(
 
 def _reworded(change: Change, memory: Memory, content: str) -> Memory:
     """Write a memory in the owner's words."""
-    home = change.home
-    changed = redacted(
-        home.redactor,
-        replace(memory, content=content.strip(), claim=None, trust=Trust.TRUSTED, updated=home.now()),
-    )
+    home, words = change.home, content.strip()
+    subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
+    changed = replace(
+        memory, content=words, subject=subject, claim=None, trust=Trust.TRUSTED, updated=home.now()
+    )  # fmt: skip
+    changed = redacted(home.redactor, changed)
     change.put([changed])
     await_models(home, changed, memory)
     return changed

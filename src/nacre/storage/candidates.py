@@ -51,10 +51,13 @@ class Candidates:
     def settle(self, candidate_id: str, at: int) -> None:
         """The owner kept it or does not want it, and is not to be asked again (epoch milliseconds).
 
-        Its words stay for :data:`SECONDS_TO_UNDO`, at least until the next one is settled.
+        Its words stay until :meth:`blank`.
         """
         self._db.run("settle_candidate", id=candidate_id, at=at)
-        self._db.run("blank_settled_candidates", before=at - SECONDS_TO_UNDO * 1000)
+
+    def blank(self, now: int) -> None:
+        """Delete the words of those that were settled more than :data:`SECONDS_TO_UNDO` ago."""
+        self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
 
     def settled(self, reference: str) -> list[HeldCandidate]:
         """Those that were kept or dropped, and still have their words, by the beginning or end of their ids."""
@@ -73,8 +76,7 @@ class Candidates:
         self._db.run("delete_candidates_of_session", session=session, why=Why.FOUND.value)
 
     def expire(self, before: int) -> int:
-        """Let go of those that were found before a time (epoch milliseconds), and of their words; returns how many."""
-        self._db.run("blank_settled_candidates", before=before)
+        """Let go of those that were found before a time (epoch milliseconds); returns how many."""
         return self._db.run("delete_old_candidates", before=before)
 
 

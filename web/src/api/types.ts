@@ -1117,7 +1117,7 @@ export interface Offer {
   capabilities: Capabilities;
   credential: string;
   needs_key: boolean;
-  problem: unknown | null;
+  problem: Record<string, unknown> | null;
   aliases: Array<string>;
 }
 
@@ -1361,6 +1361,11 @@ export interface Repair {
 export interface Replaced {
   memory: Memory;
   reason: string;
+}
+
+export interface Report {
+  activity: Activity;
+  html: string;
 }
 
 export interface RestoreReport {
@@ -2033,8 +2038,8 @@ export interface NacreIndexingModelSwitchStanding {
   in_use: Lot | null;
   other: Lot | null;
   switching: boolean;
-  problem: unknown | null;
-  held: unknown | null;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
 }
 
 export interface NacreIndexingModelSwitchTrial {
@@ -2773,6 +2778,11 @@ export interface RemoveQueryRequest {
   query_id: string;
 }
 
+export interface ReportRequest {
+  project?: string | null;
+  month?: string | null;
+}
+
 export interface ResolveRequest {
   reference: string;
   choice: Choice;
@@ -3243,6 +3253,7 @@ export interface Operations {
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
+  "report": [ReportRequest, Report];
   "today": [TodayRequest, Today];
   "activity": [ActivityRequest, Activity];
   "home": [Record<string, never>, HomePage];

@@ -102,7 +102,7 @@ function Link(props: {
 
 function Side({ onSearch }: { onSearch: () => void }) {
   return (
-    <div class="side">
+    <header class="side">
       <a class="brand" href="/">
         <span class="brand-pearl" aria-hidden="true" />
         nacre
@@ -114,7 +114,7 @@ function Side({ onSearch }: { onSearch: () => void }) {
       </button>
       <Pages />
       <Look />
-    </div>
+    </header>
   );
 }
 

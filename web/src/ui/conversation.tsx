@@ -66,10 +66,7 @@ export function Conversation({ memory }: { memory: Memory }) {
           </span>
         )}
         {request && (
-          <a
-            class="link"
-            href={`/sessions/${encodeURIComponent(request.reference ?? "")}?turn=${encodeURIComponent(request.around ?? "")}`}
-          >
+          <a class="link" href={addressOf(request.reference ?? "", loaded.data, memory)}>
             {t.value.open}
           </a>
         )}
@@ -85,6 +82,12 @@ export function Conversation({ memory }: { memory: Memory }) {
       )}
     </section>
   );
+}
+
+/** The whole conversation, at the turn that shows the memory. */
+function addressOf(session: string, view: SessionView | undefined, { source }: Memory): string {
+  const shown = view?.turns.find(({ turn }) => source.turns.includes(turn.id));
+  return `/sessions/${encodeURIComponent(session)}${shown ? `?turn=${shown.seq}` : ""}`;
 }
 
 function Turns({ turns, evidence }: { turns: readonly StoredTurn[]; evidence: readonly string[] }) {

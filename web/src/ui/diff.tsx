@@ -28,9 +28,9 @@ function Line({ mark, text }: { mark: string; text: string }) {
 
 /** One of two texts beside each other: what the other one lacks is marked. */
 export function OneSide({ text, other, side }: { text: string; other: string; side: "before" | "after" }) {
-  const pieces = side === "before" ? diffWords(text, other) : diffWords(other, text);
-  const left = side === "before" ? "added" : "removed";
-  return <Pieces pieces={pieces.filter((piece) => piece.kind !== left)} />;
+  const own = diffWords(other, text).filter(({ kind }) => kind !== "removed");
+  const mark = side === "before" ? "removed" : "added";
+  return <Pieces pieces={own.map((piece) => (piece.kind === "kept" ? piece : { ...piece, kind: mark }))} />;
 }
 
 /** Two texts as one: what went is struck through, what came is marked. */

@@ -1,6 +1,6 @@
 import type { Memory } from "../../api/types";
 import { Badge } from "../../ui/controls";
-import { WordDiff } from "../../ui/diff";
+import { OneSide } from "../../ui/diff";
 import { Markdown } from "../../ui/markdown";
 import { hasOwnSubject, MemoryFacts } from "../../ui/memory-facts";
 import { Origin, Text } from "../../ui/text";
@@ -63,7 +63,7 @@ export function Newer({ memory, newer }: { memory: Memory; newer: Memory }) {
       <h2>{t.value.newer}</h2>
       <MemoryFacts memory={newer} />
       <Origin trust={newer.trust} proposed={newer.proposed}>
-        <WordDiff before={memory.content} after={newer.content} />
+        <OneSide text={newer.content} other={memory.content} side="after" />
       </Origin>
     </section>
   );

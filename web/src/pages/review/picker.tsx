@@ -16,13 +16,13 @@ const MOST_ASKED = 400;
 export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; onClose: () => void }) {
   const { memory } = props;
   const words = useSignal("");
-  const chosen = useSignal(0);
-  const found = useTargets(memory, words.value.trim());
-  const at = Math.max(0, Math.min(chosen.value, found.length - 1));
+  const chosen = useSignal<number | null>(null);
+  const { found, isSure } = useTargets(memory, words.value.trim());
+  const at = Math.min(chosen.value ?? (isSure ? 0 : -1), found.length - 1);
   const target = found[at];
   const steer = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) chosen.value = (at + step + found.length) % Math.max(found.length, 1);
+    if (step) chosen.value = (Math.max(at, step < 0 ? 0 : -1) + step + found.length) % Math.max(found.length, 1);
     else if (event.key === "Enter" && !event.isComposing) target && props.onPick(target);
     else return;
     event.preventDefault();
@@ -42,12 +42,14 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
         spellcheck={false}
         onInput={(event) => {
           words.value = event.currentTarget.value;
-          chosen.value = 0;
+          chosen.value = null;
         }}
         onKeyDown={steer}
       />
       <div class="palette-results merge-targets" id="merge-targets" role="listbox" aria-label={t.value.mergeInto}>
-        {found.length === 0 && <p class="palette-none">{t.value.nothing}</p>}
+        {(found.length === 0 || !isSure) && (
+          <p class="palette-none">{found.length === 0 ? t.value.nothing : t.value.unsure}</p>
+        )}
         {found.map((one, index) => (
           <div
             key={one.id}
@@ -77,18 +79,19 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
   );
 }
 
-function useTargets(memory: Memory, words: string): readonly Memory[] {
+/** What it may go into: what recall is sure of or what is typed, else the latest of its project. */
+function useTargets(memory: Memory, words: string): { found: readonly Memory[]; isSure: boolean } {
   const isTyped = words.length > 1;
   const near = { text: memory.content.slice(0, MOST_ASKED), limit: MOST, update: false, co_recall: false };
   const nearest = useOperation("recall", near, { on: [], off: isTyped }).data;
   const listed = useOperation("list", { words, limit: MOST }, { on: [], off: !isTyped, keep: true }).data;
-  const recent = useOperation("list", { limit: MOST }, { on: [], off: isTyped }).data;
-  const sure = nearest?.hits.map((hit) => hit.memory) ?? [];
-  const found = sure.length || !nearest?.nearest ? sure : [nearest.nearest[0]];
-  const shown = isTyped ? (listed?.memories ?? []) : [...found, ...(nearest ? (recent?.memories ?? []) : [])];
-  return shown
-    .filter((one, index) => one.id !== memory.id && shown.findIndex(({ id }) => id === one.id) === index)
-    .slice(0, MOST);
+  const filter = memory.project ? { projects: [memory.project] } : {};
+  const recent = useOperation("list", { filter, limit: MOST }, { on: [], off: isTyped }).data;
+  const others = (some: readonly Memory[] | undefined) => some?.filter(({ id }) => id !== memory.id) ?? [];
+  if (isTyped) return { found: others(listed?.memories), isSure: true };
+  const sure = others(nearest?.hits.map((hit) => hit.memory));
+  const latest = nearest ? others(recent?.memories).filter(({ id }) => sure.every((one) => one.id !== id)) : [];
+  return { found: [...sure, ...latest].slice(0, MOST), isSure: sure.length > 0 || !nearest };
 }
 
 /** As the daemon joins them (`review/merge.py`): the first alone where it holds the other's words. */

@@ -12,11 +12,11 @@ SELECT
     ) ELSE memory END,
     why, detail, score, found
 FROM candidates
-WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) ORDER BY score DESC, found DESC, id;
+WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) ORDER BY score DESC, found DESC, id;
 
 -- count_candidates --
 -- How many wait.
-SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories);
+SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id);
 
 -- find_candidates --
 -- Those whose id begins or ends with a reference.
@@ -26,7 +26,7 @@ SELECT
     ) ELSE memory END,
     why, detail, score, found
 FROM candidates
-WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
+WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
     OR substr(id, -length(:reference)) = :reference)
 LIMIT 3;
 
