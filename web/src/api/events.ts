@@ -17,6 +17,7 @@ export const KINDS = [
   "candidate",
   "operation",
   "cost",
+  "trace",
   "missed",
   "hello",
 ] as const;

@@ -448,6 +448,7 @@ export interface DreamPlan {
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
+  keys: Array<string>;
 }
 
 export interface DreamReport {
@@ -1479,6 +1480,7 @@ export interface SessionOutcome {
 export interface SessionPage {
   lines: Array<SessionLine>;
   more: boolean;
+  total: number;
 }
 
 export interface SessionReport {
@@ -2608,6 +2610,7 @@ export interface ListRequest {
 export interface LogRequest {
   reference?: string | null;
   project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2815,6 +2818,7 @@ export interface ReviewKeepRequest {
   references: Array<string>;
   content?: string | null;
   into?: string | null;
+  expected?: string | null;
 }
 
 export interface ReviewRequest {
@@ -2866,6 +2870,7 @@ export interface SessionRequest {
   first?: number;
   limit?: number | null;
   at_end?: boolean;
+  around?: string | null;
   folder?: string | null;
 }
 
