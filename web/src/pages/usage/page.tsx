@@ -8,8 +8,9 @@ import { BarChart } from "../../ui/charts";
 import { Segments, Select } from "../../ui/controls";
 import { colourOf } from "../../ui/kind";
 import { Page, Section } from "../../ui/layout";
-import { Empty, Show } from "../../ui/states";
+import { Show } from "../../ui/states";
 import { money } from "./money";
+import { Nothing } from "./nothing";
 import { Now } from "./now";
 import { t } from "./strings";
 import { Useful } from "./useful";
@@ -78,7 +79,7 @@ function Money({ of }: { of: Activity }) {
   return (
     <Section title={t.value.money}>
       {isNothing ? (
-        <Empty title={t.value.noModel}>{t.value.noModelNote}</Empty>
+        <Nothing title={t.value.noModel} note={t.value.noModelNote} />
       ) : (
         <div class="usage-pictures">
           <BarChart title={t.value.tokens} axis={axis} labels={of.steps} series={coloured(of.tokens)} format={short} />
@@ -115,7 +116,7 @@ function Recall({ of }: { of: Activity }) {
   return (
     <Section title={t.value.recall}>
       {isNothing ? (
-        <Empty title={t.value.noRecall}>{t.value.noRecallNote}</Empty>
+        <Nothing title={t.value.noRecall} note={t.value.noRecallNote} />
       ) : (
         <div class="usage-pictures">
           <BarChart

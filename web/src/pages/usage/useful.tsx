@@ -3,7 +3,8 @@ import type { Comparison, Usefulness } from "../../api/types";
 import { number } from "../../i18n/index";
 import { Table } from "../../ui/charts";
 import { Section } from "../../ui/layout";
-import { Empty, Show } from "../../ui/states";
+import { Show } from "../../ui/states";
+import { Nothing } from "./nothing";
 import { t } from "./strings";
 
 /** Whether memory helps: sessions with and without it, compared. */
@@ -12,21 +13,26 @@ export function Useful() {
   return (
     <Section title={t.value.usefulness}>
       <Show of={found} lines={4}>
-        {(shown) => (shown.since ? <Compared found={shown} /> : <Nothing found={shown} />)}
+        {(shown) => (shown.since ? <Compared found={shown} /> : <Off found={shown} />)}
       </Show>
     </Section>
   );
 }
 
-function Nothing({ found }: { found: Usefulness }) {
+function Off({ found }: { found: Usefulness }) {
   if (found.share) return <p class="usage-note">{t.value.heldOut(percent(found.share))}</p>;
   return (
-    <Empty title={t.value.noHoldOut}>
-      {t.value.noHoldOutNote}{" "}
-      <a class="link" href="/settings?q=usefulness.hold_out">
-        {t.value.set}
-      </a>
-    </Empty>
+    <Nothing
+      title={t.value.noHoldOut}
+      note={
+        <>
+          {t.value.noHoldOutNote}{" "}
+          <a class="link" href="/settings?q=usefulness.hold_out">
+            {t.value.set}
+          </a>
+        </>
+      }
+    />
   );
 }
 
