@@ -167,8 +167,9 @@ def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stor
     for one in ids:
         page = board.show(f"/memories/{one}")
         inside = page.locator("main").evaluate(
-            "it => [...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], [style*=fixed]'),"
-            " ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol))].map(e => e.outerHTML)"
+            "it => [...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], "
+            "[style*=fixed]'), ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol))]"
+            ".map(e => e.outerHTML)"
         )
         assert inside == []
         assert page.evaluate("window.pwned") is None
