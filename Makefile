@@ -122,8 +122,9 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]'
 	@touch $(VENV)/.installed $@
 
+# Not `npm ci`: it refuses a lock that lacks the optional packages of other platforms than the one it was written on.
 web/node_modules/.installed: web/package.json web/package-lock.json
-	cd web && npm ci --no-audit --no-fund
+	cd web && npm install --no-save --no-audit --no-fund
 	@touch $@
 
 # Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.

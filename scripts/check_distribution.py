@@ -46,7 +46,7 @@ class Installation:
 
 
 SMALL = Installation("", 60, 20, has_vectors=False)
-FULL = Installation("[full]", 190, 32, has_vectors=True)
+FULL = Installation("[full]", 195, 32, has_vectors=True)
 
 
 def build(folder: Path) -> tuple[Path, Path]:

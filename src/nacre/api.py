@@ -306,9 +306,9 @@ class MemoryHome:
         """The memories that a person should look at, the longest waiting first."""
         return queue.pending(self._home)
 
-    def dismiss(self, *references: str) -> list[Memory]:
+    def dismiss(self, *references: str, content: str | None = None, into: str | None = None) -> list[Memory]:
         """Keep memories that wait for review. Raises NotFound, Conflict."""
-        kept: list[Memory] = self.call("review-dismiss", references=references)
+        kept: list[Memory] = self.call("review-dismiss", references=references, content=content, into=into)
         return kept
 
     def edit(self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]) -> Memory:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 
+import pytest
+
+from nacre.errors import NotFound
 from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World
 from tests.app.test_many_processes import is_well
@@ -47,6 +50,18 @@ def test_an_accepted_memory_can_be_looked_at_and_changed_at_once(world: World) -
         assert memory.edit(second.memory_id, add_tags=["rope"]).tags == ("rope",)
         assert {item.id for item in memory.list()} == {first.memory_id, second.memory_id}
     is_well(world)
+
+
+def test_a_reference_that_leads_to_a_file_elsewhere_is_no_memory(world: World) -> None:
+    accepted_while_busy(world, "The bell is rung at noon.")
+    elsewhere = world.home.parent / "diary.md"
+    elsewhere.write_text("Nobody else reads this.\n", encoding="utf-8")
+    with world.open() as memory:
+        for name in (str(elsewhere.with_suffix("")), "../../diary", "../vault/memories/x", "a\0b"):
+            with pytest.raises(NotFound):
+                memory.get(name)
+            with pytest.raises(NotFound):
+                memory.edit(name, subject="Mine")
 
 
 def test_an_accepted_memory_keeps_its_project_and_kind(world: World) -> None:

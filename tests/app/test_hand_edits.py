@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -452,3 +453,23 @@ def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_
         kiln = memory.get(stored.memory_id)
         assert (kiln.tags, kiln.importance, kiln.extra) == ((), 9, {"mood": "warm"})
         assert {one.id for one in memory.list()} == {kiln.id, glaze.id}
+
+
+def test_what_is_kept_of_the_files_that_were_seen_is_as_old_as_the_last_write(world: World) -> None:
+    one, other = world.context(), world.context()
+    stored = _stored(one)
+    path = "global/fact/tide.md"
+    known = one.files.seen_now()
+    assert one.files.seen_now() is known
+    other.files.distrust(path)
+    assert one.files.seen_now()[0][path] != known[0][path]
+    with suppress(InterruptedError), one.database.transaction():
+        one.files.forget(path)
+        assert path not in one.files.seen_now()[0]
+        raise InterruptedError
+    assert path in one.files.seen_now()[0]
+    assert scan(one) == 1
+    assert one.files.seen_now()[0] == known[0]
+    one.files.forget(path)
+    assert path not in one.files.seen_now()[0]
+    assert stored.id not in {file.memory for file in other.files.seen().values()}

@@ -22,13 +22,15 @@ TODAY = date(2026, 11, 20)
 
 def talk(world: World, session: str, *moments: str, cwd: str = "/code/acme-billing") -> None:
     """A session with a turn at each of these moments."""
+    roles = ("user", "assistant") * len(moments)
+    turns = enumerate(zip(roles, moments, strict=False))
     world.transcript(
         session,
         *(
-            says(("user", "assistant")[at % 2], f"Turn {at}.", uuid=f"{session}-{at}", session=session, at=moment, cwd=cwd)
-            for at, moment in enumerate(moments)
+            says(role, f"Turn {at}.", uuid=f"{session}-{at}", session=session, at=moment, cwd=cwd)
+            for at, (role, moment) in turns
         ),
-    )  # fmt: skip
+    )
 
 
 def ingested(world: World) -> None:

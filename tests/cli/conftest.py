@@ -194,3 +194,22 @@ def learned(nacre: Nacre, transcript: Path) -> dict[str, Any]:
     report: dict[str, Any] = nacre("ingest", "--json").json
     assert report["memories"] >= 1
     return report
+
+
+CANDIDATES = (
+    "The exports should be compressed before the upload, since the line to the bank is slow.",
+    "The reports should be rendered as one page each, since the printers of the office jam on more.",
+    "The invoices should be numbered per year, since the auditors ask for each year by itself.",
+)
+
+
+@pytest.fixture
+def waiting(nacre: Nacre, user_home: Path) -> list[str]:
+    """What waits in a home that read a session, the likeliest first."""
+    records = [said("user", text, 2 * at) for at, text in enumerate(CANDIDATES)]
+    answers = [said("assistant", "Understood, I will see to it now.", 2 * at + 1) for at in range(len(CANDIDATES))]
+    both = [one for pair in zip(records, answers, strict=True) for one in pair]
+    write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "s.jsonl", both)
+    report = nacre("ingest")
+    assert "(nacre review candidates)" in report.out
+    return [one["content"] for one in nacre("review", "candidates", "--json").json["candidates"]]

@@ -102,9 +102,26 @@ FROM_OUTSIDE = (
     LANTERN, "Datasheet: sleep current of the radio",
     "The vendor's page says **0.9 µA** in deep sleep and 12 mA while sending.",
 )  # fmt: skip
+AGAINST = (
+    (HIVELOG, "Uploads of the gateway may be 10 MB", "The upload limit for a gateway is a generous 25 MB now"),
+    (CHOIRBOOK, "Scans may be 50 MB at the print shop", "The scan limit of the print shop is a generous 80 MB"),
+)
+"""What holds, and what was said against it later."""
+
+TWICE = (
+    (CHOIRBOOK, "The print shop wants PDF/X-4"),
+    (HIVELOG, "Only swarm alerts may wake people"),
+)
+
 BY_AN_AGENT = (
     CHOIRBOOK, "Lyrics are hyphenated by dictionary", "The agent found that hyphens follow the dictionary of 1996.",
 )  # fmt: skip
+
+ASKED = (
+    "why did the migration block the gateways?", "who hyphenates the lyrics?",
+    "how do the lanterns find out that it is dark?",
+)  # fmt: skip
+"""What an agent asked, the last of all."""
 
 
 class _Clock:
@@ -142,6 +159,15 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
     clock.now = end - timedelta(days=2)
     project, subject, content = FROM_OUTSIDE
     memory.call("store", project=project, subject=subject, content=content, trust="untrusted", speaker="tool")
+    for project, *said in AGAINST:
+        for days, words in enumerate(said):
+            clock.now = end - timedelta(days=30 - 26 * days)
+            memory.store(words, kind="fact", project=project)
+    for days, (project, words) in enumerate(TWICE):
+        for again in range(2):
+            clock.now = end - timedelta(days=40 - days - 20 * again)
+            memory.store(words + "." * again, kind="fact", project=project, force=True)
+    clock.now = end - timedelta(days=2)
     project, subject, content = BY_AN_AGENT
     memory.call("store", project=project, subject=subject, content=content, speaker="agent")
     links = [{"source": source, "relation": relation, "target": target} for source, relation, target in LINKS]
@@ -155,6 +181,8 @@ def _learn(folder: Path, end: datetime) -> None:
     with nacre.open_memory(folder, clock=_Clock(end)) as memory:
         paths = examples.lay_out(memory._home)
         memory.call("ingest", paths=[str(path) for path in paths])
+        for question in ASKED:
+            memory.recall(question)
     assert list(example_files())
 
 

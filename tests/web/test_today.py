@@ -16,7 +16,7 @@ pytestmark = pytest.mark.web
 def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None:
     page = board.show("/?days=30")
     expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))).to_be_visible()
-    expect(page.get_by_role("main").get_by_role("link", name="Answer in short sentences")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")).to_be_visible()
     expect(page.get_by_text("From outside")).to_be_visible()
     expect(page.get_by_text("No model was asked this month.")).to_be_visible()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from tests.cli.conftest import Nacre, nacre, process  # noqa: F401 - fixtures
+from tests.cli.conftest import Nacre, learned, nacre, process, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import Serving, home, serving, stopped  # noqa: F401 - fixtures
 
 
@@ -49,6 +50,13 @@ class Site:
         """``GET``."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.get(self.base + path, headers=named)
+
+
+def free_port() -> int:
+    """A port at which nothing listens now: other tests may take the one that is set by default."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
 
 
 @pytest.fixture

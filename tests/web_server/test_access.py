@@ -15,7 +15,7 @@ from nacre.web.browsers import Browsers
 from nacre.web.limits import Limit, Limits
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import home
-from tests.web_server.conftest import Site
+from tests.web_server.conftest import Site, free_port
 
 Serve = Callable[..., Site]
 _ASK = """
@@ -159,6 +159,7 @@ def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: 
 
 
 def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(process: Nacre, stopped: None) -> None:
+    process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
     address = here.invited()
     here.base = address.partition("/open")[0]

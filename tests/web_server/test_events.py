@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from nacre.platform.ids import at_ms
+from nacre.web.events import MOST_LISTENERS
 from tests.cli.conftest import Nacre, learned, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving
 from tests.web_server.conftest import Site
@@ -144,6 +146,19 @@ def test_fifty_listeners_hear_the_same(site: Serve, process: Nacre, stream: List
     assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
+def test_who_is_one_too_many_is_told_to_come_later(site: Serve) -> None:
+    here = site()
+    with ExitStack() as held:
+        for _ in range(MOST_LISTENERS):
+            assert held.enter_context(dial(here)).recv(PATIENCE_SECONDS)
+        assert here.get(PATH, **here.token).json()["code"] == "unavailable"
+        with pytest.raises(InvalidStatus) as refused:
+            dial(here)
+        assert refused.value.response.status_code == 503
+    with dial(here) as again:
+        assert json.loads(again.recv(PATIENCE_SECONDS))["kind"] == "hello"
+
+
 def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, process: Nacre) -> None:
     here = site()
     with dial(here) as socket_:
@@ -175,6 +190,14 @@ def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, proces
         statuses.append(refused.value.response.status_code)
     assert statuses[1] == 403
     assert set(statuses) <= {401, 403}
+
+
+def test_a_browser_that_was_forgotten_hears_no_more(site: Serve, process: Nacre, stream: Listen) -> None:
+    here = site()
+    heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
+    process("open", "--forget")
+    stored(process, "The mill stands on the left bank of the river")
+    assert list(heard.events()) == []
 
 
 def test_the_progress_of_what_runs_in_the_daemon_is_told_to_its_end(

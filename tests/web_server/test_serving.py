@@ -5,16 +5,34 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import threading
+import time
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
+from starlette.applications import Starlette
 
+from nacre.events.bus import Bus
+from nacre.events.live import Live
+from nacre.home.home import open_home
+from nacre.link.address import LOCK
+from nacre.mcp.guard import LOOPBACK, Names
+from nacre.platform.ids import utc_now
+from nacre.platform.locks import is_held
+from nacre.settings import load_settings
+from nacre.values.actor import Actor
+from nacre.web.browsers import Browsers
+from nacre.web.program import make_app
+from nacre.web.served import Asking, Served
 from tests.cli.conftest import Nacre
-from tests.daemon.conftest import asked
-from tests.web_server.conftest import Site
+from tests.daemon.conftest import PATIENCE_SECONDS, home
+from tests.mcp.test_http import served
+from tests.web_server.conftest import Site, free_port
 
 Serve = Callable[..., Site]
 NOTHING_ELSE = "default-src 'none'; script-src 'self'; style-src 'self'"
@@ -106,6 +124,76 @@ def test_with_a_certificate_it_is_served_encrypted(site: Serve, process: Nacre, 
         httpx.get(here.base, verify=ssl.create_default_context(), trust_env=False)
 
 
-def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(site: Serve) -> None:
+def test_a_socket_is_opened_only_by_who_may_ask(site: Serve) -> None:
     here = site()
-    assert asked("hello")["http"] == f"{here.base}/mcp"
+    wants = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+             "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+    browser = here.browser()
+    where = "/api/v1/nonsense/ws"
+    assert here.get(where, **wants).status_code == 401
+    assert here.get(where, **wants, **here.token, Origin="http://evil.example").status_code == 403
+    assert here.get(where, **wants, **here.token, Host="evil.example").status_code == 421
+    assert here.get(where, **wants, **browser).status_code == 403, "programs have no cookie: browsers say their origin"
+    problems = (here.get(where, **wants, **who) for who in (here.token, {**browser, "Origin": here.base}))
+    assert {one.status_code for one in problems} == {403}, "there is no such socket"
+
+
+def home_of(folder: Path, run: Any, told: list[str]) -> Served:
+    """A home whose operations are all ``run``; what goes to the daemon's log is ``told``."""
+    live = Live(lambda: open_home(load_settings(folder)), Bus(utc_now))
+    names = Names.of(LOOPBACK, ())
+    return Served(folder, run, dict, Browsers(folder), live, "a-token", names, told.append)
+
+
+def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
+    def run(*_: Any) -> bytes:
+        raise ZeroDivisionError("by nobody foreseen")
+
+    told: list[str] = []
+    headers = {"Authorization": "Bearer a-token"}
+    with served(make_app(home_of(tmp_path, run, told), lambda: Starlette())) as port:
+        answer = httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, trust_env=False)
+    problem(answer, 500, "internal")
+    assert "by nobody foreseen" in told[0]
+    assert "nobody foreseen" not in answer.text
+
+
+def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+    left = threading.Event()
+
+    def run(operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not caller.has_left():
+            assert time.monotonic() < deadline
+        left.set()
+        return b"null"
+
+    here = home_of(tmp_path, run, [])
+    headers = {"Authorization": "Bearer a-token"}
+    with served(make_app(here, lambda: Starlette())) as port, pytest.raises(httpx.TimeoutException):
+        httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, timeout=0.5, trust_env=False)
+    assert left.wait(PATIENCE_SECONDS)
+
+
+def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacre, stopped: None) -> None:
+    process("config", "set", "daemon.idle_minutes", "0.05")
+    process("config", "set", "web.port", str(free_port()))
+    here = Site("", process)
+    here.base = here.invited().partition("/open")[0]
+    began = time.monotonic()
+    while time.monotonic() - began < 3 * 60 * 0.05:
+        assert here.get("/").status_code == 200
+    left = time.monotonic()
+    while is_held(home() / LOCK):
+        assert time.monotonic() - left < PATIENCE_SECONDS, "it stays though nobody asks"
+    here.client.close()
+
+
+def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
+    here = site()
+    token = here.token
+    asked_for = ["recall", "cost", "waiting", "recall", "overview"] * 30  # recall leaves notes, the others count them
+    with ThreadPoolExecutor(16) as pool:
+        requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
+        answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))
+    assert [one.text for one in answers if one.status_code != 200] == []

@@ -24,10 +24,7 @@ def _with_reasons(operation: Operation) -> Operation:
         for reason, names in named.items()
         if operation.name in names.split()
     }
-    not_by = {**operation.not_by, **reasons}
-    if Face.DAEMON in not_by:  # whose process answers over HTTP
-        not_by.setdefault(Face.HTTP, not_by[Face.DAEMON])
-    return replace(operation, not_by=not_by)
+    return replace(operation, not_by={**operation.not_by, **reasons})
 
 
 CATALOGUE: Mapping[str, Operation] = {

@@ -8,8 +8,8 @@ from nacre.catalogue.flags import LONG, NOTHING
 from nacre.operation import Needs, Operation
 from nacre.values.actor import Face
 
-_KEYS = {Face.DAEMON: "a key stays in the process that it was given to"}
-_WATCHER = {Face.DAEMON: "the daemon may be the watcher"}
+_KEYS = dict.fromkeys((Face.DAEMON, Face.HTTP), "a key stays in the process that it was given to")
+_WATCHER = dict.fromkeys((Face.DAEMON, Face.HTTP), "the daemon may be the watcher")
 _HELD = {Face.DAEMON: "what it answers works in its own process alone"}
 _SETTINGS = Needs.SETTINGS
 
@@ -88,7 +88,7 @@ MODELS = (
         takes_long=True,
     ),
     Operation(
-        "auth", "setup.credentials:status", NOTHING, "setup.credentials:SigningIn", needs=_SETTINGS, not_by=_KEYS,
+        "auth", "setup.credentials:status", NOTHING, "setup.credentials:SigningIn", needs=_SETTINGS, not_by=_HELD,
     ),
     Operation(
         "auth-set", "setup.answers:set_key", "setup.requests:SetKeyRequest", "str", writes=True, needs=_SETTINGS,
@@ -111,6 +111,7 @@ MODELS = (
 )  # fmt: skip
 
 CARE = (
+    Operation("report", "reporting.report:report", "reporting.requests:ReportRequest", "reporting.values:Report"),
     Operation("today", "reporting.today:today", "reporting.requests:TodayRequest", "reporting.values:Today"),
     Operation(
         "activity", "reporting.activity:activity", "reporting.requests:ActivityRequest", "reporting.values:Activity"

@@ -85,9 +85,11 @@ GRAPH = (
 REVIEW = (
     Operation("waiting", "review.answers:waiting", NOTHING, "views:Waiting"),
     Operation(
-        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewKeepRequest", "list[values.memory:Memory]",
         writes=True, owners=True,
     ),
+    Operation("review-undo", "review.answers:undo", "review.requests:ReviewUndoRequest", "values.memory:Memory",
+              writes=True, owners=True),
     Operation(
         "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
         writes=True, owners=True,

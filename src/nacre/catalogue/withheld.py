@@ -22,6 +22,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
+        "what it answers works in its own process alone": "import-plan",
     },
     Face.MCP: {
         "memory_get looks at memories with all that is known of them": "get history",
@@ -30,8 +31,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
-            "feedback-judge review-dismiss review-replace review-retire conflicts-resolve settled candidates "
-            "candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
+            "feedback-judge review-dismiss review-undo review-replace review-retire conflicts-resolve settled "
+            "candidates candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
         ),
         "it takes minutes, or money": (
             "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
@@ -58,7 +59,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map today activity",
+        "it is for pictures, which people look at": "graph-map today activity report",
         "the installation is the person's": (
             "hosts hosts-preview hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get "
             "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"

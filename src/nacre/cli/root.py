@@ -56,6 +56,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "memories.context:wakeup", "Print what a session should know as it starts, in sections with budgets."
         ),
         "digest": Entry("memories.digest:digest", "Tell what is open, and what was decided and learned lately."),
+        "report": Entry(
+            "memories.report:report", "Show what a year or a month brought: sessions, memories, recalls, cost."
+        ),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
         "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),

@@ -14,7 +14,7 @@ import msgspec
 
 from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.homes import Homes
-from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.errors import Fault, InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
 from nacre.events.bus import Bus
 from nacre.events.progress import published
 from nacre.home.home import Home
@@ -106,7 +106,7 @@ class Answering:
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         """The result of an operation that an actor asks for in this process, in JSON; nothing where nobody waits for it
-        any more. Raises NacreError, and tells of what else is raised."""
+        any more. Raises NacreError."""
         asked = _Call(operation, msgspec.Raw(request))
         try:
             return self._answered(CATALOGUE[operation], asked, actor, caller)
@@ -116,7 +116,7 @@ class Answering:
             raise
         except Exception as error:
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            raise
+            raise Fault(f"{type(error).__name__} in the daemon", hint="logs/daemon.log tells more") from error
 
     def mind(self, stop: threading.Event) -> None:
         """Until ``stop`` is set, interrupt what nobody waits for any more. Writing is gone on with: it is wanted."""

@@ -15,6 +15,7 @@ from nacre.errors import Ending, SchemaTooNew, Unavailable
 from nacre.home.home import Home
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import Settings
+from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
     from nacre.storage.search.vectors import Kept
@@ -55,6 +56,7 @@ class Homes:
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
         self._kept: tuple[int, Kept | None] = 0, None
+        self._watch: VaultWatch | None = None
         self._stamp: _Stamp | None = None
         self._is_closed = False
         self.outdated: str | None = None
@@ -91,6 +93,7 @@ class Homes:
         with self._guard:
             self._is_closed = True
             free, self._free = self._free, []
+            self._unwatch()
         for one in free:
             one.home.database.close()
         for embedder in self._embedders.values():
@@ -132,7 +135,10 @@ class Homes:
         with self._guard:  # not the one that is held while a model is loaded: who opens a home waits for no model
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
+                self._unwatch()
+            self._watch = self._watch or VaultWatch(home.vault)
         shared = replace(home, load_embedder=lambda settings: self._embedder(home, settings))
+        shared.vault.watch = self._watch
         return _Open(shared, stamp, shared.database.schema())
 
     def _share_with(self, home: Home) -> None:
@@ -151,6 +157,11 @@ class Homes:
                 self._free.append(one)
                 return
         one.home.database.close()
+
+    def _unwatch(self) -> None:
+        if self._watch:
+            self._watch.close()
+        self._watch = None
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
         """One model for all threads, loaded by the first that needs it."""

@@ -62,6 +62,7 @@ class Site:
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
     live: Live
+    tell: Callable[[str], None]
     everything: bool = False
 
 
@@ -124,7 +125,7 @@ class Web:
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
             mcp_guard.Names.of(
                 mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
-            ),
+            ), site.tell,
         )  # fmt: skip
         app = web_program.make_app(
             self._served,
@@ -174,7 +175,8 @@ class Web:
     def _listening(self) -> socket.socket:
         try:
             family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            listening = socket.socket(family, socket.SOCK_STREAM)
+            # named TCP, as asyncio else leaves Nagle's algorithm on: 40 ms for each answer of a kept connection
+            listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self._host, self._port))
             listening.listen()  # who comes before the server is there waits for it

@@ -47,7 +47,7 @@ def _is_unread(home: Home) -> bool:
     if home.problems or is_waiting(home):
         return True
     seen = home.files.seen_now()[0]
-    return any(stat.path not in seen for stat in home.vault.scan())
+    return not home.vault.times().keys() <= seen.keys()
 
 
 def _ended(home: Home) -> set[str]:

@@ -73,6 +73,7 @@ class WaitingCandidates:
         self.count += store.add(one for one in self._new if not known(one.memory.content, one.memory.project))
         store.delete(self._risen)
         store.expire(to_ms(self._home.now() - KEPT) or 0)
+        store.blank(to_ms(self._home.now()) or 0)
         self._new, self._read, self._risen = [], [], set()
 
     def _note(self, memory: Memory) -> None:

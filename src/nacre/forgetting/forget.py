@@ -97,7 +97,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
 
 def _clear_candidates(home: Home, match: re.Pattern[str]) -> None:
     """Delete the candidates that quote a text."""
-    waiting = (one.memory for one in home.candidates.waiting())
+    waiting = (one.memory for one in home.candidates.with_words())
     home.candidates.delete([one.id for one in waiting if excerpt_of(match, memory_texts(one)) is not None])
 
 

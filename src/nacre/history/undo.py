@@ -120,14 +120,14 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 def _last(home: Home) -> Operation:
     """The last operation that is neither an undo nor undone: one undo after the other goes further back."""
-    if last := next(_not_undone(home), None):
+    if last := next(not_undone(home), None):
         return last
     raise NotFound(
         "there is nothing to undo", hint="nacre log shows what was done; an undo is taken back by its own id"
     )
 
 
-def _not_undone(home: Home) -> Iterator[Operation]:
+def not_undone(home: Home) -> Iterator[Operation]:
     """The operations that are neither an undo nor undone, the last one first.
 
     What people and other programs did to the vault's files is undone by its id alone.
@@ -143,7 +143,7 @@ def _not_undone(home: Home) -> Iterator[Operation]:
 
 
 def _nothing_left(home: Home, found: Operation) -> Conflict:
-    earlier = next((one for one in _not_undone(home) if one.id < found.id), None)
+    earlier = next((one for one in not_undone(home) if one.id < found.id), None)
     hint = "nacre log shows what else was done"
     if earlier:
         about = f" ({earlier.subject})" if earlier.subject else ""

@@ -148,5 +148,5 @@ def listening_config(app: ASGIApp, cert: str = "", key: str = "") -> uvicorn.Con
     return uvicorn.Config(
         app, http=Bounded, ws="websockets-sansio", ws_max_size=_MOST_MESSAGE, log_level="critical", access_log=False,
         log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, server_header=False,
-        ssl_certfile=cert or None, ssl_keyfile=key or None,
+        proxy_headers=False, ssl_certfile=cert or None, ssl_keyfile=key or None,
     )  # fmt: skip

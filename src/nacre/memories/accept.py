@@ -9,6 +9,7 @@ on with them. What became of a memory is recorded in the transaction that places
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +40,8 @@ _DECISION = "decision"
 
 _BATCH_SECONDS = 0.2
 _KEPT = timedelta(days=1)
+_ID = re.compile(r"[\w-]{1,100}")
+
 _BESIDE = ".beside.md"
 """How the file of a memory ends that is to be stored beside whatever is there."""
 
@@ -89,7 +92,12 @@ def is_waiting(home: Home) -> bool:
 
 def waits(home: Home, memory_id: str) -> bool:
     """Whether an accepted memory has no place yet."""
-    return any(os.path.exists(_folder(home) / f"{memory_id}{end}") for end in (_BESIDE, ".md"))
+    return any(os.path.exists(_folder(home) / name) for name in _names(memory_id))
+
+
+def _names(memory_id: str) -> tuple[str, ...]:
+    """The files that may hold it; none for what is no id: whoever asks for a memory may name anything."""
+    return (f"{memory_id}{_BESIDE}", f"{memory_id}.md") if _ID.fullmatch(memory_id) else ()
 
 
 def accepted(home: Home, memory_id: str) -> Memory | None:
@@ -97,7 +105,7 @@ def accepted(home: Home, memory_id: str) -> Memory | None:
     told = home.outcomes.find(memory_id)
     if told:
         return home.memories.find(told["memory"])
-    for name in (f"{memory_id}.md", f"{memory_id}{_BESIDE}"):
+    for name in _names(memory_id):
         try:
             return _apart(_read(home, name))[0]
         except FileNotFoundError:

@@ -34,13 +34,13 @@ def history_of(home: Home, reference: str) -> list[Step]:
     return [_step(one, found, is_asked=one.id == asked.id) for one in ordered]
 
 
-def bring_back(home: Home, reference: str) -> Memory:
+def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     """Bring back a memory that was superseded or retired; returns it as it is now.
 
     What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
     was retired is superseded by it again. Raises NotFound, Conflict.
     """
-    with home.change("unretire") as change:
+    with home.change("unretire", why=why) as change:
         catch_up(home)
         memory = get(home, reference)
         if memory.is_active:

@@ -88,7 +88,7 @@ def _was_edited(home: Home) -> bool:
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
     """Path, time and size of files that are new, gone, or not as last seen; without those of pending writes."""
-    stats = {stat.path: (stat.mtime_ns, stat.size) for stat in home.vault.scan()}
+    stats = home.vault.times()
     seen, pending = home.files.seen_now()
     if stats == seen:
         return set()

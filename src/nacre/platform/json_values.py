@@ -8,6 +8,8 @@ from typing import Any, get_origin
 
 import msgspec
 
+from nacre.errors import NacreError
+
 
 def encode(value: Any) -> bytes:
     """A value as JSON."""
@@ -27,15 +29,21 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
-def from_plain(value: Any, wanted: Any) -> Any:
-    """A value of a type from what :func:`to_plain` made. Raises msgspec.ValidationError."""
-    return msgspec.convert(value, wanted, dec_hook=_special)
+def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
+    """A value of a type from what :func:`to_plain` made; not ``strict``, texts stand for numbers and truth values, too.
+
+    Raises msgspec.ValidationError.
+    """
+    return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:
     """The JSON schema of what msgspec does not know."""
     if issubclass(kind, Path | re.Pattern):
         return {"type": "string"}
+    if issubclass(kind, NacreError):
+        fields = {"code": {"type": "string"}, "message": {"type": "string"}, "hint": {"type": ["string", "null"]}}
+        return {"type": "object", "description": "What is wrong, and what to do.", "properties": fields}
     raise NotImplementedError(kind)
 
 
@@ -44,6 +52,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, re.Pattern):
         return value.pattern
+    if isinstance(value, NacreError):  # for those who only show it: it is not read back
+        return {"code": value.code, "message": value.message, "hint": value.hint}
     raise NotImplementedError(f"{type(value).__name__} does not cross processes")
 
 

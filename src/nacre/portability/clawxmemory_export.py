@@ -37,29 +37,30 @@ def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) ->
 
 def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
     for project in sorted({one.project for one in memories if one.project}):
-        yield f"projects/{_id_of(project)}/project.meta.md", _project_page(now, project)
-    yield from (_entry(one) for one in memories if one.project or one.inbox)
+        yield f"projects/{project_id_of(project)}/project.meta.md", _project_page(now, project)
+    yield from (entry_file(one) for one in memories if one.project or one.inbox)
     profile = [one for one in memories if one.is_active and not (one.project or one.inbox)]
     if profile:
         yield "global/User/user-profile.md", _profile(now, profile)
 
 
-def _id_of(project: str) -> str:
+def project_id_of(project: str) -> str:
     """A project's id as ClawXMemory makes them: ten hexadecimal digits; here always the same for a slug."""
     return f"project_{hashlib.sha1(project.encode(), usedforsecurity=False).hexdigest()[:10]}"
 
 
 def _project_page(now: datetime, project: str) -> str:
     front = {
-        "project_id": _id_of(project), "project_name": project, "description": "", "aliases": "[]",
+        "project_id": project_id_of(project), "project_name": project, "description": "", "aliases": "[]",
         "status": "active", "created_at": stamp(now), "updated_at": stamp(now),
     }  # fmt: skip
     return f"---\n{dump(front)}---\n"
 
 
-def _entry(memory: Memory) -> tuple[str, str]:
+def entry_file(memory: Memory) -> tuple[str, str]:
+    """The path of a memory of a project, or in the inbox, and what its file says."""
     is_rule = memory.kind is Kind.PREFERENCE
-    project = _id_of(memory.project) if memory.project else _TEMPORARY
+    project = project_id_of(memory.project) if memory.project else _TEMPORARY
     front = {
         "name": shorten(one_line(memory.subject), _SUBJECT_CHARACTERS),
         "description": shorten(one_line(memory.content), _DESCRIPTION_CHARACTERS),

@@ -148,3 +148,11 @@ class Activity:
     never: int
     seldom: int
     often: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A page of pictures: the numbers behind them, and one file that needs nothing else and runs nothing."""
+
+    activity: Activity
+    html: str

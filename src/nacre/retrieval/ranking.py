@@ -22,6 +22,7 @@ from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
 
 _APART = "alternative_to"
+_MOMENT = timedelta(milliseconds=1)
 """The relation of two memories that both hold, as a person said: a hook does not load :mod:`nacre.dedup`."""
 
 DIVERSIFY_FROM = 3
@@ -113,7 +114,15 @@ def _around(query: RecallQuery) -> Filter:
     wanted, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or wanted.since or wanted.until:
         return wanted
-    return replace(wanted, since=query.around - reach, until=query.around + reach + timedelta(milliseconds=1))
+    return replace(wanted, since=_moved(query.around, -reach), until=_moved(query.around, reach + _MOMENT))
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime | None:
+    """Another moment, and none where it would be before the first year or after the last."""
+    try:
+        return moment + by
+    except OverflowError:
+        return None
 
 
 def narrowed(query: RecallQuery, question: Question) -> Filter:

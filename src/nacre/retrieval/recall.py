@@ -43,7 +43,7 @@ from nacre.retrieval.turns import ScoredTurn, TurnRecall
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, words
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.recall import MOST_RADIUS_DAYS, Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import StoredTurn, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
@@ -181,8 +181,11 @@ def check(query: RecallQuery) -> None:
     wanted = query.filter
     if wanted.since and wanted.until and wanted.since >= wanted.until:
         raise QueryInvalid("--since lies after --until", hint="exchange them")
-    if query.radius_days <= 0:
-        raise QueryInvalid("the radius must be above 0 days", hint="14 days reach a fortnight to either side")
+    if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
+        raise QueryInvalid(
+            f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
+            hint="14 days reach a fortnight to either side",
+        )
     if query.limit < 1:
         raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
 

@@ -9,6 +9,7 @@ from nacre.home.home import Home
 from nacre.review import candidates, claims, conflicts, queue
 from nacre.review.claims import Backfill, Estimate
 from nacre.review.contradictions import JudgeReport, judge_waiting
+from nacre.review.reopen import reopen
 from nacre.review.requests import (
     BackfillRequest,
     CandidatesRequest,
@@ -17,8 +18,10 @@ from nacre.review.requests import (
     JudgeWaitingRequest,
     KeepCandidateRequest,
     ResolveRequest,
+    ReviewKeepRequest,
     ReviewRequest,
     ReviewRetireRequest,
+    ReviewUndoRequest,
 )
 from nacre.values.memory import Memory
 from nacre.values.reports import OnProgress, StoreOutcome
@@ -31,9 +34,14 @@ def waiting(home: Home) -> Waiting:
     return Waiting(tuple(conflicts.waiting(home)), tuple(queue.waiting(home)), home.candidates.count())
 
 
-def dismiss(home: Home, request: ReviewRequest) -> list[Memory]:
-    """Keep memories that wait for review. Raises NotFound, Conflict."""
-    return queue.dismiss(home, request.references)
+def dismiss(home: Home, request: ReviewKeepRequest) -> list[Memory]:
+    """Keep memories that wait for review. Raises NotFound, Conflict, EditConflict, InvalidInput."""
+    return queue.dismiss(home, request.references, request.content, request.into, request.expected)
+
+
+def undo(home: Home, request: ReviewUndoRequest) -> Memory:
+    """Take back the last decision about what waited: it waits again. Raises NotFound, Conflict."""
+    return reopen(home, request.reference)
 
 
 def list_candidates(home: Home, request: CandidatesRequest) -> CandidatePage:

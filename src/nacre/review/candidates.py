@@ -9,7 +9,9 @@ from nacre.errors import Conflict, InvalidInput, NotFound
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
 from nacre.memories.lineage import bring_back
+from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
+from nacre.review.merge import merge_into, target_of
 from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
 from nacre.text.passages import shorten
 from nacre.values.candidate import HeldCandidate, Why
@@ -30,38 +32,62 @@ def listed(home: Home, request: CandidatesRequest) -> CandidatePage:
     return CandidatePage(tuple(shown), len(waiting))
 
 
-def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
-    """Make a candidate a memory, in its own words or in others: the owner answers for it from now on.
+def kept_because(candidate: HeldCandidate) -> str:
+    """Why an operation wrote what a candidate became."""
+    return f"candidate {candidate.memory.id[-8:]} kept in review"
 
-    Raises NotFound, Conflict, InvalidInput for other words without any.
+
+def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
+    """Make a candidate a memory, in its own words or in others, or a part of another memory.
+
+    The owner answers for it from now on. Raises NotFound, Conflict, InvalidInput for other words without any.
     """
     candidate = find(home, request.reference)
+    if request.into is not None:
+        return _merged(home, candidate, request.into, request.content)
     if candidate.why is Why.UNUSED and request.content is None:
-        return _brought_back(home, candidate.memory)
+        return _brought_back(home, candidate)
     memory = redacted(home.redactor, _worded(candidate.memory, request.content))
     taken = home.ids() if candidate.why is Why.UNUSED else memory.id  # its old one is a retired memory's
     kept = replace(memory, id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
-    with home.change("keep", subject=kept.subject, why="kept in review") as change, change.transaction():
+    with home.change("keep", subject=kept.subject, why=kept_because(candidate)) as change, change.transaction():
         outcome = place(change, kept, by_hand=True)
-        home.candidates.delete([candidate.memory.id])
-        change.explain(outcome.in_words())
+        _settle(home, candidate.memory)
     return outcome
 
 
-def _brought_back(home: Home, memory: Memory) -> StoreOutcome:
+def _merged(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
+    """Make a candidate a part of a memory that is there."""
+    with home.change("merge", why=kept_because(candidate)) as change:
+        catch_up(home)
+        target = target_of(home, into, candidate.memory)
+        change.describe(subject=target.subject)
+        with change.transaction():
+            merge_into(change, target, redacted(home.redactor, candidate.memory), content)
+            _settle(home, candidate.memory)
+    return StoreOutcome("updated", target.id)
+
+
+def _brought_back(home: Home, candidate: HeldCandidate) -> StoreOutcome:
     """Make what was a memory once one again."""
-    back = bring_back(home, memory.id)
+    back = bring_back(home, candidate.memory.id, kept_because(candidate))
     with home.database.transaction():
-        home.candidates.delete([memory.id])
+        _settle(home, candidate.memory)
     return StoreOutcome("stored", back.id)
 
 
+def _settle(home: Home, memory: Memory) -> None:
+    now = to_ms(home.now()) or 0
+    home.candidates.settle(memory.id, now)
+    home.candidates.blank(now)
+
+
 def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
-    """Do away with candidates: their words are not found again. Raises NotFound, Conflict."""
+    """Do away with candidates: what they say is not proposed again. Raises NotFound, Conflict."""
     found = [find(home, reference).memory for reference in references]
     with home.database.transaction():
         for memory in found:
-            home.candidates.drop(memory.id, to_ms(home.now()) or 0)
+            _settle(home, memory)
     return found
 
 

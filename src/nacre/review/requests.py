@@ -6,17 +6,37 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.memories.requests import Expected
 from nacre.platform.request import Request
 from nacre.values.review import Relates
 from nacre.views import Choice
 
 References = Annotated[tuple[str, ...], Meta(description="Memories that wait, by their ids or subjects.", min_length=1)]
 
+Into = Annotated[
+    str | None,
+    Meta(description="Merge it into this memory, by its id or subject; the content is that of both then."),
+]
+
 
 class ReviewRequest(Request, frozen=True, kw_only=True):
     """Memories that wait for review."""
 
     references: References
+
+
+class ReviewKeepRequest(ReviewRequest, frozen=True, kw_only=True):
+    """Keep memories that wait for review; in other words, or within another memory, one of them."""
+
+    content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
+    into: Into = None
+    expected: Expected = None
+
+
+class ReviewUndoRequest(Request, frozen=True, kw_only=True):
+    """Take back the last decision about what waited: it waits again."""
+
+    reference: Annotated[str, Meta(description="The candidate that was kept or dropped, or the memory, by its id.")]
 
 
 class ReviewRetireRequest(ReviewRequest, frozen=True, kw_only=True):
@@ -38,6 +58,7 @@ class KeepCandidateRequest(Request, frozen=True, kw_only=True):
 
     reference: Annotated[str, Meta(description="The candidate, by its id or four characters of its beginning or end.")]
     content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
+    into: Into = None
 
 
 class DropCandidatesRequest(Request, frozen=True, kw_only=True):
@@ -49,7 +70,9 @@ class DropCandidatesRequest(Request, frozen=True, kw_only=True):
 class ResolveRequest(Request, frozen=True, kw_only=True):
     """Say which of two memories holds."""
 
-    reference: Annotated[str, Meta(description="The pair's id, or a memory that is in one pair only.")]
+    reference: Annotated[
+        str, Meta(description="The pair's id, a memory that is in one pair only, or the ids of both, joined by +.")
+    ]
     choice: Annotated[Choice, Meta(description="Which one holds.")]
     reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
 

@@ -67,13 +67,19 @@ def fold_notes(home: Home) -> None:
     if not taken:
         return
     with home.database.transaction():
-        for line in (line for spool in taken for line in _lines(spool)):
-            for name, value in line.items():
-                if name in _FOLDS:
-                    _FOLDS[name](home, value)
+        for spool in taken:
+            with contextlib.suppress(FileNotFoundError):  # whoever folded it meanwhile took it away
+                _fold(home, spool)
         _prune(home)
     for spool in taken:
         spool.unlink(missing_ok=True)
+
+
+def _fold(home: Home, spool: Path) -> None:
+    for line in _lines(spool):
+        for name, value in line.items():
+            if name in _FOLDS:
+                _FOLDS[name](home, value)
 
 
 def _prune(home: Home) -> None:

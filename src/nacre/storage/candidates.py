@@ -11,6 +11,9 @@ from nacre.storage.sqlite.database import Database, Row
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Memory
 
+SECONDS_TO_UNDO = 24 * 3600
+"""How long the words of a candidate stay once it was kept or dropped."""
+
 
 class Candidates:
     """Reads and writes ``candidates``."""
@@ -41,9 +44,28 @@ class Candidates:
         """Those whose id begins or ends with a reference, three at most."""
         return [_held(row) for row in self._db.all("find_candidates", reference=reference)]
 
-    def drop(self, candidate_id: str, at: int) -> None:
-        """The owner does not want it, nor to be asked again (epoch milliseconds)."""
-        self._db.run("drop_candidate", id=candidate_id, at=at)
+    def with_words(self) -> list[HeldCandidate]:
+        """Those that wait, and those that were kept or dropped and can still be brought back."""
+        return [_held(row) for row in self._db.all("list_worded_candidates")]
+
+    def settle(self, candidate_id: str, at: int) -> None:
+        """The owner kept it or does not want it, and is not to be asked again (epoch milliseconds).
+
+        Its words stay until :meth:`blank`.
+        """
+        self._db.run("settle_candidate", id=candidate_id, at=at)
+
+    def blank(self, now: int) -> None:
+        """Delete the words of those that were settled more than :data:`SECONDS_TO_UNDO` ago."""
+        self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
+
+    def settled(self, reference: str) -> list[HeldCandidate]:
+        """Those that were kept or dropped, and still have their words, by the beginning or end of their ids."""
+        return [_held(row) for row in self._db.all("find_settled_candidates", reference=reference)]
+
+    def unsettle(self, candidate_id: str) -> None:
+        """It waits again."""
+        self._db.run("unsettle_candidate", id=candidate_id)
 
     def delete(self, candidate_ids: Iterable[str]) -> None:
         """They wait no longer."""

@@ -52,6 +52,15 @@ class Reviews:
         """The memory is kept; returns how many entries that settled."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
+    def settled(self, memory_id: str) -> tuple[int, int] | None:
+        """When a memory began to wait, and when that was settled (epoch milliseconds); ``None`` while it waits."""
+        row = self._db.one("find_settled_review", memory=memory_id)
+        return (row[0], row[1]) if row else None
+
+    def reopen(self, memory_id: str, at: int) -> None:
+        """What was settled at a time (epoch milliseconds) waits again."""
+        self._db.run("reopen_reviews", memory=memory_id, at=at)
+
     def dismiss_doubt(self, memory_id: str, at: int) -> None:
         """No newer memory says otherwise any more; what else it waits for stays."""
         self._db.run("dismiss_doubt", memory=memory_id, at=at)

@@ -111,7 +111,7 @@ def _heed(home: Home, *, patient: bool) -> bool:
 
 def _erase_candidates(home: Home, barred: Barred) -> None:
     """Delete candidates that what was forgotten shows, or that say it."""
-    waiting = [one.memory for one in home.candidates.waiting()]
+    waiting = [one.memory for one in home.candidates.with_words()]
     gone = [one.id for one in waiting if barred.left_of(one) != one or barred.has_words(one.content)]
     with home.database.transaction():
         home.candidates.delete(gone)

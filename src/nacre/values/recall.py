@@ -15,6 +15,7 @@ from nacre.values.session import Session, Speaker, Turn
 
 DEFAULT_LIMIT = 10
 DEFAULT_RADIUS_DAYS = 14.0
+MOST_RADIUS_DAYS = 36_500
 
 
 class Mode(StrEnum):
@@ -84,7 +85,9 @@ class RecallQuery:
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[datetime | None, bounds("Only memories recorded around that day, the nearest first.")] = None
-    radius_days: Annotated[float, bounds("With --around: how many days before and after.", gt=0)] = DEFAULT_RADIUS_DAYS
+    radius_days: Annotated[
+        float, bounds("With --around: how many days before and after.", gt=0, le=MOST_RADIUS_DAYS)
+    ] = DEFAULT_RADIUS_DAYS
     budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
     boost: Annotated[bool, bounds("False: by relevance alone.")] = True
     update: Annotated[bool, bounds("Count what is found as used.")] = True

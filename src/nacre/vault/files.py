@@ -6,17 +6,18 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.platform import private_files
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.values.memory import MAX_BODY_BYTES
-from nacre.vault.layout import FOLDERS, LEDGER, is_memory_file
+from nacre.vault.layout import FOLDERS, LEDGER, OWN_PAGES, is_memory_name
 
 MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
 """Of a memory file, body and front matter; more is not read."""
@@ -26,6 +27,7 @@ _LONGEST_NAME = 255
 _WORTH_WRITING_AHEAD = 4
 _SIDE_BY_SIDE = 8
 _FARTHEST = 2**62
+_TELLS_CHANGES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
@@ -48,12 +50,22 @@ class FileStat:
     refusal: str = ""
 
 
+class Watch(Protocol):
+    """Whoever is told of each change in the vault."""
+
+    def times(self) -> Mapping[str, tuple[int, int]]:
+        """As :meth:`Vault.times`."""
+        ...
+
+
 class Vault:
     """The folder of memories."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._ahead: dict[str, bytes] = {}
+        self.watch: Watch | None = None
+        """What knows the files' times without a look at each, where somebody watches the vault."""
 
     def prepare(self) -> None:
         """Create the folder where it is missing. Raises VaultUnusable, StoreUnusable."""
@@ -72,27 +84,42 @@ class Vault:
         if not os.path.isdir(top):
             return {}
         is_link, found = os.path.islink(top), {}
-        for entry in _entries(top):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                page = os.lstat(os.path.join(entry.path, "project.md"))
-                is_plain = not is_link and entry.is_dir(follow_symlinks=False) and stat.S_ISREG(page.st_mode)
-                found[entry.name] = _times(page) if is_plain else 0
+        with _listed(top) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    page = os.lstat(os.path.join(top, entry.name, "project.md"))
+                    is_plain = not is_link and entry.is_dir(follow_symlinks=False) and stat.S_ISREG(page.st_mode)
+                    found[entry.name] = _times(page) if is_plain else 0
         return found
 
-    def scan(self) -> Iterator[FileStat]:
-        """Every memory file's path, time and size; symbolic links are not followed."""
-        folders = [("", str(self.root))]
+    def scan(self) -> list[FileStat]:
+        """Every memory file's path, time and size; symbolic links are not followed. Those of a folder come in the order
+        of their names, before those of the folders in it."""
+        found = [_stat_of(path, seen) for path, seen in self.walk()]
+        return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
+
+    def times(self) -> Mapping[str, tuple[int, int]]:
+        """``mtime_ns`` and size of every file that :meth:`scan` would find, by path."""
+        return self.watch.times() if self.watch else times_of(self.walk())
+
+    def walk(self, enter: Callable[[str, int], object] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+        """The path of every memory file and what the system says of it, in no order. ``enter`` gets each folder before
+        it is listed: its path, empty or with a slash at the end, and, where the system has such, its descriptor."""
+        folders = [""]
         while folders:
-            prefix, folder = folders.pop()
-            below = []
-            for entry in _entries(folder):
-                path = f"{prefix}{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    if not entry.name.startswith(".") and (prefix or entry.name in FOLDERS):
-                        below.append((f"{path}/", entry.path))
-                elif is_memory_file(path) and (found := _stat_of(path, entry)):
-                    yield found
-            folders.extend(reversed(below))
+            prefix = folders.pop()
+            with _listed(os.path.join(self.root, prefix), partial(enter, prefix) if enter else None) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if name[0] != "." and (prefix or name in FOLDERS):
+                            folders.append(f"{prefix}{name}/")
+                    elif is_memory_name(name) and (prefix or name not in OWN_PAGES):
+                        try:
+                            found = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # another process took it away just now
+                            continue
+                        yield prefix + name, found
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
         """A file's bytes, however many when ``whole``.
@@ -318,27 +345,42 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # deeper than any path leads
-            return []
-        raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
+@contextlib.contextmanager
+def _listed(folder: str, enter: Callable[[int], object] | None = None) -> Iterator[list[os.DirEntry[str]]]:
+    """What is in a folder: nothing where it is gone. From an open one, files are looked at without their whole path."""
+    entries: list[os.DirEntry[str]] = []
+    with contextlib.ExitStack() as held:
+        try:
+            opened: int | str = folder
+            if _HAS_FOLDERS:
+                opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                held.callback(os.close, opened)
+                if enter:
+                    enter(opened)
+            with os.scandir(opened) as found:
+                entries += found
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:  # deeper than any path leads
+                raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
+        yield entries
 
 
-def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat | None:
-    try:
-        found = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # another process took it away just now
-        return None
-    named = FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
-    if not path.isprintable():
-        shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)
-        return replace(named, path=shown, refusal="its name holds characters that cannot be shown; rename it")
+def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
+    """``mtime_ns`` and size of files by path, as in their :class:`FileStat`."""
+    return {path if path.isprintable() else shown(path): (_times(found), found.st_size) for path, found in files}
+
+
+def shown(path: str) -> str:
+    """A path as it is told to people: one that cannot be shown, in other words."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)
+
+
+def _stat_of(path: str, found: os.stat_result) -> FileStat:
+    named = FileStat(shown(path), _times(found), found.st_size, found.st_mtime_ns)
+    if named.path != path:
+        return replace(named, refusal="its name holds characters that cannot be shown; rename it")
     if stat.S_ISLNK(found.st_mode):
         return replace(named, refusal="it is a symbolic link; replace it by the file itself")
     if not stat.S_ISREG(found.st_mode):
@@ -348,8 +390,7 @@ def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat | None:
 
 def _times(found: os.stat_result) -> int:
     """Both times of a file in one number that the database holds; no calendar has some of them."""
-    changed = found.st_ctime_ns if os.name == "posix" else 0
-    return (found.st_mtime_ns * 31 + changed) % _FARTHEST
+    return (found.st_mtime_ns * 31 + (found.st_ctime_ns if _TELLS_CHANGES else 0)) % _FARTHEST
 
 
 def _temporary(name: str) -> str:

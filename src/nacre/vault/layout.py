@@ -45,13 +45,17 @@ def is_memory_file(path: str) -> bool:
     """Whether a file of the vault holds a memory: Markdown, at the top or in a memory folder, not a derived page."""
     top, _, rest = path.partition("/")
     return (
-        path.endswith(".md")
+        is_memory_name(path.rpartition("/")[2])
         and (not rest or top in FOLDERS)
-        and path.rpartition("/")[2] not in DERIVED
         and path not in OWN_PAGES
         and not path.startswith(".")
         and "/." not in path
     )
+
+
+def is_memory_name(name: str) -> bool:
+    """Whether a file of that name holds a memory, if it lies where memories do."""
+    return name[-3:] == ".md" and name not in DERIVED and name[0] != "."
 
 
 def place_of(path: str) -> Place:

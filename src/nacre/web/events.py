@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from nacre.errors import NacreError
+from nacre.errors import NacreError, Unavailable
 from nacre.events.bus import Bus, Event
 from nacre.events.live import Live
 from nacre.web.operations import served_by
@@ -20,6 +20,9 @@ from nacre.web.problems import of_error
 
 BEAT_SECONDS = 15.0
 """So long nothing happens before a comment tells that the connection is alive."""
+
+MOST_LISTENERS = 100
+"""Each holds a connection open, of the 256 files that some systems let a process open."""
 
 _RETRY = b"retry: 2000\n\n"
 _BEAT = b":\n\n"
@@ -53,6 +56,8 @@ async def socket(websocket: WebSocket) -> None:
 
 async def _ready(connection: HTTPConnection) -> Live:
     live = served_by(connection).live
+    if live.bus.listeners >= MOST_LISTENERS:
+        raise Unavailable("too many listen to events", hint="close some pages, or come again later")
     await anyio.to_thread.run_sync(live.wait_ready)
     return live
 
@@ -92,17 +97,20 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
                 loop.call_soon_threadsafe(woken.set)
 
     listener = bus.listen(wake, after)
+    due = loop.time() + BEAT_SECONDS
     try:
-        while permit():
-            due = loop.time() + BEAT_SECONDS
-            while loop.time() < due:
-                woken.clear()
-                for event in (found := listener.take()):
+        while True:
+            woken.clear()
+            found = listener.take()
+            if found or loop.time() >= due:
+                if not permit():
+                    return
+                for event in found or (None,):
                     yield event
-                if not found:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout_at(due):
-                            await woken.wait()
-            yield None
+                due = loop.time() + BEAT_SECONDS
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await woken.wait()
     finally:
         listener.close()

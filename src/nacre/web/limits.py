@@ -25,6 +25,12 @@ ASKING = Limit("asking", 3_000)
 LONG = Limit("long", 60)
 """For operations that may take minutes."""
 
+AGENT_KNOWLEDGE = Limit("agent-knowledge", 100)
+"""For agent-knowledge's routes, as it has it (seed facts 2.8)."""
+
+AGENT_KNOWLEDGE_HEAVY = Limit("agent-knowledge, at length", 20)
+"""For those that search or analyse."""
+
 OPENING = Limit("opening", 30)
 """For codes of ``nacre open``."""
 

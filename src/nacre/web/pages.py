@@ -25,7 +25,7 @@ POLICY = {
 }
 """What every answer says to browsers."""
 
-API = "/api/"
+API = ("/api/", "/clawxmemory/api/")
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>nacre</title><h1>nacre</h1><p>{}</p></html>
@@ -58,7 +58,7 @@ async def get_page(request: Request) -> Response:
 async def get_open(request: Request) -> Response:
     """``GET /open?code=…``: the browser's cookie for a code of ``nacre open``."""
     served = served_by(request)
-    entry = served.browsers.redeem(request.query_params.get("code", ""), request.url.port or 0)
+    entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:
         told = "This address was used, or is older than a minute. Run <code>nacre open</code> again."
         return HTMLResponse(_PAGE.format(told), 403)

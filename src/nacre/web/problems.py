@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -11,6 +12,12 @@ from starlette.responses import Response
 
 from nacre import errors
 from nacre.mcp.guard import PROBLEM, problem
+
+
+class Unprocessable(errors.InvalidInput):
+    """What was asked can be read, and cannot be."""
+
+    code = "unprocessable"
 
 
 class TooLarge(errors.InvalidInput):
@@ -28,11 +35,13 @@ class OtherKind(errors.InvalidInput):
 _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (TooLarge, 413),
     (OtherKind, 415),
+    (Unprocessable, 422),
     (errors.InvalidInput, 400),
     (errors.OwnerOnly, 403),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.SecretFound, 422),
+    (errors.Fault, 500),
     (errors.ModelRefused, 502),
     (errors.AnswerUnusable, 502),
     (errors.RemoteRefused, 502),
@@ -40,6 +49,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 """The rest is 503: the home, or something that it needs, cannot be used now."""
 
 _COOKIE_HINT = "open the dashboard by nacre open, in a terminal of your own, and do it there"
+_HINT = "/api/docs lists the routes, and what may be given"
 _RETRY_SECONDS = 1
 
 
@@ -54,7 +64,7 @@ def of_error(error: errors.NacreError) -> Response:
     """The answer for an error of nacre's."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
     headers = {"Retry-After": str(_RETRY_SECONDS)} if isinstance(error, errors.Unavailable) else None
-    hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnly) else error.hint
+    hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnly) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 
 
@@ -71,7 +81,8 @@ async def of_http(_: Request, error: Exception) -> Response:
     return problem_response(error.status_code, code, error.detail, "docs/http.md lists the routes", error.headers)
 
 
-async def of_fault(_: Request, error: Exception) -> Response:
+async def of_fault(request: Request, error: Exception) -> Response:
     """As Starlette has errors handled: what nobody foresaw."""
+    request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "logs/daemon.log tells more")

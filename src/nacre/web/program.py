@@ -18,7 +18,12 @@ from nacre.errors import NacreError
 from nacre.mcp.guard import Guard, Refusal, shows_token, values_of
 from nacre.web import events, operations, pages, problems
 from nacre.web.agents import Agents
-from nacre.web.limits import ASKING, LONG, OPENING, Limit, Limits
+from nacre.web.compatibility import agent_knowledge
+from nacre.web.compatibility.clawxmemory import clawxmemory_routes
+from nacre.web.idempotency import Once
+from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, OPENING, Limit, Limits
+from nacre.web.rest.page import api_routes
+from nacre.web.rest.routes import resource_routes
 from nacre.web.served import OWN_HEADER
 
 if TYPE_CHECKING:
@@ -47,13 +52,19 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
                 Route("/me", operations.get_me),
                 Route("/events", events.get_events),
                 WebSocketRoute("/events/ws", events.socket),
+                *resource_routes(),
                 Route("/{operation}", operations.post_operation, methods=["POST"]),
             ]),
+            *api_routes(),
+            *agent_knowledge.agent_knowledge_routes(), *clawxmemory_routes(),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
         ],
-        middleware=[Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served), Middleware(_Counted)],
+        middleware=[
+            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served), Middleware(_Counted),
+            Middleware(Once, most_body=operations.MOST_BYTES),
+        ],
         exception_handlers={
             NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
         },
@@ -71,7 +82,7 @@ def _guard(served: Served) -> Middleware:
         return is_agents(scope) if scope["path"].startswith(MCP) else served.actor(scope) is not None
 
     def lacks(scope: Scope) -> Refusal | None:
-        if served.token is None or not scope["path"].startswith((MCP, pages.API)) or _is_preflight(scope):
+        if served.token is None or not scope["path"].startswith((MCP, *pages.API)) or _is_preflight(scope):
             return None
         return served.lacks(scope)
 
@@ -95,7 +106,7 @@ def _shared(served: Served) -> list[Middleware]:
             allow_origins=origins,
             allow_methods=_METHODS,
             allow_headers=headers,
-            expose_headers=["ETag", "Retry-After"],
+            expose_headers=["ETag", "Link", "Location", "Retry-After", "Idempotency-Replayed"],
         )
     ]
 
@@ -124,6 +135,8 @@ def limit_of(scope: Scope) -> Limit | None:
     path = scope["path"]
     if path == "/open":
         return OPENING
+    if path.startswith(agent_knowledge.PATHS):
+        return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
     if not path.startswith(pages.API):
         return None
     operation = operations.OFFERED.get(path.rpartition("/")[2])

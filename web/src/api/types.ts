@@ -456,6 +456,7 @@ export interface DreamPlan {
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
+  keys: Array<string>;
 }
 
 export interface DreamReport {
@@ -1133,7 +1134,7 @@ export interface Offer {
   capabilities: Capabilities;
   credential: string;
   needs_key: boolean;
-  problem: unknown | null;
+  problem: Record<string, unknown> | null;
   aliases: Array<string>;
 }
 
@@ -1379,6 +1380,11 @@ export interface Replaced {
   reason: string;
 }
 
+export interface Report {
+  activity: Activity;
+  html: string;
+}
+
 export interface RestoreReport {
   home: string;
   kept: string | null;
@@ -1491,6 +1497,7 @@ export interface SessionOutcome {
 export interface SessionPage {
   lines: Array<SessionLine>;
   more: boolean;
+  total: number;
 }
 
 export interface SessionReport {
@@ -2062,8 +2069,8 @@ export interface NacreIndexingModelSwitchStanding {
   in_use: Lot | null;
   other: Lot | null;
   switching: boolean;
-  problem: unknown | null;
-  held: unknown | null;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
 }
 
 export interface NacreIndexingModelSwitchTrial {
@@ -2606,6 +2613,7 @@ export interface JudgeWaitingRequest {
 export interface KeepCandidateRequest {
   reference: string;
   content?: string | null;
+  into?: string | null;
 }
 
 export interface LinkRequest {
@@ -2633,6 +2641,7 @@ export interface ListRequest {
 export interface LogRequest {
   reference?: string | null;
   project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2800,6 +2809,11 @@ export interface RemoveQueryRequest {
   query_id: string;
 }
 
+export interface ReportRequest {
+  project?: string | null;
+  month?: string | null;
+}
+
 export interface ResolveRequest {
   reference: string;
   choice: Choice;
@@ -2831,6 +2845,13 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
+export interface ReviewKeepRequest {
+  references: Array<string>;
+  content?: string | null;
+  into?: string | null;
+  expected?: string | null;
+}
+
 export interface ReviewRequest {
   references: Array<string>;
 }
@@ -2838,6 +2859,10 @@ export interface ReviewRequest {
 export interface ReviewRetireRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  reference: string;
 }
 
 export interface RoundRequest {
@@ -2876,6 +2901,7 @@ export interface SessionRequest {
   first?: number;
   limit?: number | null;
   at_end?: boolean;
+  around?: string | null;
   folder?: string | null;
 }
 
@@ -3188,7 +3214,8 @@ export interface Operations {
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
   "waiting": [Record<string, never>, Waiting];
-  "review-dismiss": [ReviewRequest, Array<Memory>];
+  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review-undo": [ReviewUndoRequest, Memory];
   "review-replace": [ReviewRequest, Array<Memory>];
   "review-retire": [ReviewRetireRequest, Array<Memory>];
   "candidates": [CandidatesRequest, CandidatePage];
@@ -3257,6 +3284,7 @@ export interface Operations {
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
+  "report": [ReportRequest, Report];
   "today": [TodayRequest, Today];
   "activity": [ActivityRequest, Activity];
   "home": [Record<string, never>, HomePage];

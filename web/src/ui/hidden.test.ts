@@ -9,6 +9,12 @@ test("what turns the direction of text is shown by its number", () => {
   ]);
 });
 
+test("the first of them is shown as well once a text was looked at", () => {
+  const text = "a\u202eb\u2066";
+  expect(isHidden(text)).toBe(true);
+  expect(segments(text).filter((one) => one.hidden)).toHaveLength(2);
+});
+
 test.each(["\u200b", "\u2066", "\ufeff", "\u0007", "\u{e0041}", "\u00ad"])("%j is shown", (character) => {
   expect(isHidden(`x${character}`)).toBe(true);
   expect(plain(character)).toMatch(/^U\+[0-9A-F]{4,5}$/);

@@ -11,8 +11,7 @@ export interface Segment {
 
 /** Whether a text holds such a character. */
 export function isHidden(text: string): boolean {
-  HIDDEN.lastIndex = 0;
-  return HIDDEN.test(text);
+  return text.search(HIDDEN) >= 0; // test() would leave a place behind at which matchAll() begins
 }
 
 /** A text in parts: what is plainly seen, and such characters by their numbers. */

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,21 +14,19 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
+from nacre.platform.lazy import Module
 from nacre.text import passages
 
 if TYPE_CHECKING:
+    from nacre.cli.terminal import screen, triage
     from nacre.values.candidate import HeldCandidate
     from nacre.values.reports import StoreOutcome
     from nacre.views import CandidatePage
+else:
+    screen = Module("nacre.cli.terminal.screen")
+    triage = Module("nacre.cli.terminal.triage")
 
 _CHARACTERS = 400
-_KEYS = {"k": "keep", "e": "edit", "d": "drop", "s": "skip", " ": "skip", "q": "quit", "\x1b": "quit"}
-_HELP = """
-    k  keep it: it is a memory from now on
-    e  keep it in other words, which you type
-    d  drop it for good: its words are not found again
-    s  skip it: it waits on
-    q  quit: the others wait on"""
 _WHY = {
     "found": "you said it",
     "unproven": "not borne out",
@@ -52,12 +48,12 @@ _WHY = {
 def candidates(run: Run, project: str | None, limit: int, offset: int, only_list: bool) -> None:
     """Look at what may be worth remembering, and say what is.
 
-    On a terminal one after another is shown, the likeliest first: a key keeps it, lets you put it in other words, drops
-    it for good, or skips it. A candidate that nobody keeps is gone after 90 days.
+    On a terminal one after another is shown, the likeliest first, as by nacre review. A candidate that nobody keeps is
+    deleted after 90 days.
     """
     page: CandidatePage = ask(run, "candidates", project=project, limit=limit, offset=offset)
-    if run.is_interactive and not (run.as_json or only_list):
-        _go_through(run, page)
+    if not only_list and screen.can_be_drawn(run):
+        triage.go_through(run, waiting_of(page), "No candidate waits.")
         return
     run.answer(
         {"candidates": [_record(one) for one in page.candidates], "total": page.total},
@@ -82,9 +78,9 @@ def is_candidate(run: Run, reference: str) -> bool:
     return bool(run.home.candidates.find(reference.strip()))
 
 
-def keep_candidates(run: Run, references: Sequence[str]) -> None:
-    """Make candidates memories, and answer with what became of them."""
-    kept: list[StoreOutcome] = [perform(run, "candidate-keep", reference=one) for one in references]
+def keep_candidates(run: Run, references: Sequence[str], **words: Any) -> None:
+    """Make candidates memories, or parts of one, and answer with what became of them."""
+    kept: list[StoreOutcome] = [perform(run, "candidate-keep", reference=one, **words) for one in references]
     run.answer(
         {"kept": [{"id": one.memory_id, "action": one.action, "reason": one.reason} for one in kept]},
         lambda paper: paper.line(f"Kept {count(len(kept), 'candidate')}."),
@@ -92,46 +88,13 @@ def keep_candidates(run: Run, references: Sequence[str]) -> None:
     run.embed_afterwards()
 
 
-def _go_through(run: Run, page: CandidatePage) -> None:
-    """Show one after another, and do as the person says."""
-    done = {"keep": 0, "drop": 0}
-    keys: deque[str] = deque()
-    for number, one in enumerate(page.candidates, 1):
-        run.show(partial(_render, candidate=one, title=f"{number} of {page.total:,}"))
-        chosen = _asked(keys)
-        if chosen == "quit":
-            break
-        if chosen in ("keep", "edit"):
-            if chosen == "edit":
-                keys.clear()
-            words = _reworded(one.memory.content) if chosen == "edit" else None
-            perform(run, "candidate-keep", reference=one.memory.id, content=words)
-        elif chosen == "drop":
-            perform(run, "candidate-drop", references=(one.memory.id,))
-        done[{"edit": "keep"}.get(chosen, chosen)] = done.get({"edit": "keep"}.get(chosen, chosen), 0) + 1
-    told = f"Kept {done['keep']}, dropped {done['drop']}" if page.candidates else "No candidate waits"
-    left = page.total - done["keep"] - done["drop"]
-    run.answer({}, lambda paper: paper.line(f"{told}; {left:,} wait." if left else f"{told}."))
-    run.embed_afterwards()
+def waiting_of(page: CandidatePage) -> list[triage.Waiting]:
+    """Candidates as triage shows them."""
+    return [triage.Waiting(one.memory, _why(one), True) for one in page.candidates]
 
 
-def _asked(keys: deque[str]) -> str:
-    """What one key says; a key without a meaning shows what they mean. ``keys`` were pressed already."""
-    while True:
-        click.echo("  [k]eep  [e]dit  [d]rop  [s]kip  [q]uit  [?] help ", nl=False, err=True)
-        if not keys:
-            pressed = click.getchar().lower()
-            keys.extend([pressed] if pressed.startswith("\x1b") else pressed)  # one of more than one character
-        chosen = _KEYS.get(keys.popleft())
-        click.echo(chosen or _HELP, err=True)
-        if chosen:
-            return chosen
-        keys.clear()
-
-
-def _reworded(content: str) -> str:
-    words: str = click.prompt("  In your words", default=content, err=True)
-    return words
+def _why(one: HeldCandidate) -> str:
+    return one.detail or _WHY[one.why.value]
 
 
 def _record(one: HeldCandidate) -> Record:
@@ -146,18 +109,14 @@ def _render_list(paper: Paper, page: CandidatePage) -> None:
         paper.line("No candidate waits.")
         return
     for one in page.candidates:
-        _render(paper, candidate=one)
+        _render(paper, one)
         paper.blank()
     shown = f"{len(page.candidates):,} of {count(page.total, 'candidate')}"
     paper.line(dim(f"{shown}; nacre review keep ID makes one a memory, nacre review drop ID does away with it"))
 
 
-def _render(paper: Paper, candidate: HeldCandidate, title: str = "") -> None:
+def _render(paper: Paper, candidate: HeldCandidate) -> None:
     memory = candidate.memory
-    if title:
-        paper.blank()
-        paper.line(dim(title))
     paper.line(kind_span(memory.kind), "  ", bold(passages.shorten(memory.content, _CHARACTERS)), hang=2)
-    why = candidate.detail or _WHY[candidate.why.value]
-    paper.line(Span(why, "yellow"), indent=2)
+    paper.line(Span(_why(candidate), "yellow"), indent=2)
     paper.line(dim(joined((memory.project, when(memory.created), short_id(memory)))), indent=2)

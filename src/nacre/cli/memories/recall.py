@@ -30,7 +30,7 @@ from nacre.cli.options import LANES, NO_DAEMON, TRACE_PROMPTS, limit_option, wit
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.platform.lazy import Module, load
 from nacre.values import deep_recall
 
 if TYPE_CHECKING:
@@ -88,7 +88,13 @@ def recall(  # noqa: PLR0913 - one parameter an option
     rerank: bool, budget_tokens: int | None, turns: int | None,
     explain: bool, update: bool, boost: bool, session: str | None, **ranking: Any,
 ) -> None:  # fmt: skip
-    """Find the memories that answer a question."""
+    """Find the memories that answer a question.
+
+    Without a question, on a terminal, it opens a picker: what you type is searched for, Enter shows a memory.
+    """
+    if not (text or deep or browse) and load("nacre.cli.terminal.screen:can_be_drawn")(run):
+        load("nacre.cli.terminal.picker:browse")(run, wanted)
+        return
     if deep:
         _refuse_with_deep(
             {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget_tokens, "--turns": turns,

@@ -9,7 +9,7 @@ import click
 
 from nacre.cli.command import DefaultGroup
 from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
-from nacre.cli.memories.candidates import candidates, drop, is_candidate, keep_candidates
+from nacre.cli.memories.candidates import candidates, drop, is_candidate, keep_candidates, waiting_of
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
@@ -20,11 +20,14 @@ from nacre.text import passages
 from nacre.values import review as values_review
 
 if TYPE_CHECKING:
+    from nacre.cli.terminal import screen, triage
     from nacre.memories import store
     from nacre.values.memory import Memory
     from nacre.views import Review
 else:
+    screen = Module("nacre.cli.terminal.screen")
     store = Module("nacre.memories.store")
+    triage = Module("nacre.cli.terminal.triage")
 
 
 _CONTENT_CHARACTERS = 240
@@ -44,11 +47,32 @@ def review(context: click.Context) -> None:
     """Keep or retire memories that seem of little use.
 
     A memory waits here when an agent proposed it or wants it changed, when it is recalled often and rarely used, when a
-    newer one seems to contradict it, or when you called it bad. Candidates, which may be worth remembering and are told
-    nobody, wait apart: nacre review candidates.
+    newer one seems to contradict it, or when you called it bad. Candidates may be worth remembering; no agent is
+    told them.
+
+    On a terminal all of them are shown, one after another: a key keeps it, edits it, merges it into another memory,
+    drops it, skips it, or undoes the last decision. Elsewhere it lists the memories, as nacre review list does.
     """
-    if context.invoked_subcommand is None:
-        _list(context.obj)
+    if context.invoked_subcommand is not None:
+        return
+    run: Run = context.obj
+    if screen.can_be_drawn(run):
+        _triage(run)
+    else:
+        _list(run)
+
+
+def _triage(run: Run) -> None:
+    """Go through memories to review, then candidates."""
+    found = ask(run, "waiting")
+    newer = {pair.older.id: pair.newer for pair in found.conflicts}
+    reviews = [triage.Waiting(one.memory, _why(one), False, newer.get(one.memory.id)) for one in found.reviews]
+    page = ask(run, "candidates", limit=0)
+    triage.go_through(run, [*reviews, *waiting_of(page)], "Nothing waits for review.")
+
+
+def _why(review: Review) -> str:
+    return joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
 
 
 def _list(run: Run) -> None:
@@ -66,10 +90,12 @@ def list_reviews(run: Run) -> None:
     _list(run)
 
 
-@review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d"])
+@review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"])
 @argument("review-dismiss", "references", metavar="ID...")
+@option("review-dismiss", "content")
+@option("review-dismiss", "into")
 @click.pass_obj
-def dismiss(run: Run, references: tuple[str, ...]) -> None:
+def dismiss(run: Run, references: tuple[str, ...], content: str | None, into: str | None) -> None:
     """Keep memories that wait.
 
     Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
@@ -77,15 +103,28 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
     """
     waiting = tuple(one for one in references if is_candidate(run, one))
     if waiting:
-        keep_candidates(run, waiting)
+        keep_candidates(run, waiting, content=content, into=into)
     references = tuple(one for one in references if one not in waiting)
     if not references:
         return
-    kept: list[Memory] = perform(run, "review-dismiss", references=references)
+    kept: list[Memory] = perform(run, "review-dismiss", references=references, content=content, into=into)
     run.answer(
         {"dismissed": [memory_record(memory) for memory in kept]},
         lambda paper: render_outcomes(paper, "Kept", kept),
     )
+    run.embed_afterwards()
+
+
+@review.command("undo", examples=["nacre review undo 5f0c2a4d"])
+@argument("review-undo", "reference", metavar="ID")
+@click.pass_obj
+def undo(run: Run, reference: str) -> None:
+    """Take back the last decision about what waited: it waits again.
+
+    A candidate that was kept or dropped can be brought back for a day.
+    """
+    memory: Memory = perform(run, "review-undo", reference=reference)
+    run.answer({"waits": memory_record(memory)}, lambda paper: render_outcomes(paper, "Waits again", [memory]))
     run.embed_afterwards()
 
 
@@ -169,8 +208,7 @@ def _render_reviews(paper: Paper, waiting: Sequence[Review], candidate_count: in
         paper.line(kind_span(memory.kind), "  ", bold(memory.subject), hang=2)
         if passages.normalise(memory.content) != passages.normalise(memory.subject):
             paper.line(passages.shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
-        why = joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
-        paper.line(Span(why, "yellow"), indent=2)
+        paper.line(Span(_why(review), "yellow"), indent=2)
         facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
         paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
         paper.blank()

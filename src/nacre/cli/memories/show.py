@@ -63,7 +63,7 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
     vault = run.settings.vault
     stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
     record = {**_view_record(view, str(vault)), "stale": stale.memories[0].confidence if stale.memories else 0.0}
-    run.answer(record, lambda paper: _render_memory(paper, view, vault, stale))
+    run.answer(record, lambda paper: render_memory(paper, view, vault, stale))
 
 
 def _show_history(run: Run, reference: str) -> None:
@@ -139,7 +139,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
 
 
-def _render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness) -> None:
+def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness) -> None:
     """One memory in full."""
     memory = view.memory
     if memory.retired:

@@ -79,7 +79,7 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     except MemoryInvalid as error:
         return Skipped(name, error.message)
     title = text_of(front, "title") or PurePosixPath(name).stem.replace("-", " ").capitalize()
-    body = _without_title(body, title)
+    body = without_title(body, title)
     if not body:
         return Skipped(name, "it is empty")
     parts = PurePosixPath(name).parts
@@ -146,7 +146,8 @@ def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:
         usage[str(row.get("entry_path"))] = Usage(last_recalled=moment(row.get("last_accessed")), access_count=count)
 
 
-def _without_title(body: str, title: str) -> str:
+def without_title(body: str, title: str) -> str:
+    """A body without the heading that says its title once more."""
     first, _, rest = body.partition("\n")
     return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
 

@@ -221,6 +221,10 @@ class Database:
         """A value that is another one when another connection has committed meanwhile."""
         return self._connection.pragma("data_version")
 
+    def state(self) -> object:
+        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        return None if self._connection.in_transaction else (self.edition(), self._connection.total_changes())
+
     def schema(self) -> int:
         """The number of the last migration that the file went through, by whichever program."""
         with _translated(self.path):

@@ -12,11 +12,11 @@ SELECT
     ) ELSE memory END,
     why, detail, score, found
 FROM candidates
-WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) ORDER BY score DESC, found DESC, id;
+WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) ORDER BY score DESC, found DESC, id;
 
 -- count_candidates --
 -- How many wait.
-SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories);
+SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id);
 
 -- find_candidates --
 -- Those whose id begins or ends with a reference.
@@ -26,13 +26,32 @@ SELECT
     ) ELSE memory END,
     why, detail, score, found
 FROM candidates
-WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
+WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
     OR substr(id, -length(:reference)) = :reference)
 LIMIT 3;
 
--- drop_candidate --
--- The owner does not want it: its words go, its hash stays.
-UPDATE candidates SET dropped = :at, memory = NULL, detail = NULL WHERE id = :id;
+-- settle_candidate --
+-- The owner kept it or does not want it. Its words stay for a while, so that this can be undone.
+UPDATE candidates SET dropped = :at WHERE id = :id;
+
+-- find_settled_candidates --
+-- Those that were kept or dropped and whose words are still there, by the beginning or the end of their ids.
+SELECT memory, why, detail, score, found FROM candidates
+WHERE dropped IS NOT NULL AND memory IS NOT NULL AND (substr(id, 1, length(:reference)) = :reference
+    OR substr(id, -length(:reference)) = :reference)
+LIMIT 3;
+
+-- unsettle_candidate --
+-- It waits again.
+UPDATE candidates SET dropped = NULL WHERE id = :id;
+
+-- list_worded_candidates --
+-- All whose words are there, whether they wait or not.
+SELECT memory, why, detail, score, found FROM candidates WHERE memory IS NOT NULL;
+
+-- blank_settled_candidates --
+-- The words of what was settled go, its hash stays.
+UPDATE candidates SET memory = NULL, detail = NULL WHERE dropped < :before AND memory IS NOT NULL;
 
 -- delete_candidate --
 -- It became a memory, or its session was forgotten.

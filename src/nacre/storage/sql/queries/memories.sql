@@ -126,12 +126,12 @@ WHERE origin NOT IN ('auto', 'body') AND source IN (SELECT value FROM json_each(
 SELECT l.source, l.rel, l.target, coalesce(l.strength, 0.5) FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
     AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
-    AND l.target IN (SELECT id FROM past_memories)
+    AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.target)
 UNION
 SELECT l.target, l.rel, l.source, coalesce(l.strength, 0.5) FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
     AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
-    AND l.source IN (SELECT id FROM past_memories);
+    AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.source);
 
 -- list_tags --
 -- The tags of some memories.

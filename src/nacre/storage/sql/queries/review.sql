@@ -17,6 +17,16 @@ WHERE r.status = 'pending' ORDER BY r.created, r.id;
 -- The person keeps the memory.
 UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
 
+-- find_settled_review --
+-- Since when a memory had waited that waits no more, and when that was settled.
+SELECT min(created), resolved FROM review_queue
+WHERE memory = :memory AND resolved = (SELECT resolved FROM review_queue WHERE memory = :memory ORDER BY id DESC LIMIT 1)
+GROUP BY resolved;
+
+-- reopen_reviews --
+-- What was settled at a time waits again.
+UPDATE OR IGNORE review_queue SET status = 'pending', resolved = NULL WHERE memory = :memory AND resolved = :at;
+
 -- dismiss_doubt --
 -- What contradicted it was settled.
 UPDATE review_queue SET status = 'dismissed', resolved = :at
@@ -33,7 +43,10 @@ WHERE u.quality < 0.2 AND u.recall_count >= 10;
 SELECT l.target, l.source, l.reason FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
 WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
-    AND (:ids IS NULL OR l.target IN (SELECT value FROM json_each(:ids)))
+    AND l.target IN (
+        SELECT value FROM json_each(:ids)
+        UNION ALL SELECT target FROM links WHERE :ids IS NULL AND rel = 'contradicts'
+    )
     AND (:both_ways OR NOT EXISTS (
         SELECT 1 FROM links back
         WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts'
@@ -62,6 +75,6 @@ ORDER BY m.row;
 -- Candidates, and memories to review: those in the queue, and those that agents proposed, which are queued when it is
 -- looked at.
 SELECT
-    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND id NOT IN (SELECT id FROM active_memories)),
+    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories
         WHERE proposed OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));

@@ -1,0 +1,68 @@
+"""Take back what was decided in review: what it wrote is undone, and it waits again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from nacre.errors import Conflict, NotFound
+from nacre.history.operations import memories_of
+from nacre.history.undo import not_undone, undo
+from nacre.home.home import Home
+from nacre.memories.store import get
+from nacre.platform.ids import at_ms
+from nacre.review.candidates import kept_because
+from nacre.review.conflicts import RESOLVE
+from nacre.values.candidate import HeldCandidate
+from nacre.values.memory import Memory
+from nacre.values.operation import Operation
+
+_DECISIONS = frozenset({"review", "retire", RESOLVE})
+
+
+def reopen(home: Home, reference: str) -> Memory:
+    """Take back the last decision about a candidate or a memory; returns what waits again.
+
+    A candidate can be brought back for a day. The quality that a kept memory was raised to stays. Raises NotFound,
+    Conflict where what was decided was changed since.
+    """
+    found = home.candidates.settled(reference.strip())
+    if len(found) > 1:
+        raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
+    return _reopen_candidate(home, found[0]) if found else _reopen_review(home, reference)
+
+
+def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
+    why = kept_because(candidate)
+    _undo_first(home, candidate.found, lambda operation: operation.why == why)
+    with home.database.transaction():
+        home.candidates.unsettle(candidate.memory.id)
+    return candidate.memory
+
+
+def _reopen_review(home: Home, reference: str) -> Memory:
+    memory = get(home, reference)
+    settled = home.reviews.settled(memory.id)
+    if settled is None:
+        raise NotFound(
+            f"nothing was decided about {memory.subject!r} in review", hint="nacre undo takes back other changes"
+        )
+    since, at = settled
+    _undo_first(
+        home, at_ms(since), lambda operation: (
+            operation.action in _DECISIONS and memory.id in memories_of(home, operation)
+        ),
+    )  # fmt: skip
+    with home.database.transaction():
+        home.reviews.reopen(memory.id, at)
+    return get(home, memory.id)
+
+
+def _undo_first(home: Home, since: datetime, is_meant: Callable[[Operation], bool]) -> None:
+    """Undo the latest operation that is meant, if the decision wrote anything at all."""
+    for operation in not_undone(home):
+        if operation.at < since:
+            return
+        if is_meant(operation):
+            undo(home, operation.id)
+            return

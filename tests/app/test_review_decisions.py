@@ -1,0 +1,160 @@
+"""Decisions in review: into another memory, in other words, and back."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.values.candidate import HeldCandidate, Why
+from nacre.values.memory import Kind, Memory, Source
+from nacre.values.session import Speaker, Trust
+from tests.app.conftest import NOON, World, says
+
+EXPORTS = "The exports should be compressed before the upload, since the line is slow."
+UPLOADS = "Uploads go to the bank at night."
+
+
+@pytest.fixture
+def candidate(world: World) -> str:
+    """The id of the one candidate that waits in a home with one memory, :data:`UPLOADS`."""
+    with world.open() as memory:
+        memory.store(UPLOADS, project="acme")
+    home = world.context()
+    one = Memory(
+        id=home.ids(), kind=Kind.PREFERENCE, subject=EXPORTS[:40], content=EXPORTS, created=NOON, updated=NOON,
+        project="acme", tags=("exports",), speaker=Speaker.OWNER, source=Source(),
+    )  # fmt: skip
+    with home.database.transaction():
+        home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
+    home.close()
+    return one.id
+
+
+def contents(world: World) -> set[str]:
+    with world.open() as memory:
+        return {one.content for one in memory.list()}
+
+
+def waiting(world: World) -> list[str]:
+    with world.open() as memory:
+        return [one.memory.id for one in memory.call("candidates").candidates]
+
+
+def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        (target,) = memory.list()
+        outcome = memory.call("candidate-keep", reference=candidate, into=target.id)
+        assert (outcome.action, outcome.memory_id) == ("updated", target.id)
+        merged = memory.get(target.id)
+    assert merged.content == f"{UPLOADS} {EXPORTS}"
+    assert (merged.subject, merged.tags, merged.trust) == (target.subject, ("exports",), Trust.TRUSTED)
+    assert waiting(world) == []
+
+
+def test_a_candidate_that_the_memory_says_already_adds_no_words(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        (target,) = memory.list()
+        memory.edit(target.id, content=f"{UPLOADS} {EXPORTS}")
+        memory.call("candidate-keep", reference=candidate, into=target.id)
+    assert contents(world) == {f"{UPLOADS} {EXPORTS}"}
+
+
+def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        (target,) = memory.list()
+        with pytest.raises(InvalidInput):
+            memory.call("candidate-keep", reference=candidate, into=target.id, content=" ")
+        memory.retire(target.id)
+        with pytest.raises(Conflict):
+            memory.call("candidate-keep", reference=candidate, into=target.id)
+    assert waiting(world) == [candidate]
+
+
+@pytest.mark.parametrize("decision", ["keep", "reword", "merge", "drop", "repeat"])
+def test_what_was_decided_about_a_candidate_is_taken_back(world: World, candidate: str, decision: str) -> None:
+    with world.open() as memory:
+        (target,) = memory.list()
+        if decision == "drop":
+            memory.call("candidate-drop", references=(candidate,))
+        else:
+            words = {"reword": "Exports are compressed.", "repeat": UPLOADS}.get(decision)
+            into = target.id if decision == "merge" else None
+            memory.call("candidate-keep", reference=candidate, content=words, into=into)
+        assert memory.call("candidates").total == 0
+        assert memory.call("review-undo", reference=candidate).content == EXPORTS
+    assert contents(world) == {UPLOADS}
+    assert waiting(world) == [candidate]
+    with world.open() as memory, pytest.raises(NotFound):
+        memory.call("review-undo", reference=candidate)
+
+
+def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        (target,) = memory.list()
+        memory.call("candidate-keep", reference=candidate, into=target.id)
+        memory.edit(target.id, content="Uploads go at noon.")
+        with pytest.raises(Conflict):
+            memory.call("review-undo", reference=candidate)
+    assert contents(world) == {"Uploads go at noon."}
+    assert waiting(world) == []
+
+
+def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        memory.call("candidate-drop", references=(candidate,))
+    world.clock.now += timedelta(days=1, minutes=1)
+    world.transcript("one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1"))
+    with world.open() as memory:
+        memory.ingest()
+        with pytest.raises(NotFound):
+            memory.call("review-undo", reference=candidate)
+    with closing(sqlite3.connect(world.home / "nacre.db")) as database:
+        assert database.execute("SELECT memory, detail FROM candidates").fetchall() == [(None, None)]
+
+
+def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        memory.call("candidate-drop", references=(candidate,))
+        memory.forget(memory.plan_forgetting(match="exports should be compressed"))
+        with pytest.raises(NotFound):
+            memory.call("review-undo", reference=candidate)
+
+
+@pytest.mark.parametrize("decision", ["keep", "reword", "merge", "retire"])
+def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: str, decision: str) -> None:
+    world.environ["CLAUDECODE"] = "1"
+    with world.open() as memory:
+        proposed = memory.store("The bank opens at nine.", project="acme").memory_id
+    del world.environ["CLAUDECODE"]
+    with world.open() as memory:
+        (target,) = (one for one in memory.list() if one.content == UPLOADS)
+        assert [one.memory.id for one in memory.reviews()] == [proposed]
+        if decision == "retire":
+            memory.call("review-retire", references=(proposed,))
+        else:
+            words = "The bank opens at ten." if decision == "reword" else None
+            into = target.id if decision == "merge" else None
+            memory.call("review-dismiss", references=(proposed,), content=words, into=into)
+        assert memory.reviews() == []
+        now = {one.content for one in memory.list()}
+        assert now == {
+            "keep": {UPLOADS, "The bank opens at nine."}, "reword": {UPLOADS, "The bank opens at ten."},
+            "merge": {f"{UPLOADS} The bank opens at nine."}, "retire": {UPLOADS},
+        }[decision]  # fmt: skip
+        back = memory.call("review-undo", reference=proposed)
+        assert (back.content, back.proposed, back.is_active) == ("The bank opens at nine.", True, True)
+        assert [one.memory.id for one in memory.reviews()] == [proposed]
+    assert candidate in waiting(world)
+    assert contents(world) == {UPLOADS, "The bank opens at nine."}
+
+
+def test_other_words_are_for_one_memory(world: World) -> None:
+    with world.open() as memory:
+        found = [memory.store(text).memory_id for text in ("Gulls are white.", "Ropes are bought in spring.")]
+        memory.judge(*found, good=False)
+        with pytest.raises(InvalidInput):
+            memory.call("review-dismiss", references=tuple(found), content="Both.")

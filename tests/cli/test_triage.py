@@ -1,0 +1,249 @@
+"""``nacre review`` on a terminal: one after another, one key each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre, command, environment
+from tests.cli.screens import Terminal
+from tests.processes import Processes
+
+WORDS = "Exports are compressed."
+
+
+@pytest.fixture
+def triage(processes: Processes) -> Iterator[Callable[..., Terminal]]:
+    """``triage()`` is ``nacre review`` on a terminal, with what waits first."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str, **environ: str) -> Terminal:
+        opened.append(Terminal(processes, "review", *arguments, environ=environ))
+        opened[-1].until("help")
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> str:
+    """An editor that writes :data:`WORDS` after what is there."""
+    script = tmp_path / "editor.py"
+    script.write_text(f"import sys\nopen(sys.argv[1], 'a').write({WORDS!r})\n", encoding="utf-8")
+    return f"{sys.executable} {script}"
+
+
+def memories(nacre: Nacre) -> set[str]:
+    return {one["content"] for one in nacre("list", "--json").json["memories"]}
+
+
+def left(nacre: Nacre) -> list[str]:
+    return [one["content"] for one in nacre("review", "candidates", "--json").json["candidates"]]
+
+
+def test_one_key_keeps_drops_or_skips(triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]) -> None:
+    terminal = triage()
+    terminal.press("k").until(waiting[1][:40])
+    terminal.press("d").until(f"{len(waiting) - 2} left")
+    terminal.press("s" * (len(waiting) - 2)).until("Nothing is left")
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert "Kept 1, dropped 1" in terminal.shown.decode()
+    assert memories(nacre) == {waiting[0]}
+    assert left(nacre) == waiting[2:]
+    nacre("ingest", "--force")
+    assert waiting[1] not in left(nacre)
+
+
+def test_keys_that_are_pressed_at_once_count_one_after_the_other(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    assert triage("candidates").press("kdq").end() == 0
+    assert memories(nacre) == {waiting[0]}
+    assert left(nacre) == waiting[2:]
+
+
+def test_a_question_mark_shows_what_the_keys_mean(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    terminal.press("?").until("keep it in other words")
+    assert terminal.press("q").end() == 0
+    assert left(nacre) == waiting
+
+
+def test_the_last_decisions_are_undone_one_after_the_other(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    terminal.press("ksd").until(f"{len(waiting) - 3} left")
+    for number, what in enumerate(("dropped", "skipped", "kept"), 1):
+        terminal.press("u").until(f"Undone: {what}")
+        assert f"{len(waiting) - 3 + number} left" in terminal.shown.decode()
+    terminal.press("u").until("Nothing was decided yet")
+    assert terminal.press("q").end() == 0
+    assert left(nacre) == waiting
+    assert memories(nacre) == set()
+
+
+def test_it_is_kept_in_the_words_of_an_editor(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str], editor: str
+) -> None:
+    terminal = triage(VISUAL=editor)
+    terminal.press("e").until(f"{len(waiting) - 1} left")
+    assert terminal.press("q").end() == 0
+    assert memories(nacre) == {f"{waiting[0]}\n{WORDS}"}
+
+
+def test_nothing_changes_where_the_editor_saves_nothing_or_fails(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage(VISUAL="true")
+    terminal.press("e").until("nothing was changed")
+    assert terminal.press("q").end() == 0
+    terminal = triage(VISUAL="/nowhere/editor")
+    terminal.press("e").until("Editing failed")
+    assert terminal.press("q").end() == 0
+    assert left(nacre) == waiting
+    assert memories(nacre) == set()
+
+
+def test_it_is_merged_into_a_memory_that_is_chosen_and_that_is_undone(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str], editor: str
+) -> None:
+    there = "Uploads go to the bank at night."
+    nacre("store", there, "--project", "acme-billing")
+    terminal = triage("candidates", VISUAL=editor)
+    terminal.press("m").until("Enter merge into it")
+    terminal.press("night").until("night")
+    terminal.press("\r").until("Merged")
+    assert memories(nacre) == {f"{there} {waiting[0]}\n{WORDS}"}
+    assert left(nacre) == waiting[1:]
+    terminal.press("u").until("Undone: merged")
+    assert terminal.press("q").end() == 0
+    assert memories(nacre) == {there}
+    assert left(nacre) == waiting
+
+
+def test_who_goes_back_from_choosing_merges_nothing(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    terminal.press("m").until("Esc back")
+    terminal.press("\x1b").until("Not merged")
+    assert terminal.press("q").end() == 0
+    assert left(nacre) == waiting
+
+
+def test_a_memory_that_a_newer_one_contradicts_is_shown_beside_it_and_replaced(
+    triage: Callable[..., Terminal], nacre: Nacre
+) -> None:
+    nacre("store", "Uploads may be 10 MB", "--project", "acme")
+    nacre("store", "The upload limit is a generous 25 MB", "--project", "acme")
+    terminal = triage()
+    assert "10 MB" in terminal.shown.decode()
+    assert "25 MB" in terminal.shown.decode()
+    terminal.press("n").until("Replaced")
+    assert memories(nacre) == {"The upload limit is a generous 25 MB"}
+    terminal.press("u").until("1 left")
+    assert terminal.press("q").end() == 0
+    assert len(memories(nacre)) == 2
+    assert len(nacre("conflicts", "list", "--json").json["conflicts"]) == 1
+
+
+def test_what_another_process_decided_meanwhile_is_told_and_skipped(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    gone = nacre("review", "candidates", "--json").json["candidates"][0]["id"]
+    nacre("review", "drop", gone)
+    terminal.press("k").until("no candidate is called")
+    terminal.press("s").until(waiting[1][:40])
+    assert terminal.press("q").end() == 0
+    assert memories(nacre) == set()
+
+
+@pytest.mark.parametrize("ending", ["\x03", "terminate", "\x1b"])
+def test_the_terminal_is_as_it_was_however_it_ends(
+    triage: Callable[..., Terminal], waiting: list[str], ending: str
+) -> None:
+    assert waiting
+    terminal = triage()
+    assert terminal.after != terminal.before
+    if ending == "terminate":
+        os.kill(terminal.process, signal.SIGTERM)
+    else:
+        terminal.press(ending)
+    assert terminal.end() == (0 if ending == "\x1b" else 130)
+    assert terminal.after == terminal.before
+    assert terminal.shown.rindex(b"\x1b[?1049l") > terminal.shown.rindex(b"\x1b[?1049h")
+    assert terminal.shown.rindex(b"\x1b[?25h") > terminal.shown.rindex(b"\x1b[?25l")
+
+
+def test_it_ends_with_its_window(triage: Callable[..., Terminal], waiting: list[str], nacre: Nacre) -> None:
+    terminal = triage()
+    terminal.close()
+    terminal.wait()
+    assert left(nacre) == waiting
+
+
+@pytest.mark.usefixtures("waiting")
+def test_another_size_draws_it_anew(triage: Callable[..., Terminal]) -> None:
+    terminal = triage()
+    terminal.resize(40, 10)
+    again = terminal.until("help").replace("\r", "").split("\n")
+    assert max(map(len, again)) <= 40
+    assert len(again) == 10
+    assert terminal.press("q").end() == 0
+
+
+def test_a_long_text_scrolls(triage: Callable[..., Terminal], nacre: Nacre) -> None:
+    nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
+    nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
+    terminal = triage()
+    assert "Stage 98" not in terminal.shown.decode()
+    terminal.press("\x1b[6~" * 9).until("Stage 98")
+    assert terminal.press("q").end() == 0
+
+
+def test_nothing_in_a_text_steers_the_terminal(triage: Callable[..., Terminal], nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Red is the warning lamp")
+    found: Any = nacre("list", "--json").json["memories"][0]
+    (file,) = (user_home / ".nacre" / "vault").rglob("red-is*.md")
+    steering = "\x1b]0;owned\x07\x1b[2J\u202egnissim\u202c\x9b5n"
+    file.write_text(file.read_text(encoding="utf-8").replace("Red is", f"Red {steering} is"), encoding="utf-8")
+    nacre("feedback", found["id"], "--bad")
+    terminal = triage()
+    terminal.press("m").until("Esc back")
+    terminal.press("\x1b").until("Not merged")
+    assert terminal.press("q").end() == 0
+    shown = terminal.shown.decode()
+    assert "Red" in shown
+    for mark in ("\x1b]0;", "\x1b[2J", "\u202e", "\x9b", "\x07"):
+        assert mark not in shown
+
+
+def test_it_is_a_plain_list_where_either_end_is_no_terminal(
+    terminal: Nacre, process: Nacre, waiting: list[str], tmp_path: Path, processes: Processes
+) -> None:
+    assert f"{len(waiting)} candidates may be worth remembering" in process("review").out
+    assert "\x1b[?1049h" not in process("review").out
+    with (tmp_path / "out").open("wb") as out:
+        pty = pytest.importorskip("pty")
+        mine, theirs = pty.openpty()
+        started = processes.start(command("review"), stdin=theirs, stdout=out, stderr=out, env=environment())
+        assert started.wait(timeout=60) == 0
+        os.close(mine)
+        os.close(theirs)
+    assert b"may be worth remembering" in (tmp_path / "out").read_bytes()
+    assert terminal("review", "--json").json["candidates"] == len(waiting)
+    assert "may be worth" in terminal("review", environ={"TERM": "dumb"}).out
+    assert "may be worth" in terminal("review", environ={"CLAUDECODE": "1"}).out

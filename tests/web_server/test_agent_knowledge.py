@@ -1,0 +1,171 @@
+"""agent-knowledge's clients find what they know: its routes, its shapes, its limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.web_server.conftest import Site
+
+Serve = Callable[..., Site]
+SECRET = "ghp_" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0JaRe4u"
+QUEUE = """---
+title: Queue choice
+tags: [queue, infra]
+---
+# Queue choice
+
+We use RabbitMQ for the queue, as Kafka is too heavy for three services.
+"""
+
+
+@pytest.fixture
+def knowledge(learned: Any, site: Serve) -> Callable[..., Any]:
+    """``knowledge("GET", "/api/knowledge")`` asks as such a client with the token."""
+    here = site()
+
+    def ask(method: str, path: str, body: Any = None) -> Any:
+        return here.client.request(method, here.base + path, json=body, headers=here.token)
+
+    return ask
+
+
+def write(knowledge: Callable[..., Any], content: str = QUEUE, **other: str) -> Any:
+    return knowledge(
+        "POST", "/api/knowledge", {"category": "decisions", "filename": "queue.md", "content": content, **other}
+    )
+
+
+def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(knowledge: Callable[..., Any]) -> None:
+    answer = write(knowledge, QUEUE + f"Its token is {SECRET}.\n")
+    assert answer.status_code == 201
+    told = answer.json()
+    assert told["path"].startswith("decisions/queue-choice-")
+    assert (told["action"], told["proposed"], told["duplicateWarnings"]) == ("stored", True, [])
+    assert told["git"]["pushed"] is False
+    assert told["autoLinks"] == []
+    entry = knowledge("GET", f"/api/knowledge/{told['path'].replace('/', '%2F')}").json()
+    assert entry["entry"]["title"] == "Queue choice"
+    assert entry["entry"]["tags"] == ["decisions", "infra", "queue"]
+    assert entry["entry"]["content"].startswith("We use RabbitMQ")
+    assert SECRET not in str(entry)
+    assert entry["maturity"] == "candidate"
+    assert entry["content"].startswith("---\ntitle: Queue choice\n")
+    again = write(knowledge, QUEUE + f"Its token is {SECRET}.\n").json()
+    assert (again["action"], again["path"]) == ("known", told["path"])
+    assert again["duplicateWarnings"][0]["path"] == told["path"]
+    assert again["duplicateWarnings"][0]["similarity"] > 0.5
+
+
+def test_entries_are_listed_by_category_and_tag_and_found(knowledge: Callable[..., Any]) -> None:
+    path = write(knowledge).json()["path"]
+    write(knowledge, "Marta is our product manager.", category="people", filename="marta")
+    listed = knowledge("GET", "/api/knowledge?category=people").json()
+    assert "Marta" in [one["title"] for one in listed]
+    assert {one["category"] for one in listed} == {"people"}
+    assert [one["path"] for one in knowledge("GET", "/api/knowledge?tag=queue").json()] == [path]
+    found = knowledge("GET", "/api/knowledge/search?q=RabbitMQ&category=decisions&max_results=3").json()
+    assert found[0]["entry"]["path"] == path
+    assert "RabbitMQ" in found[0]["excerpt"]
+    assert 0 < found[0]["score"] <= 1
+    assert knowledge("GET", "/api/knowledge/search?q=RabbitMQ&category=people").json() == []
+
+
+def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) -> None:
+    page = knowledge("GET", "/api/sessions?limit=1").json()
+    assert page["total"] == len(knowledge("GET", "/api/sessions").json()) == 1
+    session = page["sessions"][0]["sessionId"]
+    found = knowledge("GET", "/api/sessions/search?q=ledger&role=user").json()
+    assert found
+    assert {(one["source"], one["id"], one["role"]) for one in found} == {("session", session, "user")}
+    assert knowledge("GET", "/api/sessions/search?q=postgre.*&ranked=false").json()
+    assert isinstance(knowledge("GET", "/api/sessions/recall?scope=decisions&q=postgres").json(), list)
+    whole = knowledge("GET", f"/api/sessions/{session}?include_tools=true").json()
+    talk = knowledge("GET", f"/api/sessions/{session}").json()
+    assert {one["role"] for one in talk["messages"]} <= {"user", "assistant"}
+    assert len(whole["messages"]) >= len(talk["messages"])
+    last = knowledge("GET", f"/api/sessions/{session.partition(':')[2]}?tail=1").json()
+    assert last["messages"] == talk["messages"][-1:]
+    summary = knowledge("GET", f"/api/sessions/{session}/summary").json()
+    assert summary["topicCount"] == len(summary["topics"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/health", {"status", "version", "uptime", "knowledge_entries"}),
+        ("/api/index-status", {"totalEntries", "knowledgeEntries", "uniqueSessions", "dbSizeMB", "provider"}),
+        ("/api/knowledge/consolidate", {"clusters"}),
+        ("/api/knowledge/reflect", {"questions", "prompt"}),
+        ("/api/knowledge/brief", {"total_entries", "total_edges", "core_concepts", "text"}),
+        ("/api/knowledge/graph-data", {"nodes", "edges"}),
+    ],
+)
+def test_the_state_of_everything_is_told(knowledge: Callable[..., Any], path: str, fields: set[str]) -> None:
+    assert fields <= knowledge("GET", path).json().keys()
+
+
+def test_links_and_what_they_make_are_told_by_paths(knowledge: Callable[..., Any]) -> None:
+    first, second = write(knowledge).json(), write(knowledge, "Ports open at dawn", filename="ports").json()
+    link = {"source": first["id"], "relation": "depends_on", "target": second["id"]}
+    assert knowledge("POST", "/api/v1/graph-link", {"links": [link]}).status_code == 200
+    edge = knowledge("GET", f"/api/knowledge/{first['path']}/links").json()[0]
+    assert (edge["source"], edge["target"], edge["rel_type"]) == (first["path"], second["path"], "depends_on")
+    assert knowledge("GET", "/api/knowledge/god-nodes?top_n=1").json()[0]["degree"] == 1
+    assert knowledge("GET", "/api/knowledge/gaps").json()
+    assert knowledge("GET", "/api/knowledge/bridges").json() == []
+    picture = knowledge("GET", "/api/knowledge/graph-data").json()
+    assert (picture["edges"][0]["from"], picture["edges"][0]["to"]) == (first["path"], second["path"])
+
+
+def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[..., Any]) -> None:
+    for changed in ({"category": "secrets"}, {"filename": "../up"}, {"content": " "}, {"content": "---\ntitle: [\n"}):
+        refused = write(knowledge, **changed)
+        assert refused.status_code == 422, changed
+        assert refused.json()["error"]
+        assert refused.json()["hint"]
+    missing = knowledge("GET", "/api/knowledge/decisions%2Fnothing-of-that.md")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    assert missing.json()["error"]
+    assert knowledge("GET", "/api/sessions/nothing/summary").status_code == 404
+
+
+def test_a_line_is_shown_to_whoever_follows_the_events(learned: Any, site: Serve) -> None:
+    here = site()
+    with here.client.stream("GET", f"{here.base}/api/v1/events", headers=here.token) as events:
+        lines = events.iter_lines()
+        assert any(line == "event: hello" for line in lines)
+        body = {"type": "task", "message": f"Built\nwith {SECRET}"}
+        told = httpx.post(f"{here.base}/api/events", json=body, headers=here.token, trust_env=False)
+        assert told.status_code == 202
+        assert any(line == "event: notice" for line in lines)
+        shown = json.loads(next(lines).partition("data: ")[2])["text"]
+    assert shown == told.json()["text"]
+    assert shown.startswith("Built with")
+    assert SECRET not in shown
+    assert here.client.post(f"{here.base}/api/events", json={}, headers=here.token).status_code == 422
+
+
+def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., Any]) -> None:
+    answers = [knowledge("GET", "/api/knowledge/gaps") for _ in range(21)]
+    assert [one.status_code for one in answers] == [200] * 20 + [429]
+    assert 0 < int(answers[-1].headers["retry-after"]) <= 60
+    assert answers[-1].json()["code"] == "too_many_requests"
+    assert knowledge("GET", "/health").status_code == 200
+
+
+def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> None:
+    here = site()
+    assert here.get("/health").json().keys() == {"status", "version", "uptime"}
+    for path in ("/api/knowledge", "/api/sessions", "/api/index-status", "/clawxmemory/api/overview"):
+        assert here.get(path).status_code == 401
+
+
+def test_clients_that_know_no_token_are_served_where_none_is_asked(site: Serve) -> None:
+    here = site("--http", "0", "--no-token")
+    body = {"category": "notes", "filename": "pier", "content": "Gulls sleep on the pier"}
+    assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] == "stored"

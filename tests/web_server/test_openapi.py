@@ -1,0 +1,107 @@
+"""What describes the routes: all operations, and what each takes and answers."""
+
+from __future__ import annotations
+
+import html.parser
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+
+from nacre.catalogue import CATALOGUE, offered_by
+from nacre.operation import Operation
+from nacre.platform.request import Nothing
+from nacre.values.actor import Face
+from nacre.web.rest.resources import PREFIX, RESOURCES
+from tests.web_server.conftest import Site
+
+Serve = Callable[..., Site]
+OFFERED = offered_by(Face.HTTP)
+
+
+@pytest.fixture
+def document(site: Serve) -> dict[str, Any]:
+    here = site()
+    answer = here.get("/api/openapi.json", **here.token)
+    assert answer.headers["content-type"] == "application/json"
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def test_the_document_describes_every_operation_and_every_resource(document: dict[str, Any]) -> None:
+    assert document["openapi"] == "3.1.0"
+    for name, operation in OFFERED.items():
+        told = document["paths"][f"{PREFIX}/{name}"]["post"]
+        assert told["operationId"] == name
+        assert told["summary"]
+        assert ("requestBody" in told) == (operation.request is not Nothing)
+    for one in RESOURCES:
+        assert one.method.lower() in document["paths"][PREFIX + one.path.replace(":path", "")]
+    ids = [told["operationId"] for methods in document["paths"].values() for told in methods.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_one(document: dict[str, Any]) -> None:
+    for place in references(document):
+        found: Any = document
+        for step in place.removeprefix("#/").split("/"):
+            found = found[step]
+        assert found
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*(references(one) for one in value.values()))
+    return set().union(*(references(one) for one in value)) if isinstance(value, list) else set()
+
+
+def test_what_is_the_owners_alone_says_so(document: dict[str, Any]) -> None:
+    for name, operation in OFFERED.items():
+        told = document["paths"][f"{PREFIX}/{name}"]["post"]
+        assert (told.get("security") == [{"cookie": []}]) == (operation.owners is True)
+
+
+def test_resources_are_operations_that_http_offers_and_get_changes_nothing() -> None:
+    for one in RESOURCES:
+        operation: Operation = CATALOGUE[one.operation]
+        assert one.operation in OFFERED
+        assert operation.writes != one.reads
+
+
+def test_the_page_of_the_api_lists_every_operation_without_a_script(site: Serve) -> None:
+    here = site()
+    answer = here.get("/api/docs", **here.token)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    found = Page()
+    found.feed(answer.text)
+    assert not found.tags & {"script", "img", "iframe", "form", "object"}
+    assert found.links == {"/api/docs.css", "/api/openapi.json"}
+    for name in OFFERED:
+        assert f"{PREFIX}/{name}" in found.codes
+    style = here.get("/api/docs.css", **here.token)
+    assert style.headers["content-type"].startswith("text/css")
+    assert "url(" not in style.text
+
+
+class Page(html.parser.HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: set[str] = set()
+        self.codes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links |= {value or "" for name, value in attrs if name in ("href", "src")}
+        assert not any(name.startswith("on") or name == "style" for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "code":
+            self.codes.add(data)

@@ -1,0 +1,158 @@
+"""Resources: memories and the rest as programs expect them, with entity tags, cursors and lists by the line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nacre import open_memory
+from tests.web_server.conftest import Site
+
+Serve = Callable[..., Site]
+LINES = "application/x-ndjson"
+
+
+def stored(count: int) -> list[str]:
+    with open_memory() as memory:
+        texts = [f"The crane {chr(97 + number)} lifts {number + 2} tonnes" for number in range(count)]
+        return [memory.store(text, force=True).memory_id for text in texts]
+
+
+@pytest.fixture
+def program(site: Serve) -> Callable[..., Any]:
+    """``program("GET", "/memories")`` asks with the token."""
+    stored(5)
+    served = site()
+
+    def ask(method: str, path: str, body: Any = None, **headers: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in headers.items()} | served.token
+        return served.client.request(method, f"{served.base}/api/v1{path}", json=body, headers=named)
+
+    return ask
+
+
+def test_memories_are_listed_read_changed_and_retired(program: Callable[..., Any]) -> None:
+    listed = program("GET", "/memories").json()
+    assert listed["total"] == 5
+    one = listed["memories"][0]["id"]
+    made = program("POST", "/memories", {"content": "Gulls sleep on the pier", "tags": ["birds"]})
+    assert made.status_code == 201
+    assert made.json()["action"] == "stored"
+    assert made.json()["proposed"]
+    place = made.headers["location"].removeprefix("/api/v1")
+    assert program("GET", place).json()["memory"]["content"] == "Gulls sleep on the pier"
+    again = program("POST", "/memories", {"content": "Gulls sleep on the pier"})
+    assert (again.status_code, again.json()["action"]) == (200, "known")
+    assert program("PATCH", place, {"subject": "Sleeping gulls"}).json()["subject"] == "Sleeping gulls"
+    assert program("DELETE", f"{place}?reason=wrong").json()[0]["retired"]["reason"] == "wrong"
+    assert one in [memory["id"] for memory in program("GET", "/memories").json()["memories"]]
+    assert program("GET", "/memories/retired").json()[0]["subject"] == "Sleeping gulls"
+    assert program("GET", "/memories/nothing-of-that").status_code == 404
+
+
+def test_an_edit_of_what_changed_meanwhile_overwrites_nothing(program: Callable[..., Any]) -> None:
+    place = program("POST", "/memories", {"content": "Gulls sleep on the pier"}).headers["location"][7:]
+    read = program("GET", place).headers["etag"]
+    assert program("GET", place, if_none_match=read).status_code == 304
+    assert program("PATCH", place, {"subject": "Gulls"}, if_match=read).status_code == 200
+    late = program("PATCH", place, {"subject": "Terns"}, if_match=read)
+    assert late.status_code == 412
+    assert late.json()["code"] == "edit_conflict"
+    assert late.json()["hint"]
+    assert program("GET", place, if_none_match=read).json()["memory"]["subject"] == "Gulls"
+    now = program("GET", place).headers["etag"]
+    assert program("PATCH", place, {"subject": "Terns"}, if_match=now).json()["subject"] == "Terns"
+    refused = program("DELETE", place, if_match=now)
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_input")
+
+
+def test_a_cursor_goes_through_a_list_and_belongs_to_its_question(program: Callable[..., Any]) -> None:
+    seen: list[str] = []
+    path = "/memories?limit=2&kind=fact"
+    while path:
+        page = program("GET", path)
+        seen += [one["id"] for one in page.json()["memories"]]
+        path = page.links.get("next", {}).get("url", "").removeprefix("/api/v1")
+    assert len(seen) == len(set(seen)) == 5
+    first = program("GET", "/memories?limit=2").links["next"]["url"].partition("cursor=")[2]
+    assert program("GET", f"/memories?limit=3&cursor={first}").status_code == 200
+    for path in (f"/memories?kind=todo&cursor={first}", "/memories?cursor=nonsense", f"/log?cursor={first}"):
+        assert program("GET", path).json()["code"] == "invalid_input"
+    assert program("GET", "/health?cursor=x").status_code == 400
+
+
+def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[..., Any]) -> None:
+    answer = program("GET", "/memories", accept=LINES)
+    assert answer.headers["content-type"] == LINES
+    assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 5
+    some = program("GET", "/memories?limit=2", accept=LINES)
+    assert len(some.text.splitlines()) == 2
+    assert 'rel="next"' in some.headers["link"]
+    assert all(json.loads(line)["name"] for line in program("GET", "/health", accept=LINES).text.splitlines())
+    refused = program("GET", "/memories?nothing=1", accept=LINES)
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
+
+
+def test_more_than_a_page_of_lines_comes_whole(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(5)
+    with open_memory() as memory:
+        for number in range(210):
+            memory.store(f"Berth {number:03d} is {number % 7} metres deep at low tide", force=True)
+    served = site()
+    answer = served.get("/api/v1/memories", accept=LINES, **served.token)
+    assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 215
+
+
+def test_parameters_are_fields_of_the_request_and_of_its_filter(program: Callable[..., Any]) -> None:
+    program("POST", "/memories", {"content": "Toll is paid at noon", "kind": "todo", "tags": ["toll"]})
+    assert program("GET", "/memories?kind=todo").json()["total"] == 1
+    assert program("GET", "/memories?kinds=todo&kinds=fact").json()["total"] == 6
+    assert program("GET", "/memories?tag=toll&limit=1").json()["total"] == 1
+    assert program("GET", "/memories?since=2030-01-01").json()["total"] == 0
+    assert program("GET", "/memories?until=2030-01-01T00:00:00Z").json()["total"] == 6
+    found = program("GET", "/search?q=crane&limit=2").json()
+    assert found["query"] == "crane"
+    assert len(found["hits"]) == 2
+    for path in ("/memories?limit=-1", "/memories?limit=x", "/memories?limit=1&limit=2", "/search", "/memories?kind=x"):
+        refused = program("GET", path)
+        assert refused.status_code == 400, path
+        assert refused.json()["code"] == "invalid_input"
+        assert refused.json()["hint"]
+
+
+def test_reading_uses_nothing_up(program: Callable[..., Any]) -> None:
+    one = program("GET", "/search?q=crane&limit=1").json()["hits"][0]["memory"]["id"]
+
+    def used() -> int:
+        with open_memory() as memory:  # takes in what was noted beside
+            memory.store("The quay is wet")
+        return int(program("GET", f"/memories/{one}").json()["usage"]["access_count"])
+
+    assert used() == 0
+    program("GET", f"/memories/{one}?update=true")
+    assert used() == 1
+
+
+def test_a_page_of_the_owners_is_written_by_the_owner_alone_and_never_over_another(site: Serve) -> None:
+    served = site()
+    page = f"{served.base}/api/v1/pages/profile"
+    assert served.client.put(page, json={"text": "Likes tea"}, headers=served.token).status_code == 403
+    browser = served.browser()
+    first = served.client.put(page, json={"text": "Likes tea"}, headers=browser)
+    assert first.json()["text"].strip() == "Likes tea"
+    read = served.client.get(page, headers=browser).headers["etag"]
+    assert read.partition(".")[0] == first.headers["etag"].partition(".")[0]
+    assert served.client.put(page, json={"text": "Likes milk"}, headers=browser | {"If-Match": read}).status_code == 200
+    late = served.client.put(page, json={"text": "Likes rum"}, headers=browser | {"If-Match": read})
+    assert late.status_code == 412
+    assert served.client.get(page, headers=browser).json()["text"].strip() == "Likes milk"
+
+
+def test_an_address_that_is_there_tells_its_methods(program: Callable[..., Any]) -> None:
+    refused = program("PUT", "/memories")
+    assert refused.status_code == 405
+    assert {one.strip() for one in refused.headers["allow"].split(",")} == {"GET", "HEAD", "POST"}
+    assert program("HEAD", "/memories").status_code == 200
