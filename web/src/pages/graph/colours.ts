@@ -25,7 +25,7 @@ export function coloursNow(): Colours {
   const colours = {
     kinds: Object.fromEntries(KINDS.map((one) => [one, of(one)])) as Record<Kind, string>,
     ink: of("ink"),
-    outside: of("warn"),
+    outside: of("other"),
     faded: of("line"),
     edge: of("line-strong"),
     edgeNear: of("ink-faint"),

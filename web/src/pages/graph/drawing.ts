@@ -1,19 +1,22 @@
 import Graph from "graphology";
 import Sigma from "sigma";
-import type { NodeHoverDrawingFunction } from "sigma/rendering";
+import type { NodeHoverDrawingFunction, NodeLabelDrawingFunction } from "sigma/rendering";
 import type { GraphMap, MapNode } from "../../api/types";
 import { plain } from "../../ui/hidden";
 import { type Colours, coloursNow, onLook } from "./colours";
 import { firstPlaces, layOut } from "./layout";
 
-const MOST_LETTERS = 48;
+const MOST_LETTERS = 36;
+const MOST_LABELS = 14;
+const LINKED_SIZE = 5.2;
+const MANY_EDGES = 3_000;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** The picture of a graph in an element: it draws, moves and lights up nodes, and tells what is clicked. */
 export class Drawing {
   private readonly sigma: Sigma;
   private colours: Colours = coloursNow();
-  private nodes: readonly MapNode[] = [];
+  private map: GraphMap = { nodes: [], edges: [], memories: 0, links: 0 };
   private chosen: string | null = null;
   private lit: ReadonlySet<string> = new Set();
   private near = new Set<string>();
@@ -28,13 +31,12 @@ export class Drawing {
   ) {
     this.sigma = new Sigma(new Graph({ multi: true, type: "directed" }), element, {
       allowInvalidContainer: true,
+      defaultDrawNodeLabel: (context, data, settings) => this.label(context, data, settings),
       defaultDrawNodeHover: (context, data, settings) => this.hover(context, data, settings),
       labelFont: this.colours.font,
       labelSize: 12,
       labelDensity: 0.6,
       labelGridCellSize: 120,
-      labelRenderedSizeThreshold: 5,
-      labelColor: { attribute: "labelColour" },
       stagePadding: 32,
       minCameraRatio: 0.02,
       maxCameraRatio: 4,
@@ -54,23 +56,26 @@ export class Drawing {
   /** Draw this graph; what was there before stays where it is. */
   show(map: GraphMap): void {
     this.endLayout();
-    this.nodes = map.nodes;
     const graph = new Graph({ multi: true, type: "directed" });
     const places = firstPlaces(map);
+    const scale = Math.min(1, Math.max(0.22, 14 / Math.sqrt(map.nodes.length)));
+    const thin = Math.max(0.5, scale * 1.5);
+    this.map = map;
     map.nodes.forEach((node, at) => {
       graph.addNode(node.id, {
         x: places[2 * at],
         y: places[2 * at + 1],
-        size: Math.min(13, 2.5 + 1.3 * Math.sqrt(node.degree)),
+        size: scale * Math.min(14, 4 + 1.6 * Math.sqrt(node.degree)),
         label: this.labelOf(node),
         color: this.colourOf(node),
-        labelColour: this.colours.ink,
       });
     });
     for (const one of map.edges) {
       const [source, target] = [map.nodes[one.source], map.nodes[one.target]];
-      if (source && target) graph.addEdge(source.id, target.id, { size: 0.4 + one.strength, color: this.colours.edge });
+      if (source && target)
+        graph.addEdge(source.id, target.id, { size: thin * (0.6 + one.strength), color: this.edgeColour(map) });
     }
+    this.sigma.setSetting("labelRenderedSizeThreshold", scale * LINKED_SIZE);
     this.sigma.setGraph(graph);
     this.choose(this.chosen, this.lit);
     this.endLayout = layOut(map, places, ({ places: now, done }) => {
@@ -131,13 +136,17 @@ export class Drawing {
   }
 
   private paint(): void {
-    const byId = new Map(this.nodes.map((one) => [one.id, one]));
+    const byId = new Map(this.map.nodes.map((one) => [one.id, one]));
     const graph = this.sigma.getGraph();
     graph.updateEachNodeAttributes((id, data) => {
       const node = byId.get(id);
-      return { ...data, color: node ? this.colourOf(node) : data.color, labelColour: this.colours.ink };
+      return { ...data, color: node ? this.colourOf(node) : data.color };
     });
-    graph.updateEachEdgeAttributes((_, data) => ({ ...data, color: this.colours.edge }));
+    graph.updateEachEdgeAttributes((_, data) => ({ ...data, color: this.edgeColour(this.map) }));
+  }
+
+  private edgeColour({ edges }: GraphMap): string {
+    return edges.length > MANY_EDGES ? this.colours.faded : this.colours.edge;
   }
 
   private labelOf(node: MapNode): string {
@@ -158,7 +167,7 @@ export class Drawing {
     return {
       ...data,
       zIndex: 1,
-      forceLabel: this.near.size <= 30 || id === this.chosen,
+      forceLabel: this.near.size + this.lit.size <= MOST_LABELS || id === this.chosen,
       highlighted: id === this.chosen,
     };
   }
@@ -170,6 +179,18 @@ export class Drawing {
       return { ...data, color: this.colours.edgeNear, size: 1.6, zIndex: 1 };
     if (this.lit.has(source) && this.lit.has(target)) return { ...data, color: this.colours.edgeNear, zIndex: 1 };
     return { ...data, color: this.colours.faded, size: 0.3 };
+  }
+
+  /** A label with a rim, so that it can be read over edges and nodes. */
+  private label(...[context, { x, y, size, label }, settings]: Parameters<NodeLabelDrawingFunction>): void {
+    if (!label) return;
+    context.font = `${settings.labelSize}px ${settings.labelFont}`;
+    context.lineWidth = 3;
+    context.lineJoin = "round";
+    context.strokeStyle = this.colours.surface;
+    context.strokeText(label, x + size + 4, y + 4);
+    context.fillStyle = this.colours.ink;
+    context.fillText(label, x + size + 4, y + 4);
   }
 
   private hover(...[context, data, settings]: Parameters<NodeHoverDrawingFunction>): void {
@@ -186,6 +207,7 @@ export class Drawing {
     context.font = `500 ${settings.labelSize}px ${settings.labelFont}`;
     const width = context.measureText(label).width;
     context.beginPath();
+    context.lineWidth = 1;
     context.roundRect(x + size + 5, y - 11, width + 14, 22, 6);
     context.fillStyle = this.colours.surface;
     context.fill();

@@ -81,7 +81,7 @@ export function Kinds() {
       ))}
       <span class="graph-legend">
         <svg width="9" height="9" aria-hidden="true">
-          <circle cx="4.5" cy="4.5" r="4.5" fill="var(--warn)" />
+          <circle cx="4.5" cy="4.5" r="4.5" fill="var(--other)" />
         </svg>
         {t.value.outside}
       </span>

@@ -14,6 +14,7 @@ export interface Placed {
 }
 
 const NODE = 10;
+const MOST_ROUNDS = 300;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 /** Where each memory was when it was drawn last: filters move nothing that stays. */
@@ -33,12 +34,13 @@ export function firstPlaces({ nodes }: GraphMap): Float32Array {
 
 /** Lay out the memories that have links, in a worker; `told` gets every place now and then. Returns what ends it. */
 export function layOut(map: GraphMap, first: Float32Array, told: (one: Placed) => void): () => void {
-  const linked = map.nodes.flatMap((node, at) => (node.degree ? [at] : []));
+  const ends = new Set(map.edges.flatMap((one) => [one.source, one.target]));
+  const linked = [...ends].toSorted((one, other) => one - other);
   const rank = new Map(linked.map((at, index) => [at, index]));
   const kept = map.nodes.filter((one) => known.has(one.id)).length / Math.max(map.nodes.length, 1);
-  const rounds = Math.round((kept > 0.95 ? 20 : 1) * (kept > 0.95 ? 1 : linked.length > 1000 ? 160 : 300));
+  const rounds = kept > 0.95 ? 20 : MOST_ROUNDS;
   if (!linked.length) {
-    told({ places: ringed(map, first, linked), done: 1 });
+    told({ places: ringed(map.nodes.length, first, linked), done: 1 });
     return () => {};
   }
   const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
@@ -48,7 +50,7 @@ export function layOut(map: GraphMap, first: Float32Array, told: (one: Placed) =
       places[2 * at] = data.places[2 * index] ?? 0;
       places[2 * at + 1] = data.places[2 * index + 1] ?? 0;
     });
-    const all = ringed(map, places, linked);
+    const all = ringed(map.nodes.length, places, linked);
     if (data.done === 1) {
       map.nodes.forEach((node, at) => {
         known.set(node.id, [all[2 * at] ?? 0, all[2 * at + 1] ?? 0]);
@@ -86,21 +88,19 @@ function edgeMatrix({ edges }: GraphMap, rank: ReadonlyMap<number, number>): Flo
 }
 
 /** Memories without a link stand in rings around the others, where they hide nothing. */
-function ringed({ nodes }: GraphMap, places: Float32Array, linked: readonly number[]): Float32Array {
+function ringed(count: number, places: Float32Array, linked: readonly number[]): Float32Array {
+  const inside = new Set(linked);
   let reach = 0;
   for (const at of linked) reach = Math.max(reach, Math.hypot(places[2 * at] ?? 0, places[2 * at + 1] ?? 0));
+  const outside = Array.from({ length: count }, (_, at) => at).filter((at) => !inside.has(at));
   const gap = Math.max(14, reach / 18);
-  let radius = reach + 2 * gap;
-  let angle = 0;
-  nodes.forEach((node, at) => {
-    if (node.degree) return;
-    places[2 * at] = radius * Math.cos(angle);
-    places[2 * at + 1] = radius * Math.sin(angle);
-    angle += gap / radius;
-    if (angle > 2 * Math.PI) {
-      angle = 0;
-      radius += gap;
-    }
-  });
+  for (let radius = reach + 2 * gap; outside.length; radius += gap) {
+    const ring = outside.splice(0, Math.floor((2 * Math.PI * radius) / gap));
+    ring.forEach((at, index) => {
+      const angle = (2 * Math.PI * index) / ring.length;
+      places[2 * at] = radius * Math.cos(angle);
+      places[2 * at + 1] = radius * Math.sin(angle);
+    });
+  }
   return places;
 }

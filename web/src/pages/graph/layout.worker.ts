@@ -4,6 +4,7 @@ import type { Placed, ToPlace } from "./layout";
 // ForceAtlas2 (Jacomy et al. 2014) beside the page, so that it never waits. Settings as inferSettings proposes them.
 const NODE = 10;
 const TOLD_EVERY_MS = 160;
+const LONGEST_MS = 6_000;
 
 self.onmessage = ({ data }: MessageEvent<ToPlace>) => {
   const { nodes, edges, rounds } = data;
@@ -20,12 +21,16 @@ self.onmessage = ({ data }: MessageEvent<ToPlace>) => {
     barnesHutOptimize: count > 500,
     barnesHutTheta: 0.6,
   };
-  let told = performance.now();
+  const began = performance.now();
+  let told = began;
   for (let round = 1; round <= rounds; round++) {
     iterate(settings, nodes, edges);
-    if (round < rounds && performance.now() - told < TOLD_EVERY_MS) continue;
-    told = performance.now();
-    tell(nodes, count, round / rounds);
+    const now = performance.now();
+    const share = Math.max(round / rounds, (now - began) / LONGEST_MS);
+    if (share < 1 && now - told < TOLD_EVERY_MS) continue;
+    told = now;
+    tell(nodes, count, Math.min(share, 1));
+    if (share >= 1) return;
   }
 };
 
