@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MISSING = "Chromium is not here: install it or Chrome, or name one, CHROMIUM=/path/to/it"
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
@@ -32,11 +33,8 @@ def main() -> None:
         try:
             install()
         except (OSError, subprocess.CalledProcessError) as error:
-            sys.exit(f"Chromium could not be installed: {error}")
-    found = find()
-    if not found:
-        sys.exit("The tests of the dashboard need Chromium or Chrome: install one, or name it: CHROMIUM=/path/to/it")
-    print(found)
+            print(f"Chromium could not be installed: {error}", file=sys.stderr)
+    print(find() or MISSING)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ NacreError
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
 ├── RemoteRefused           the remote says no; SecretFound: nacre does
-├── Fault                   nacre itself is to blame
+├── Fault                   nacre is to blame
 └── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
 
 An error carries a message that says what happened and a hint that says what to do. It knows nothing of exit
@@ -273,7 +273,7 @@ class HistoryRewritten(Conflict):
 
 
 class Fault(NacreError):
-    """nacre itself is to blame."""
+    """nacre is to blame."""
 
     code = "internal"
 

@@ -89,13 +89,19 @@ class Operation:
         return load(self.answered) if isinstance(self.answered, str) else self.answered
 
     def run(self, opened: Home | Settings, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
-        """Run it, in what it :class:`needs <Needs>`. Raises OwnerOnly, and what the operation raises."""
+        """Run it, in what it :class:`needs <Needs>`.
+
+        Raises OwnerOnly, InvalidInput for a number or a time that is too large, and what the operation raises.
+        """
         if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
             opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             given = (*given, on_progress)
-        return self.function(opened, *given)
+        try:
+            return self.function(opened, *given)
+        except OverflowError as error:
+            raise InvalidInput(f"{self.name}: a number or a time is too large", hint="ask for less") from error
 
     def is_owners(self, request: Any) -> bool:
         """Whether a request is for the owner alone."""

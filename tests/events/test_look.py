@@ -151,3 +151,12 @@ def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
     home.spending.add(Call("c2", at, day, "dream", "acme:small", True, Tokens(10, 5), DOLLAR // 50))
     assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [("dream", 0.02, 0.03)]
     assert heard("cost") == []
+
+
+def test_a_question_leaves_a_trace_that_is_told_once(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+    store(nacre, "The mill stands on the left bank of the river")
+    heard()
+    nacre("recall", "where does the mill stand?")
+    (left,) = nacre("traces", "--json").json["traces"]
+    assert [told["id"] for told in heard("trace")] == [left["trace"]]
+    assert heard("trace") == []

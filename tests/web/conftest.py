@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from scripts.install_chromium import MISSING, find
 from tests.web.driving import PROJECT, Dashboard, chromium, dashboard, nacre
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium, without a window."""
+    if not find():
+        pytest.skip(MISSING)
     with chromium() as started:
         yield started
 

@@ -149,12 +149,17 @@ ATTACKS = (
     "</p></div></article></main><h1>Trusted by the owner</h1>",
     "[click](javascript:window.pwned=1) [data](data:text/html,<script>1</script>) <javascript:window.pwned=1>",
     "<a href='javascript:window.pwned=1'>click</a>",
-    "![x](x\" onerror=\"window.pwned=1)",
+    '![x](x" onerror="window.pwned=1)',
     "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
     "```html\n</code></pre><script>window.pwned = 1</script>\n```",
     "| a |\n|---|\n| <script>window.pwned=1</script> |",
     "user\u202egpj.exe\u2066 and \u200bnothing \x1b[2J",
 )
+
+DANGEROUS = """it => [
+    ...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], [style*=fixed]'),
+    ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol)),
+].map(e => e.outerHTML)"""
 
 
 def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stored: Callable[..., str]) -> None:
@@ -166,10 +171,7 @@ def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stor
     board.show("/memories")
     for one in ids:
         page = board.show(f"/memories/{one}")
-        inside = page.locator("main").evaluate(
-            "it => [...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], [style*=fixed]'),"
-            " ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol))].map(e => e.outerHTML)"
-        )
+        inside = page.locator("main").evaluate(DANGEROUS)
         assert inside == []
         assert page.evaluate("window.pwned") is None
         expect(page.get_by_role("navigation", name="Pages").first).to_be_visible()
@@ -177,7 +179,9 @@ def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stor
     assert board.problems == []
 
 
-def test_characters_that_hide_or_turn_text_are_shown(boards: Callable[..., Dashboard], stored: Callable[..., str]) -> None:
+def test_characters_that_hide_or_turn_text_are_shown(
+    boards: Callable[..., Dashboard], stored: Callable[..., str]
+) -> None:
     page = boards().show(f"/memories/{stored(ATTACKS[-1])}")
     content = page.locator(".markdown")
     expect(content).to_contain_text("U+202E")

@@ -86,35 +86,29 @@ def test_queries_of_other_clients_are_answered(learned: Any, site: Serve, path: 
     check()
 
 
-def test_bodies_of_other_clients_are_answered(learned: Any, site: Serve) -> None:
+ACTIONS = "edit_project_meta edit_entry delete_entries deprecate_entries restore_entries archive_tmp".split()
+FIELDS = strategies.dictionaries(strategies.sampled_from(["ids", "id", "name", "fields", "projectId"]), BODIES)
+ENTRY = {"category": strategies.sampled_from(["decisions", "x"]), "filename": WORDS, "content": WORDS}
+WRITES = {
+    "/api/knowledge": strategies.fixed_dictionaries(ENTRY) | BODIES,
+    "/clawxmemory/api/memory/actions": strategies.builds(
+        lambda action, more: {**more, "action": action}, strategies.sampled_from(ACTIONS), FIELDS
+    ),
+    "/clawxmemory/api/settings": BODIES,
+    "/clawxmemory/api/import": BODIES,
+}
+
+
+@pytest.mark.parametrize("path", WRITES)
+def test_bodies_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
     here = site()
-    actions = [
-        "edit_project_meta",
-        "edit_entry",
-        "delete_entries",
-        "deprecate_entries",
-        "restore_entries",
-        "archive_tmp",
-    ]
-    fields = strategies.dictionaries(strategies.sampled_from(["ids", "id", "name", "fields", "projectId"]), BODIES)
-    bodies = {
-        "/api/knowledge": strategies.fixed_dictionaries(
-            {"category": strategies.sampled_from(["decisions", "x"]), "filename": WORDS, "content": WORDS}
-        ) | BODIES,
-        "/clawxmemory/api/memory/actions": strategies.builds(
-            lambda action, more: {**more, "action": action}, strategies.sampled_from(actions), fields
-        ),
-        "/clawxmemory/api/settings": BODIES,
-        "/clawxmemory/api/import": BODIES,
-    }  # fmt: skip
-    for path, body in bodies.items():
 
-        @PROFILE
-        @hypothesis.given(body=body)
-        def check(body: Any, path: str = path) -> None:
-            is_answered(here.client.post(here.base + path, json=body, headers=here.token))
+    @PROFILE
+    @hypothesis.given(body=WRITES[path])
+    def check(body: Any) -> None:
+        is_answered(here.client.post(here.base + path, json=body, headers=here.token))
 
-        check()
+    check()
 
 
 def is_answered(answer: httpx.Response) -> None:

@@ -33,6 +33,7 @@ class Look:
         self._operations = {one for one, _ in self._changes.operations(self._since - _LATE)}
         self._waiting = home.candidates.count()
         self._doubted, self._queued = self._changes.doubted(), self._changes.queued()
+        self._trace = self._changes.last_trace()
         self._day = today(home)
         self._spent = self._spent_by_task(self._day)
         self._changes.free_pages()
@@ -47,6 +48,7 @@ class Look:
         self._look_at_sessions()
         self._look_at_review(self._changes.doubted() if has_changed else self._doubted)
         self._look_at_spending()
+        self._look_at_traces()
         self._changes.free_pages()
         self._edition = edition
         return True
@@ -96,6 +98,12 @@ class Look:
         for task, spent in self._spent.items():
             if spent != before.get(task):
                 self._bus.publish("cost", task=task, usd=spent[1] / DOLLAR, today_usd=total / DOLLAR)
+
+    def _look_at_traces(self) -> None:
+        last = self._changes.last_trace()
+        if last != self._trace:
+            self._bus.publish("trace", id=last)
+        self._trace = last
 
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
         """Calls, and what they cost in millionths of a US dollar."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date
 
 from nacre.graph.net import cached
@@ -10,6 +11,7 @@ from nacre.graph.requests import MapRequest
 from nacre.graph.values import GraphMap, MapEdge, MapNode
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
+from nacre.storage.links import as_edge
 from nacre.storage.sqlite.database import Row
 from nacre.values.memory import Kind
 
@@ -26,21 +28,18 @@ def graph_map(home: Home, asked: MapRequest) -> GraphMap:
 def _drawn(home: Home, asked: MapRequest) -> GraphMap:
     rows = {row[0]: row for row in home.links.map_nodes(asked.project, asked.kinds, asked.as_of)}
     day = asked.as_of or home.now().date()
-    edges = [
-        one for one in home.links.on(day, asked.relations, alike=asked.alike)
-        if one.source in rows and one.target in rows
+    links = [
+        link for link in home.links.map_links(day, asked.relations, alike=asked.alike)
+        if link[0] in rows and link[2] in rows
     ]  # fmt: skip
-    degrees = Counter(end for one in edges for end in (one.source, one.target))
+    degrees = Counter(link[0] for link in links)
+    degrees.update(link[2] for link in links)
     chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[: asked.limit]
     places = {row[0]: at for at, row in enumerate(chosen)}
     return GraphMap(
         tuple(_node(row, degrees[row[0]]) for row in chosen),
-        tuple(
-            MapEdge(places[one.source], places[one.target], one.rel, one.strength, one.valid, one.origin)
-            for one in edges
-            if one.source in places and one.target in places
-        ),
-        len(rows), len(edges),
+        tuple(_edge(link, places) for link in links if link[0] in places and link[2] in places),
+        len(rows), len(links),
     )  # fmt: skip
 
 
@@ -50,3 +49,10 @@ def _node(row: Row, degree: int) -> MapNode:
     return MapNode(
         name, subject, Kind(kind), project, importance, degree, state, bool(is_trusted), date.fromisoformat(began)
     )
+
+
+def _edge(link: Row, places: Mapping[str, int]) -> MapEdge:
+    found = as_edge(link)
+    return MapEdge(
+        places[found.source], places[found.target], found.rel, found.strength, found.valid, found.origin
+    )  # fmt: skip

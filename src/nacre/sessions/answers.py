@@ -14,8 +14,7 @@ from nacre.views import SessionPage, SessionReport, SessionView
 
 def list_sessions(home: Home, request: SessionsRequest) -> SessionPage:
     """A page of sessions, the newest first."""
-    lines, more = views.list_sessions(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
-    return SessionPage(tuple(lines), more)
+    return views.list_sessions(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
 
 
 def show(home: Home, request: SessionRequest) -> SessionView:

@@ -13,16 +13,16 @@ from nacre.memories.scan import catch_up
 from nacre.sessions.opening import opening_of
 from nacre.values.filters import SessionFilter
 from nacre.values.session import StoredSession, StoredTurn, ToolCall, Turn
-from nacre.views import SessionLine, SessionView
+from nacre.views import SessionLine, SessionPage, SessionView
 
 
-def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
-    """A page of sessions, the newest first, and whether there are more."""
-    found = home.sessions.newest(wanted, limit=limit + 1, offset=offset)
+def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> SessionPage:
+    """A page of sessions, the newest first, whether there are more, and how many in all."""
+    found, total = home.sessions.page(wanted, limit=limit + 1, offset=offset)
     page = found[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
-    return lines, len(found) > limit
+    return SessionPage(tuple(lines), len(found) > limit, total)
 
 
 def look_at_session(

@@ -67,6 +67,11 @@ class Changes:
         """Memories to be reviewed, or perhaps out of date."""
         return frozenset(row[0] for row in self._db.all("list_queued"))
 
+    def last_trace(self) -> str | None:
+        """The trace that ended last, as ids go by time."""
+        row = self._db.one("last_trace")
+        return str(row[0]) if row and row[0] else None
+
     def free_pages(self) -> None:
         """Give back the memory that reading took."""
         self._db.all("give_pages_back")

@@ -53,12 +53,12 @@ class Links:
 
     def of(self, memory_id: str) -> list[Edge]:
         """Every edge that starts or ends at a memory."""
-        return [_edge(row) for row in self._db.all("list_links", id=memory_id)]
+        return [as_edge(row) for row in self._db.all("list_links", id=memory_id)]
 
     def at(self, memory_ids: Collection[str], day: date | None) -> list[Edge]:
         """The edges that start or end at some memories and hold on a day, or at any time; no likeness."""
         rows = self._db.all("list_links_at", ids=json.dumps(list(memory_ids)), day=_text(day))
-        return [_edge(row) for row in rows]
+        return [as_edge(row) for row in rows]
 
     def page(self, wanted: EdgeFilter, *, limit: int, offset: int = 0) -> tuple[list[Edge], int]:
         """Some links, those of the newest memories first, and how many there are in all."""
@@ -66,7 +66,7 @@ class Links:
             "page_links", id=wanted.memory, rels=json.dumps(list(wanted.relations)), day=_text(wanted.day),
             origins=json.dumps(list(wanted.origins)), project=wanted.project, limit=limit, offset=offset,
         )  # fmt: skip
-        return [_edge(row) for row in rows], rows[0][-1] if rows else self._count(wanted) if offset else 0
+        return [as_edge(row) for row in rows], rows[0][-1] if rows else self._count(wanted) if offset else 0
 
     def _count(self, wanted: EdgeFilter) -> int:
         return self.page(wanted, limit=1)[1]
@@ -102,10 +102,9 @@ class Links:
         whether trusted, when it began to hold), in a stable order."""
         return self._db.all("list_map_nodes", project=project, kinds=json.dumps(list(kinds)), day=_text(day))
 
-    def on(self, day: date, relations: Collection[str] = (), *, alike: bool = False) -> list[Edge]:
-        """All links that hold on a day, in a stable order; with ``alike`` likeness, too."""
-        rows = self._db.all("list_map_links", day=_text(day), rels=json.dumps(list(relations)), alike=alike)
-        return [_edge(row) for row in rows]
+    def map_links(self, day: date, relations: Collection[str] = (), *, alike: bool = False) -> list[Row]:
+        """All links that hold on a day, in a stable order; with ``alike`` likeness, too. :func:`as_edge` reads one."""
+        return self._db.all("list_map_links", day=_text(day), rels=json.dumps(list(relations)), alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """The memories whose front matter has links of an origin."""
@@ -113,7 +112,7 @@ class Links:
 
     def alike(self) -> list[Edge]:
         """The edges of likeness, which no file holds."""
-        return [_edge(row) for row in self._db.all("list_derived_links")]
+        return [as_edge(row) for row in self._db.all("list_derived_links")]
 
     def connected(self) -> set[tuple[str, str]]:
         """Pairs of memories between which a link leads that somebody made or wrote, in whichever direction."""
@@ -124,7 +123,8 @@ class Links:
         return self._db.one("link_state") or ()
 
 
-def _edge(row: Row) -> Edge:
+def as_edge(row: Row) -> Edge:
+    """A link from its row."""
     source, rel, target, origin, reason, strength, since, until = row[:8]
     valid = Validity(since and date.fromisoformat(since), until and date.fromisoformat(until))
     return Edge(source, rel, target, origin, reason, USUAL_STRENGTH if strength is None else strength, valid)

@@ -250,13 +250,17 @@ class Sessions:
 
     def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20, offset: int = 0) -> list[StoredSession]:
         """Sessions, the newest first."""
+        return self.page(wanted, limit=limit, offset=offset)[0]
+
+    def page(self, wanted: SessionFilter, *, limit: int, offset: int) -> tuple[list[StoredSession], int]:
+        """Sessions, the newest first, and how many fit; where the page is empty, those before it."""
         rows = self._db.all(
             "list_sessions", tool=wanted.tool, project=wanted.project, since=to_ms(wanted.since),
             until=to_ms(wanted.until), subagents=wanted.subagents, branch=wanted.branch, model=wanted.model,
             kind=wanted.kind and wanted.kind.value, words=wanted.words, opening=OPENING_TURNS, limit=limit,
             offset=offset,
         )  # fmt: skip
-        return [_stored(row) for row in rows]
+        return [_stored(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
         """The sessions that a session sent out: sub-agents, forks."""

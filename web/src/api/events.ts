@@ -17,6 +17,8 @@ export const KINDS = [
   "candidate",
   "operation",
   "cost",
+  "trace",
+  "notice",
   "missed",
   "hello",
 ] as const;

@@ -22,7 +22,11 @@ export default function Traces({ params }: PageProps) {
 function All() {
   const kind = query.value.get("kind") ?? "";
   const state = query.value.get("state") ?? "";
-  const traces = useOperation("traces", { kind: (kind || null) as TraceKind | null, limit: MOST }, { keep: true });
+  const traces = useOperation(
+    "traces",
+    { kind: (kind || null) as TraceKind | null, limit: MOST },
+    { keep: true, on: ["trace"] },
+  );
   return (
     <Page title={titles.value.traces} note={t.value.note}>
       <search class="traces-bar">

@@ -6,14 +6,14 @@ WITH seen AS (
         date(coalesce(ended, started) / 1000, 'unixepoch', 'localtime') AS last
     FROM sessions WHERE started IS NOT NULL AND kind = 'main' AND (:project IS NULL OR project = :project)
         AND started < :until AND coalesce(ended, started) >= :since
-), quarters AS (
-    SELECT s.tool, t.time / 900000 AS quarter, count(*) AS turns
-    FROM seen s CROSS JOIN turns t ON t.session = s.row WHERE s.day <> s.last AND t.time IS NOT NULL GROUP BY s.row, quarter
+), quarters AS MATERIALIZED (
+    SELECT session, time / 900000 AS quarter, count(*) AS turns FROM turns
+    WHERE session IN (SELECT row FROM seen WHERE day <> last) AND time IS NOT NULL GROUP BY session, quarter
 )
 SELECT day, tool, sum(sessions), sum(turns) FROM (
     SELECT day, tool, 1 AS sessions, iif(day = last, turns, 0) AS turns FROM seen
     UNION ALL
-    SELECT date(quarter * 900, 'unixepoch', 'localtime'), tool, 0, turns FROM quarters
+    SELECT date(q.quarter * 900, 'unixepoch', 'localtime'), s.tool, 0, q.turns FROM quarters q JOIN seen s ON s.row = q.session
 )
 WHERE day BETWEEN :first AND :last GROUP BY day, tool ORDER BY day, tool;
 

@@ -71,6 +71,10 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body');
 -- Memories to be reviewed, or perhaps out of date.
 SELECT memory FROM review_queue WHERE status = 'pending' UNION SELECT memory FROM stale_memories;
 
+-- last_trace --
+-- Ids go by time.
+SELECT max(id) FROM traces;
+
 -- give_pages_back --
 -- What was read is not kept in memory until the next look.
 PRAGMA shrink_memory;
