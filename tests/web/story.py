@@ -82,6 +82,22 @@ LATER = {
     "Temperature charts may begin where the data begin.",
 }
 
+LINKS = (
+    ("Readings are kept raw for two years", "builds_on", "Batches are idempotent"),
+    ("Migrations lock the readings table", "related_to", "Readings are kept raw for two years"),
+    ("Write the restore drill down", "depends_on", "Readings are kept raw for two years"),
+    ("Gateways speak MQTT over TLS", "related_to", "Batches are idempotent"),
+    ("Alerts go out by text message", "depends_on", "hivelog depends on the weather service"),
+    ("Solar panels need two days to recover", "related_to", "Alerts go out by text message"),
+    ("Gateways speak MQTT over TLS", "related_to", "Solar panels need two days to recover"),
+    ("Page breaks follow the tenor part", "depends_on", "Scores are MusicXML, never MIDI"),
+    ("Fonts must be embedded before print", "related_to", "Scores are MusicXML, never MIDI"),
+    ("One folder for each piece", "related_to", "Scores are MusicXML, never MIDI"),
+    ("The search index is built in CI", "builds_on", "One folder for each piece"),
+    ("Watchdog resets lose the schedule", "related_to", "The controller runs without a network"),
+    ("Measure the current in standby", "related_to", "Datasheet: sleep current of the radio"),
+)
+
 FROM_OUTSIDE = (
     LANTERN, "Datasheet: sleep current of the radio",
     "The vendor's page says **0.9 µA** in deep sleep and 12 mA while sending.",
@@ -154,6 +170,8 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
     clock.now = end - timedelta(days=2)
     project, subject, content = BY_AN_AGENT
     memory.call("store", project=project, subject=subject, content=content, speaker="agent")
+    links = [{"source": source, "relation": relation, "target": target} for source, relation, target in LINKS]
+    memory.call("graph-link", links=links)
 
 
 def _learn(folder: Path, end: datetime) -> None:

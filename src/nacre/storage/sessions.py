@@ -11,13 +11,12 @@ from typing import NamedTuple
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.sqlite.database import Database, Row
-from nacre.storage.turn_rows import did_of, encode, stored_calls, tools_column, turn_identity, turn_row
+from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import Deeds
 from nacre.values.filters import SessionFilter
 from nacre.values.session import (
-    Flag,
     Heard,
     SeenFile,
     Session,
@@ -27,7 +26,6 @@ from nacre.values.session import (
     StoredTurn,
     Tokens,
     ToolCall,
-    Trust,
     Turn,
 )
 
@@ -272,7 +270,7 @@ class Sessions:
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
         """The end of a session, in order."""
         found = self._db.all("list_last_turns", session=row, limit=limit)
-        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
+        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
 
     def counts(self) -> list[Row]:
         """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""
@@ -281,7 +279,7 @@ class Sessions:
     def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
         """A session's turns in order."""
         found = self._db.all("list_turns", session=row, first=first, limit=limit)
-        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
+        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
 
     def whole(self, row: int) -> list[Turn]:
         """A session's turns in order, each with what makes it the same turn elsewhere."""
@@ -302,7 +300,7 @@ class Sessions:
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
         """Turns by row number."""
         found = self._db.all("find_turns", rows=json.dumps(list(rows)))
-        return {row[0]: _stored_turn(row) for row in found}
+        return {row[0]: stored_turn(row) for row in found}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Where turns stand: row → (session row, seq)."""
@@ -438,13 +436,3 @@ def _stored(row: Row) -> StoredSession:
         started=from_ms(started), tool_version=version, model=model, tokens=tokens,
     )  # fmt: skip
     return StoredSession(number, session, project, from_ms(ended), file, turns)
-
-
-def _stored_turn(row: Row) -> StoredTurn:
-    number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
-    calls = stored_calls(tools)
-    turn = Turn(
-        id=native_id, speaker=Speaker(speaker), text=text, time=from_ms(time), tool_calls=calls, flags=Flag(flags),
-        trust=Trust(trust), author=author,
-    )  # fmt: skip
-    return StoredTurn(number, session, seq, turn)

@@ -179,6 +179,14 @@ export interface Change {
   after: Version | null;
 }
 
+export interface ChangedFile {
+  path: string;
+  action: string;
+  what: string;
+  is_own: boolean;
+  diff: Array<string>;
+}
+
 export interface Check {
   name: string;
   state: string;
@@ -751,6 +759,15 @@ export interface HostSetting {
   path: string;
   name: string;
   before: string;
+}
+
+export interface HostState {
+  name: string;
+  label: string;
+  is_here: boolean;
+  program: string | null;
+  by_user: boolean;
+  wired: Array<WiringWish>;
 }
 
 export interface ImportOptions {
@@ -1524,6 +1541,11 @@ export interface SettingView {
   key: string;
   value: unknown;
   origin: string;
+  variable: string;
+  default: unknown;
+  summary: string;
+  form: string;
+  choices: Array<string>;
 }
 
 export interface Settled {
@@ -1972,6 +1994,15 @@ export interface WiringPlan {
   own_memories: Array<OwnMemory>;
   set: Array<HostSetting>;
   given_back: Array<HostSetting>;
+}
+
+export interface WiringPreview {
+  files: Array<ChangedFile>;
+  unchanged: number;
+  commands: Array<HostCommand>;
+  left_alone: Array<LeftAlone>;
+  own_memories: Array<OwnMemory>;
+  notes: Array<string>;
 }
 
 export interface WiringWish {
@@ -3262,6 +3293,8 @@ export interface Operations {
   "doctor": [DoctorRequest, Array<Check>];
   "doctor-deep": [ProveRequest, Array<Check>];
   "doctor-hosts": [Record<string, never>, Array<Check>];
+  "hosts": [Record<string, never>, Array<HostState>];
+  "hosts-preview": [WireRequest, WiringPreview];
   "hosts-plan": [WireRequest, WiringPlan];
   "hosts-wire": [WireRequest, WiringDone];
   "db-stats": [Record<string, never>, Stats];
@@ -3274,6 +3307,7 @@ export interface Operations {
   "config": [Record<string, never>, Array<SettingView>];
   "config-get": [SettingRequest, SettingView];
   "config-set": [SetRequest, SettingView];
+  "config-unset": [SettingRequest, SettingView];
   "usefulness": [Record<string, never>, Usefulness];
   "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];
