@@ -32,13 +32,9 @@ from nacre.values.session import (
 _PORTION = 500
 _NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
-
 OPENING_TURNS = 12
 """Turns in which a session without a title says what it is about."""
-
-
 _EVERY = SessionFilter()
-
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
 """Turns of one session: its tool, its row, and what is said in order."""
@@ -246,9 +242,9 @@ class Sessions:
             raise KeyError(row)
         return _stored(found)
 
-    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20, offset: int = 0) -> list[StoredSession]:
+    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20) -> list[StoredSession]:
         """Sessions, the newest first."""
-        return self.page(wanted, limit=limit, offset=offset)[0]
+        return self.page(wanted, limit=limit, offset=0)[0]
 
     def page(self, wanted: SessionFilter, *, limit: int, offset: int) -> tuple[list[StoredSession], int]:
         """Sessions, the newest first, and how many fit; where the page is empty, those before it."""
@@ -263,8 +259,8 @@ class Sessions:
     def children(self, row: int) -> list[StoredSession]:
         """The sessions that a session sent out: sub-agents, forks."""
         session = self.get(row).session
-        found = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
-        return [_stored(child) for child in found]
+        rows = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
+        return [*map(_stored, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
         """How long sessions were at work, without pauses of more than half an hour; only those with times."""
