@@ -84,7 +84,7 @@ def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None
     page = board.show("/settings?q=ingest.exclude")
     expect(page.get_by_text("It holds what looks like a secret")).to_be_visible()
     assert secret not in page.content()
-    expect(page.get_by_label("ingest.exclude")).to_have_count(0)
+    expect(page.get_by_label("ingest.exclude", exact=True)).to_have_count(0)
 
 
 def test_an_agent_is_wired_after_a_preview_and_removed_again(
