@@ -63,14 +63,18 @@ export function Rename({ project, onClose }: Props) {
 /** Make it part of another project, once the plan was seen. */
 export function Merge({ project, onClose }: Props) {
   const into = useSignal("");
+  const isMerging = useSignal(false);
   const known = useOperation("place", {}, { on: [] }).data?.known ?? [];
   const asked = { project: project.slug, into: into.value };
-  const plan = useOperation("project-merge-plan", asked, { off: !into.value, on: [] });
-  const merge = () =>
-    attempt(async () => {
+  const plan = useOperation("project-merge-plan", asked, { off: !into.value || isMerging.value, on: [] });
+  const merge = async () => {
+    isMerging.value = true;
+    await attempt(async () => {
       moved(await change("project-merge", asked), t.value.merged);
       onClose();
     });
+    isMerging.value = false;
+  };
   return (
     <Dialog
       title={t.value.mergeOf(project.slug)}
@@ -78,7 +82,7 @@ export function Merge({ project, onClose }: Props) {
       actions={
         <>
           <Button onClick={onClose}>{common.value.cancel}</Button>
-          <Button look="danger" disabled={!into.value || !plan.data} onClick={merge}>
+          <Button look="danger" disabled={!into.value || !plan.data || isMerging.value} onClick={merge}>
             {t.value.merge}
           </Button>
         </>
