@@ -128,6 +128,9 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         left.written.clear()
 
     with home.database.transaction():
+        for path, times in home.files.unreadable().items():
+            if path not in stats or (stats[path].mtime_ns, stats[path].size) != times:
+                home.files.forget_unreadable(path)
         left.written.extend(_gone(home, seen[path]) for path in gone if seen[path].memory in moved)
         _journal(removal, [_gone(home, seen[path]) for path in gone if seen[path].memory not in moved])
         taken = _read_all(change, changed, seen, left, write_down)
@@ -232,26 +235,45 @@ def _journal(change: Change, written: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
-    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported."""
+    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported.
+
+    What is no memory is remembered, to be read again when it changes; but nothing of a file that holds a secret.
+    """
+    reason = home.files.why_unreadable(stat.path, stat.mtime_ns, stat.size)
+    if reason is not None:
+        home.problems.append(f"{stat.path}: {reason}")
+        return None
     try:
         if stat.refusal:
             raise MemoryInvalid(stat.refusal)
         data = home.vault.read(stat.path)
-        digest = bytes_hash(data)
-        if known and known.hash == digest:
-            home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
-            return None
-        text = data.decode("utf-8")
-        memory = _memory_in(home, text, stat, known)
-        front, _ = split(text)
-        return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError:
-        home.problems.append(f"{stat.path}: it is not UTF-8 text")
     except (MemoryInvalid, VaultUnusable) as error:
         home.problems.append(f"{stat.path}: {error.message}")
+        return None
+    digest = bytes_hash(data)
+    if known and known.hash == digest:
+        home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
+        return None
+    try:
+        return _understood(home, data, digest, stat, known)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8 text"
+    except MemoryInvalid as error:
+        reason = error.message
+    home.problems.append(f"{stat.path}: {reason}")
+    if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None:
+        home.files.set_unreadable(stat.path, stat.mtime_ns, stat.size, reason)
     return None
+
+
+def _understood(home: Home, data: bytes, digest: bytes, stat: FileStat, known: SeenMemoryFile | None) -> _Found:
+    """Raises UnicodeDecodeError, MemoryInvalid."""
+    text = data.decode("utf-8")
+    memory = _memory_in(home, text, stat, known)
+    front, _ = split(text)
+    return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
 
 
 def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:

@@ -198,7 +198,7 @@ SELECT row FROM sessions ORDER BY coalesce(ended, started, 0) DESC, row DESC;
 
 -- count_sessions --
 -- By tool. Along the index, each row would be looked up on its own.
-SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions NOT INDEXED GROUP BY tool ORDER BY count(*) DESC;
+SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions NOT INDEXED GROUP BY tool ORDER BY count(*) DESC, tool;
 
 -- list_turns --
 -- A session from beginning to end.
