@@ -128,9 +128,7 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         left.written.clear()
 
     with home.database.transaction():
-        for path, times in home.files.unreadable().items():
-            if path not in stats or (stats[path].mtime_ns, stats[path].size) != times:
-                home.files.forget_unreadable(path)
+        home.files.keep_unreadable({(path, stat.mtime_ns, stat.size) for path, stat in stats.items()})
         left.written.extend(_gone(home, seen[path]) for path in gone if seen[path].memory in moved)
         _journal(removal, [_gone(home, seen[path]) for path in gone if seen[path].memory not in moved])
         taken = _read_all(change, changed, seen, left, write_down)
@@ -239,13 +237,9 @@ def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | 
 
     What is no memory is remembered, to be read again when it changes; but nothing of a file that holds a secret.
     """
-    reason = home.files.why_unreadable(stat.path, stat.mtime_ns, stat.size)
-    if reason is not None:
-        home.problems.append(f"{stat.path}: {reason}")
-        return None
     try:
-        if stat.refusal:
-            raise MemoryInvalid(stat.refusal)
+        if known_reason := stat.refusal or home.files.why_unreadable(stat.path, stat.mtime_ns, stat.size):
+            raise MemoryInvalid(known_reason)
         data = home.vault.read(stat.path)
     except FileNotFoundError:
         return None
@@ -272,8 +266,7 @@ def _understood(home: Home, data: bytes, digest: bytes, stat: FileStat, known: S
     """Raises UnicodeDecodeError, MemoryInvalid."""
     text = data.decode("utf-8")
     memory = _memory_in(home, text, stat, known)
-    front, _ = split(text)
-    return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
+    return _Found(stat, text, digest, memory, stated(text), has_id=_says(text, "id"))
 
 
 def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
@@ -328,9 +321,9 @@ def _id_in(home: Home, path: str) -> str | None:
         return None
 
 
-def _says_retired(text: str) -> bool:
+def _says(text: str, name: str) -> bool:
     front, _ = split(text)
-    return bool(front and load(front).get("retired"))
+    return bool(front and load(front).get(name))
 
 
 def _accept(
@@ -380,7 +373,7 @@ def _what_follows(found: _Found, before: Memory | None, memory: Memory) -> _Rest
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _says_retired(found.text):
+    if before and memory.retired and not before.retired and not _says(found.text, "retired"):
         rest.retired.append(memory)
     elif before and before.retired and not memory.retired:
         rest.returned.append(memory)

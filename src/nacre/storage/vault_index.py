@@ -30,7 +30,7 @@ class VaultIndex:
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Time and size of every file by path, the paths of pending writes, and why files are no memories, at one moment.
+        """Time and size of every file by path, the paths of pending writes, why files are no memories: at one moment.
 
         They are read once until somebody writes: of 10,000 files that takes 4 ms.
         """
@@ -44,9 +44,11 @@ class VaultIndex:
             self._seen_now = state, (times, pending, reasons)
         return self._seen_now[1]
 
-    def unreadable(self) -> Times:
-        """Time and size of files that were no memories when they were last read, by path."""
-        return {path: (mtime_ns, size) for path, mtime_ns, size in self._db.all("list_unreadable")}
+    def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
+        """Forget what was no memory and changed since, or is gone; ``present`` are path, time and size of every file."""
+        for row in self._db.all("list_unreadable"):
+            if row not in present:
+                self._db.run("delete_unreadable", path=row[0])
 
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
         """Why a file is no memory; ``None`` where it is another one now, or this version has not read it."""
@@ -58,10 +60,6 @@ class VaultIndex:
         self._db.run(
             "upsert_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__, reason=reason
         )  # fmt: skip
-
-    def forget_unreadable(self, path: str) -> None:
-        """A file is another one now, or gone."""
-        self._db.run("delete_unreadable", path=path)
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
         """The file of a memory."""
@@ -87,7 +85,7 @@ class VaultIndex:
             "upsert_vault_file", path=file.path, memory=file.memory, mtime_ns=file.mtime_ns, size=file.size,
             hash=file.hash,
         )  # fmt: skip
-        self.forget_unreadable(file.path)
+        self._db.run("delete_unreadable", path=file.path)
 
     def distrust(self, path: str) -> None:
         """Have the next scan read a file again, although it looks as it was last seen."""
