@@ -45,7 +45,7 @@ class VaultIndex:
         return self._seen_now[1]
 
     def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
-        """Forget what was no memory and changed since, or is gone; ``present`` are path, time and size of every file."""
+        """Forget what was no memory, and changed or is gone; ``present`` are path, time and size of every file."""
         for row in self._db.all("list_unreadable"):
             if row not in present:
                 self._db.run("delete_unreadable", path=row[0])
