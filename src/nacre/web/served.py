@@ -68,7 +68,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked."""
+    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked,
+    ``tell`` writes to the daemon's log."""
 
     home: Path
     run: Run
@@ -77,6 +78,7 @@ class Served:
     live: Live
     token: str | None
     names: Names
+    tell: Callable[[str], None]
     traffic: Traffic = field(default_factory=Traffic)
 
     def actor(self, scope: Scope) -> Actor | None:

@@ -33,12 +33,13 @@ export function MemoryRow({ memory }: { memory: Memory }) {
 }
 
 /** What it says beyond its subject, without the marks of Markdown. */
-function beginning({ subject, content }: Memory): string {
+export function beginning({ subject, content }: Memory): string {
   const start = subject.replace(/…$/, "");
   const rest = content.startsWith(start) ? content.slice(start.length) : content;
   return rest
     .slice(0, 300)
     .replace(/^[\s\p{P}]+(?=\s|\p{L}|\p{N}|$)/u, "")
-    .replace(/[*_`#>]+/g, "")
+    .replace(/^\s*[-*+]\s+/gm, "· ")
+    .replace(/[*`#>]+|(?<!\w)_+|_+(?!\w)/g, "")
     .replace(/\s+/g, " ");
 }
