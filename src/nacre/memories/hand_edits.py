@@ -233,10 +233,8 @@ def _journal(change: Change, written: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
-    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported.
-
-    What is no memory is remembered, to be read again when it changes; but nothing of a file that holds a secret.
-    """
+    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported and, unless it
+    holds a secret, remembered: it is read again when it changes."""
     try:
         if known_reason := stat.refusal or home.files.why_unreadable(stat.path, stat.mtime_ns, stat.size):
             raise MemoryInvalid(known_reason)
