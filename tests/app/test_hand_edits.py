@@ -473,3 +473,39 @@ def test_what_is_kept_of_the_files_that_were_seen_is_as_old_as_the_last_write(wo
     one.files.forget(path)
     assert path not in one.files.seen_now()[0]
     assert stored.id not in {file.memory for file in other.files.seen().values()}
+
+
+@pytest.mark.parametrize(
+    "text", [b"---\nkind: rumour\n---\n\nThe tide is late.\n", b"---\ntags: [tide\n---\n\nLate.\n", b"\xff\xfe\xfa"]
+)
+def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_changed(
+    world: World, text: bytes
+) -> None:
+    file = world.vault / "global" / "fact" / "rumour.md"
+    _stored(world.context())
+    file.write_bytes(text)
+    told = _problems(world)
+    assert len(told) == 1
+    assert told[0].startswith("global/fact/rumour.md: ")
+    home = world.context()
+    assert home.vault.times() == home.files.seen_now()[0]  # nothing differs, so nothing is read
+    assert _problems(world) == told
+    (world.vault / "global" / "fact" / "honey.md").write_text("Honey is sold in jars.\n")
+    assert _problems(world) == told
+    file.write_text("The tide is late.\n")
+    assert _problems(world) == []
+    with world.open() as memory:
+        assert {"The tide is late.", "Honey is sold in jars."} <= {one.content for one in memory.list()}
+    file.write_bytes(text)
+    assert _problems(world) == told
+    file.unlink()
+    assert _problems(world) == []
+    assert not home.files.seen_now()[2]
+
+
+def test_of_a_file_that_is_no_memory_and_holds_a_secret_the_database_keeps_nothing(world: World) -> None:
+    _stored(world.context())
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    (world.vault / "global" / "fact" / "key.md").write_text(f"---\nkind: {secret}\n---\n\nA key.\n")
+    assert len(_problems(world)) == 1
+    assert not world.context().files.seen_now()[2]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from nacre.dream.values import DreamAction, Step
 from nacre.memories.quality import is_protected
 from nacre.settings import Settings
+from nacre.storage.usage import EndingBounds
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
 
@@ -19,6 +21,8 @@ _HALF_LIFE_DAYS = 90.0
 _A_RECALL, _MOST_BY_RECALLS = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
 """A memory of so much importance scores so much at least."""
+
+_ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
 
 def ending(memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings) -> list[Step]:
@@ -33,6 +37,20 @@ def ending(memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime
         if step:
             found.append(step)
     return found
+
+
+def bounds(settings: Settings) -> EndingBounds:
+    """What :func:`ending` never ends, as a database can tell it: the rest is to be looked at."""
+    worth = settings.number("forgetting.score_threshold")
+    if worth <= 0 or not settings.flag("forgetting.enabled"):
+        return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
+    faded = int(-_HALF_LIFE_DAYS * math.log2(worth))  # so long the age alone scores as much
+    return EndingBounds(
+        TEMPORARY_FOR,
+        timedelta(days=max(0, faded, settings.whole("forgetting.max_age_days"))),
+        min((least for least, floor in _FLOORS if floor >= worth), default=_ANY_IMPORTANCE),
+        _ANY_NUMBER if worth > _MOST_BY_RECALLS else math.ceil(worth / _A_RECALL),
+    )
 
 
 def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:

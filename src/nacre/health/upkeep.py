@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from operator import itemgetter
 
 from nacre.dream import rules
 from nacre.dream.brought_back import may_end
 from nacre.dream.plan import usage_of
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
+from nacre.storage.usage import Idle
 from nacre.text.passages import shorten
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Kind
 from nacre.values.reports import OK, WARNING, Check
-from nacre.values.review import Usage
 
 _SPANS = ((7, "within a week"), (31, "within a month"), (92, "within a quarter"), (183, "within half a year"))
 _LONGER = "longer ago"
@@ -39,53 +38,51 @@ _MOST_NAMED = 3
 _SUBJECT = 40
 _ID_SHOWN = 8
 
-_Aged = Sequence[tuple[Memory, timedelta]]
-
 
 def upkeep(home: Home) -> Iterator[Check]:
     """How memories age; nothing where there is nothing to say. Call it when usage is folded."""
-    memories = [one for one in home.memories.everything() if one.is_active]
-    usage = usage_of(home, memories)
     now = home.now()
-    aged = [(one, now - rules.last_used(one, usage.get(one.id, Usage()))) for one in memories]
-    yield from _recency(aged)
-    yield from _stale_todos(aged, now)
-    yield from _unused(aged)
-    ending = rules.ending(may_end(home, memories), usage, now, home.settings)
-    yield from _dream(home, ending, len(memories))
+    idle = home.usage.idle(now)
+    yield from _recency(idle)
+    yield from _stale_todos(home.usage.idle_todos(now - _STALE_TODO))
+    yield from _unused(idle)
+    near = home.memories.in_any_state(home.usage.may_end(now, rules.bounds(home.settings)))
+    ending = rules.ending(may_end(home, near), usage_of(home, near), now, home.settings) if near else []
+    yield from _dream(home, ending, sum(one.count for one in idle))
 
 
-def _recency(aged: _Aged) -> Iterator[Check]:
-    spans = Counter(_span(age) for _, age in aged)
+def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
+    spans: Counter[str] = Counter()
+    for one in idle:
+        spans[_span(one.begun)] += one.count
     told = [f"{spans[name]:,} {name}" for name in (*(name for _, name in _SPANS), _LONGER) if spans[name]]
     if any(name != _SPANS[0][1] for name in spans):
         yield Check("recency", OK, f"last said or recalled: {', '.join(told)}")
 
 
-def _span(age: timedelta) -> str:
-    return next((name for days, name in _SPANS if age <= timedelta(days=days)), _LONGER)
+def _span(days: int) -> str:
+    return next((name for most, name in _SPANS if days <= most), _LONGER)
 
 
-def _stale_todos(aged: _Aged, now: datetime) -> Iterator[Check]:
-    stale = [(age, one) for one, age in aged if one.kind is Kind.TODO and age > _STALE_TODO]
+def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
     if stale:
-        stale.sort(key=itemgetter(0), reverse=True)
         named = "; ".join(
-            f"{shorten(one.subject, _SUBJECT)} ({one.id[-_ID_SHOWN:]}, {now - age:%Y-%m-%d})"
-            for age, one in stale[:_MOST_NAMED]
+            f"{shorten(subject, _SUBJECT)} ({memory[-_ID_SHOWN:]}, {last:%Y-%m-%d})"
+            for memory, subject, last in stale[:_MOST_NAMED]
         )
         more = f"; and {len(stale) - _MOST_NAMED:,} more" if len(stale) > _MOST_NAMED else ""
         told = f"{len(stale):,} open, neither said nor recalled for {_STALE_TODO.days} days: {named}{more}"
-        yield Check("todos", WARNING, told, f"nacre retire {stale[0][1].id[-_ID_SHOWN:]}, if it is done or dropped")
+        yield Check("todos", WARNING, told, f"nacre retire {stale[0][0][-_ID_SHOWN:]}, if it is done or dropped")
 
 
-def _unused(aged: _Aged) -> Iterator[Check]:
+def _unused(idle: Sequence[Idle]) -> Iterator[Check]:
     told, lately = [], 0
-    for kind, (recent, idle) in IDLE_DAYS.items():
-        ages = [age.days for one, age in aged if one.kind is kind]
-        lately += sum(age < recent for age in ages)
-        if unused := sum(age >= idle for age in ages):
-            told.append(f"{unused:,} of {len(ages):,} {kind}{'' if len(ages) == 1 else 's'} ({idle} days)")
+    for kind, (recent, since) in IDLE_DAYS.items():
+        of_kind = [one for one in idle if one.kind is kind]
+        lately += sum(one.count for one in of_kind if one.days < recent)
+        every = sum(one.count for one in of_kind)
+        if unused := sum(one.count for one in of_kind if one.days >= since):
+            told.append(f"{unused:,} of {every:,} {kind}{'' if every == 1 else 's'} ({since} days)")
     if told:
         yield Check("unused", OK, f"neither said nor recalled for long: {', '.join(told)}; used lately: {lately:,}")
 

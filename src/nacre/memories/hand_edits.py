@@ -128,6 +128,7 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         left.written.clear()
 
     with home.database.transaction():
+        home.files.keep_unreadable({(path, stat.mtime_ns, stat.size) for path, stat in stats.items()})
         left.written.extend(_gone(home, seen[path]) for path in gone if seen[path].memory in moved)
         _journal(removal, [_gone(home, seen[path]) for path in gone if seen[path].memory not in moved])
         taken = _read_all(change, changed, seen, left, write_down)
@@ -232,26 +233,38 @@ def _journal(change: Change, written: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
-    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported."""
+    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported and, unless it
+    holds a secret, remembered: it is read again when it changes."""
     try:
-        if stat.refusal:
-            raise MemoryInvalid(stat.refusal)
+        if known_reason := stat.refusal or home.files.why_unreadable(stat.path, stat.mtime_ns, stat.size):
+            raise MemoryInvalid(known_reason)
         data = home.vault.read(stat.path)
-        digest = bytes_hash(data)
-        if known and known.hash == digest:
-            home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
-            return None
-        text = data.decode("utf-8")
-        memory = _memory_in(home, text, stat, known)
-        front, _ = split(text)
-        return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError:
-        home.problems.append(f"{stat.path}: it is not UTF-8 text")
     except (MemoryInvalid, VaultUnusable) as error:
         home.problems.append(f"{stat.path}: {error.message}")
+        return None
+    digest = bytes_hash(data)
+    if known and known.hash == digest:
+        home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
+        return None
+    try:
+        return _understood(home, data, digest, stat, known)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8 text"
+    except MemoryInvalid as error:
+        reason = error.message
+    home.problems.append(f"{stat.path}: {reason}")
+    if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None:
+        home.files.set_unreadable(stat.path, stat.mtime_ns, stat.size, reason)
     return None
+
+
+def _understood(home: Home, data: bytes, digest: bytes, stat: FileStat, known: SeenMemoryFile | None) -> _Found:
+    """Raises UnicodeDecodeError, MemoryInvalid."""
+    text = data.decode("utf-8")
+    memory = _memory_in(home, text, stat, known)
+    return _Found(stat, text, digest, memory, stated(text), has_id=_says(text, "id"))
 
 
 def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
@@ -306,9 +319,9 @@ def _id_in(home: Home, path: str) -> str | None:
         return None
 
 
-def _says_retired(text: str) -> bool:
+def _says(text: str, name: str) -> bool:
     front, _ = split(text)
-    return bool(front and load(front).get("retired"))
+    return bool(front and load(front).get(name))
 
 
 def _accept(
@@ -358,7 +371,7 @@ def _what_follows(found: _Found, before: Memory | None, memory: Memory) -> _Rest
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _says_retired(found.text):
+    if before and memory.retired and not before.retired and not _says(found.text, "retired"):
         rest.retired.append(memory)
     elif before and before.retired and not memory.retired:
         rest.returned.append(memory)

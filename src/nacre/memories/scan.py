@@ -39,6 +39,9 @@ def scan(home: Home, *, from_remote: bool = False, patience_seconds: float = _PA
     if is_ledger_new(home) or home.tombstones.due():
         apply_tombstones(home, patient=False)  # before files that are gone are taken for deleted by a person
     taken = _catch_edits(home, patience_seconds, from_remote=from_remote)
+    told = set(home.problems)
+    unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())
+    home.problems.extend(one for one in unreadable if one not in told)
     if taken or is_ledger_new(home):
         apply_tombstones(home, patient=False)
     retire_due(home)
@@ -89,7 +92,7 @@ def _was_edited(home: Home) -> bool:
 def _differences(home: Home) -> set[tuple[str, int, int]]:
     """Path, time and size of files that are new, gone, or not as last seen; without those of pending writes."""
     stats = home.vault.times()
-    seen, pending = home.files.seen_now()
+    seen, pending, _ = home.files.seen_now()
     if stats == seen:
         return set()
     paths = {path for path in stats.keys() | seen.keys() if stats.get(path) != seen.get(path)} - pending

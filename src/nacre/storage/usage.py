@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.ids import from_ms, to_ms
+from nacre.platform.ids import at_ms, from_ms, to_ms
 from nacre.storage.sqlite.database import Database
+from nacre.values.memory import Kind
 from nacre.values.review import StepsDue, Usage
 
 _STEPS = (3, 10, 25)
@@ -23,6 +25,30 @@ class Buckets:
     good: int
     fair: int
     poor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Active memories of a kind by the days since they were last said, written down or recalled.
+
+    ``days`` are full, ``begun`` counts the one that has begun, too.
+    """
+
+    kind: Kind
+    days: int
+    begun: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndingBounds:
+    """What the rules of a dream never end: temporary memories used within ``temporary_for``; others used within
+    ``idle_for``, of that importance or above, or recalled more often."""
+
+    temporary_for: timedelta
+    idle_for: timedelta
+    importance_below: int
+    most_recalls: int
 
 
 class UsageLog:
@@ -78,6 +104,25 @@ class UsageLog:
         row = self._db.one("count_usage") or (0,) * 6
         return Buckets(*(int(count) for count in row))
 
+    def idle(self, now: datetime) -> list[Idle]:
+        """How long active memories were not used."""
+        return [Idle(Kind(kind), *rest) for kind, *rest in self._db.all("count_idle", now=to_ms(now))]
+
+    def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
+        """Open todos that were last used before a time, the one idle longest first: (id, subject, last use)."""
+        return [(memory, subject, at_ms(at)) for memory, subject, at in self._db.all(
+            "list_idle_todos", before=to_ms(before)
+        )]  # fmt: skip
+
+    def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
+        """The active memories that the rules of a dream may end, by id; those rules decide."""
+        rows = self._db.all(
+            "list_ending", now=to_ms(now), today=now.date().isoformat(), importance_below=bounds.importance_below,
+            temporary_for=_milliseconds(bounds.temporary_for), idle_for=_milliseconds(bounds.idle_for),
+            most_recalls=bounds.most_recalls,
+        )  # fmt: skip
+        return [memory for (memory,) in rows]
+
     def value(self, key: str) -> str | None:
         """What the last folding noted under a key."""
         row = self._db.one("get_usage_value", key=key)
@@ -86,6 +131,10 @@ class UsageLog:
     def set_value(self, key: str, value: str) -> None:
         """Note something for the next folding."""
         self._db.run("set_usage_value", key=key, value=value)
+
+
+def _milliseconds(span: timedelta) -> int:
+    return span // timedelta(milliseconds=1)
 
 
 class SessionUses:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
+from nacre import __version__
 from nacre.storage.sqlite.database import Database, Row
 from nacre.values.operation import Intent, Project, SeenMemoryFile
 
-Seen = tuple[Mapping[str, tuple[int, int]], Set[str]]
+Times = Mapping[str, tuple[int, int]]
+Seen = tuple[Times, Set[str], Mapping[str, str]]
 
 
 def intent_of(row: Row) -> Intent:
@@ -21,23 +23,43 @@ class VaultIndex:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._seen_now: tuple[object, Seen] = None, ({}, set())
+        self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
         """Every file, by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Time and size of every file by path, and the paths of pending writes, at one moment.
+        """Time and size of every file by path, the paths of pending writes, why files are no memories: at one moment.
 
         They are read once until somebody writes: of 10,000 files that takes 4 ms.
         """
         state = self._db.state()  # before the rows: what is written in between is read twice
         if state is None or state != self._seen_now[0]:
-            rows = self._db.all("list_seen")
-            pending = {path for path, _, size in rows if size < 0}
-            self._seen_now = state, ({path: (mtime_ns, size) for path, mtime_ns, size in rows if size >= 0}, pending)
+            rows = self._db.all("list_seen", version=__version__)
+            pending = {path for path, _, size, _ in rows if size < 0}
+            reasons = {path: reason for path, _, _, reason in rows if reason is not None and path not in pending}
+            times = {path: (mtime_ns, size) for path, mtime_ns, size, reason in rows if size >= 0 and reason is None}
+            times |= {path: (mtime_ns, size) for path, mtime_ns, size, reason in rows if reason is not None}
+            self._seen_now = state, (times, pending, reasons)
         return self._seen_now[1]
+
+    def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
+        """Forget what was no memory, and changed or is gone; ``present`` are path, time and size of every file."""
+        for row in self._db.all("list_unreadable"):
+            if row not in present:
+                self._db.run("delete_unreadable", path=row[0])
+
+    def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
+        """Why a file is no memory; ``None`` where it is another one now, or this version has not read it."""
+        row = self._db.one("find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__)
+        return row[0] if row else None
+
+    def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
+        """Remember that a file as it is now is no memory, and why: it is read again when it changes."""
+        self._db.run(
+            "upsert_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__, reason=reason
+        )  # fmt: skip
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
         """The file of a memory."""
@@ -63,6 +85,7 @@ class VaultIndex:
             "upsert_vault_file", path=file.path, memory=file.memory, mtime_ns=file.mtime_ns, size=file.size,
             hash=file.hash,
         )  # fmt: skip
+        self._db.run("delete_unreadable", path=file.path)
 
     def distrust(self, path: str) -> None:
         """Have the next scan read a file again, although it looks as it was last seen."""

@@ -197,8 +197,8 @@ WHERE session = :session ORDER BY seq DESC LIMIT :limit;
 SELECT row FROM sessions ORDER BY coalesce(ended, started, 0) DESC, row DESC;
 
 -- count_sessions --
--- By tool.
-SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions GROUP BY tool ORDER BY count(*) DESC;
+-- By tool. Along the index, each row would be looked up on its own.
+SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions NOT INDEXED GROUP BY tool ORDER BY count(*) DESC, tool;
 
 -- list_turns --
 -- A session from beginning to end.
@@ -295,17 +295,17 @@ SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version 
 -- list_heard --
 -- The latest main sessions of each tool, and whether the owner says something in them that is no harness noise. What
 -- was only said to sub-agents is no session of the owner.
+-- Turns are looked at for as many sessions as are wanted: the inner LIMIT has them sorted before.
 SELECT tool, tool_version, EXISTS (
     SELECT 1 FROM turns t WHERE t.session = s.row AND t.speaker = 'owner' AND t.flags & 2 = 0 AND t.text <> ''
-) FROM (
-    SELECT row, tool, tool_version, row_number() OVER (
-        PARTITION BY tool ORDER BY coalesce(started, ended, 0) DESC, row DESC
-    ) AS place
-    FROM sessions
-    WHERE kind = 'main'
-        AND (turns = 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session = sessions.row AND t.flags & 8 = 0))
-) s
-WHERE place <= :latest ORDER BY tool, place;
+) FROM (SELECT DISTINCT tool AS name FROM sessions) JOIN sessions s ON s.row IN (
+    SELECT row FROM (
+        SELECT row, turns FROM sessions WHERE tool = name AND kind = 'main'
+        ORDER BY coalesce(started, ended, 0) DESC, row DESC LIMIT -1
+    ) o
+    WHERE turns = 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session = o.row AND t.flags & 8 = 0)
+    LIMIT :latest
+) ORDER BY tool, coalesce(started, ended, 0) DESC, row DESC;
 
 -- list_typed --
 -- Beginnings of what owners typed, each once: no harness noise, no summaries, nothing said to sub-agents.

@@ -104,3 +104,21 @@ INSERT OR IGNORE INTO usage (
 ) VALUES (
     :memory, :recall_count, :last_recalled, :intervals, :contradictions, :quality, :access_count, :steps
 );
+
+-- count_idle --
+-- Active memories by kind and by the days since their last use: those that are full, and those that have begun.
+SELECT kind, (:now - last_used) / 86400000 AS days, (:now - last_used + 86399999) / 86400000 AS begun, count(*)
+FROM last_uses GROUP BY kind, days, begun;
+
+-- list_idle_todos --
+-- Open todos that were last used before a time, the one idle longest first.
+SELECT id, subject, last_used FROM last_uses WHERE kind = 'todo' AND last_used < :before ORDER BY last_used, row;
+
+-- list_ending --
+-- What the rules of a dream may end.
+SELECT id FROM last_uses
+WHERE kind <> 'todo' AND expiry <> 'core' AND (
+    expires_on <= :today
+    OR (expiry = 'temporary' AND last_used <= :now - :temporary_for)
+    OR (last_used <= :now - :idle_for AND importance < :importance_below AND recall_count <= :most_recalls)
+) ORDER BY row;

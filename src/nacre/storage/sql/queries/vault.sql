@@ -47,7 +47,27 @@ SELECT path, memory, mtime_ns, size, hash FROM vault_files;
 
 -- list_seen --
 -- What the last scan saw, and what is about to be written, which has no size: in one statement, so at one moment.
-SELECT path, mtime_ns, size FROM vault_files UNION ALL SELECT path, 0, -1 FROM intents WHERE applied = 0;
+SELECT path, mtime_ns, size, NULL FROM vault_files
+UNION ALL SELECT path, mtime_ns, size, reason FROM unreadable_files WHERE version = :version
+UNION ALL SELECT path, 0, -1, NULL FROM intents WHERE applied = 0;
+
+-- list_unreadable --
+-- What was no memory when it was last read, whichever version read it.
+SELECT path, mtime_ns, size FROM unreadable_files;
+
+-- find_unreadable --
+-- Why a file is no memory, if it is still the same one.
+SELECT reason FROM unreadable_files
+WHERE path = :path AND mtime_ns = :mtime_ns AND size = :size AND version = :version;
+
+-- upsert_unreadable --
+-- A file that is no memory, as it is now.
+INSERT OR REPLACE INTO unreadable_files (path, mtime_ns, size, version, reason)
+VALUES (:path, :mtime_ns, :size, :version, :reason);
+
+-- delete_unreadable --
+-- It changed, or is gone.
+DELETE FROM unreadable_files WHERE path = :path;
 
 -- find_vault_file --
 -- The file of a memory.
