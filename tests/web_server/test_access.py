@@ -147,7 +147,7 @@ def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
     assert told.stdout == "owner_only\n"
     orphan = [sys.executable, "-c", _ASK, str(home())]  # its parents may have ended; the agent's variables stay
     told = subprocess.run(
-        orphan, env=environment(CLAUDECODE="1"), capture_output=True, text=True, timeout=60, check=True
+        orphan, env=environment({"CLAUDECODE": "1"}), capture_output=True, text=True, timeout=60, check=True
     )
     assert told.stdout == "owner_only\n"
 

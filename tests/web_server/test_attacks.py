@@ -1,4 +1,4 @@
-"""What programs, and pages of the web, can do to a home over HTTP: to what is the owner's, and to whom else it answers."""
+"""What programs and pages of the web cannot do over HTTP: to what is the owner's, and to others who ask."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from nacre.platform.locks import FileLock
 from nacre.web.idempotency import MOST_KEPT_BYTES, Once
@@ -35,7 +37,8 @@ Serve = Callable[..., Site]
 def test_what_stops_the_daemon_deletes_or_is_a_persons_verdict_is_refused_to_programs(
     site: Serve, operation: str, request_of: dict[str, Any]
 ) -> None:
-    refused = site().ask(operation, request_of, **site().token)
+    here = site()
+    refused = here.ask(operation, request_of, **here.token)
     assert refused.status_code == 403
     assert refused.json()["code"] == "owner_only"
 
@@ -67,12 +70,11 @@ def test_patterns_with_endless_choices_are_refused(site: Serve) -> None:
         assert here.ask("ingest", {"globs": [pattern]}, **here.token).status_code == 400
 
 
-def test_a_pattern_that_takes_too_long_is_given_up(process: Nacre, tmp_path: Path) -> None:
+def test_a_pattern_that_could_fit_in_endless_ways_is_answered(process: Nacre, tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*"abcdefghijkl")
     folder.mkdir(parents=True)
     (folder / "talk.jsonl").write_text("{}\n")
-    refused = process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "zz", code=None)
-    assert refused.error["code"] == "query_invalid"
+    assert process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "a/b", "--json").json["files"] == 0
 
 
 def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
@@ -99,6 +101,16 @@ def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
     assert here.get("/health", **here.token).status_code == 200
     assert {here.get("/open?code=guessed", **page).status_code for _ in range(40)} == {403}
     assert here.get("/api/v1/me", **here.browser()).json()["owner"] is True
+
+
+def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named(site: Serve, process: Nacre) -> None:
+    process("config", "set", "web.origins", '["http://127.0.0.1:7999"]')
+    here = site()
+    browser = {"Origin": "http://127.0.0.1:7999", **here.browser()}
+    assert here.get("/api/v1/me", **browser).status_code == 403
+    address = f"{here.base.replace('http', 'ws', 1)}/api/v1/events/ws"
+    with pytest.raises(InvalidStatus), connect(address, additional_headers=browser, proxy=None):
+        pass
 
 
 def test_answers_that_are_kept_for_a_key_take_bounded_memory() -> None:

@@ -130,8 +130,8 @@ class _Counted:
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Who asks, as far as that can be told: programs that have the token of a machine are one. Those who show nothing
-        share what is theirs alone: any page of the web can have a browser ask."""
+        """Who asks, as far as that can be told: programs that have the token of a machine are one. Those who show
+        nothing use up nobody's share: any page of the web can have a browser ask."""
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)
         return f"{place} {'nobody' if actor is None else actor.in_words}"
