@@ -104,7 +104,7 @@ model: build/model/bin/python  ## build the bundled embedding model anew
 	$< scripts/build_minilm.py
 
 .PHONY: dist
-dist: $(VENV)/.installed-dev  ## build what is published, install it anew, and try it
+dist: $(VENV)/.installed-dev web  ## build what is published, install it anew, and try it
 	$(BIN)/python scripts/check_distribution.py dist
 
 .PHONY: clean
@@ -122,9 +122,8 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --compile -c constraints.txt -e '.[dev,docs]'
 	@touch $(VENV)/.installed $@
 
-# Not `npm ci`: it refuses a lock that lacks the optional packages of other platforms than the one it was written on.
 web/node_modules/.installed: web/package.json web/package-lock.json
-	cd web && npm install --no-save --no-audit --no-fund
+	cd web && npm ci --no-audit --no-fund
 	@touch $@
 
 # Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.

@@ -31,6 +31,7 @@ _IN_WHEEL = (
 _IN_SDIST = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE", "Makefile", "constraints.txt",
     "pyproject.toml", "src/nacre/__main__.py", "tests/conftest.py", "docs/install.md", "plugins/src/index.ts",
+    "web/package.json", "web/src/main.tsx",
 )  # fmt: skip
 _PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
 
@@ -73,6 +74,12 @@ def check_contents(wheel: Path, source: Path) -> None:
     need(not odd, f"not to be published: {odd}")
     said = (told["Name"], told["License-Expression"], told["Description-Content-Type"])
     need(said == ("nacre-memory", "Apache-2.0", "text/markdown"), f"it says of itself: {said}")
+
+
+def check_dashboard(wheel: Path) -> None:
+    """What is published holds the built dashboard; a checkout may not have built it."""
+    with zipfile.ZipFile(wheel) as packed:
+        need("nacre/web/static/index.html" in packed.namelist(), "the dashboard is missing: make web")
 
 
 def environment(folder: Path) -> Path:
@@ -154,6 +161,8 @@ def main() -> None:
     given = parser.parse_args()
     wheel, source = build(given.folder)
     check_contents(wheel, source)
+    if not given.offline:
+        check_dashboard(wheel)
     for wanted in (FULL,) if given.offline else (SMALL, FULL):
         with tempfile.TemporaryDirectory() as folder:
             python = environment(Path(folder) / "env")

@@ -161,7 +161,7 @@ _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task
 _EMBEDDING = re.compile(r"minilm|none|[^:\s]+:\S.*")
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
-_CHOICES = {
+CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
     "mcp.tools": ("core", "all"),
@@ -169,6 +169,8 @@ _CHOICES = {
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),
 }  # fmt: skip
+"""Of some texts, every value that they can have."""
+
 _MAY_HOLD_KEYS = frozenset({"models.providers"})
 """What is wrong with them is told without what they hold."""
 
@@ -211,8 +213,8 @@ def check(key: str, value: Any) -> Any:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
         raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
-    if key in _CHOICES and converted not in _CHOICES[key]:
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, _CHOICES[key]))}")
+    if key in CHOICES and converted not in CHOICES[key]:
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}")
     if setting.type in (int, float):
         least, most = _LEAST.get(key, 0), _MOST.get(key, math.inf)
         if not least <= converted <= most:

@@ -170,6 +170,18 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     return converted
 
 
+def unwrite_setting(config: Path, key: str) -> None:
+    """Remove a setting from the config file, keeping the rest as it is. Raises SettingsInvalid."""
+    known(key)
+    if key not in _read_file(config):
+        return
+    document = tomlkit.parse(config.read_text(encoding="utf-8"))
+    section, _, name = key.partition(".")
+    table = document[section]
+    del table[name]
+    private_files.write_file(config, tomlkit.dumps(document))
+
+
 def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
     if environ.get(setting.variable):
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")

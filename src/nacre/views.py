@@ -303,10 +303,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """Some sessions, and whether there are more."""
+    """Some sessions, whether there are more, and how many there are in all."""
 
     lines: tuple[SessionLine, ...]
     more: bool = False
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

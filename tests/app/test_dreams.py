@@ -492,3 +492,14 @@ def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(
         assert memory.list() == []
         memory.undo(report.operation)
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
+
+
+def test_of_a_plan_the_steps_that_are_named_by_their_keys_are_done(world: World) -> None:
+    for content in ("The jars are in the cellar", "The lids are in the attic"):
+        kept(world, content, days=9)
+        kept(world, f"{content}.", days=2)
+    found = planned(world)
+    assert len(found.keys) == len(found.steps) == 2
+    report = dreamt(world, steps=(found.keys[1],))
+    assert report.plan.steps == (found.steps[1],)
+    assert report.plan.keys == (found.keys[1],)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.errors import Conflict, EditConflict, InvalidInput, NotFound
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Kind, Memory, Source
 from nacre.values.session import Speaker, Trust
@@ -158,3 +158,30 @@ def test_other_words_are_for_one_memory(world: World) -> None:
         memory.judge(*found, good=False)
         with pytest.raises(InvalidInput):
             memory.call("review-dismiss", references=tuple(found), content="Both.")
+
+
+def test_a_doubt_is_not_kept_in_other_words_over_what_an_editor_saved(world: World) -> None:
+    with world.open() as memory:
+        one = memory.call("store", content=UPLOADS, speaker="agent").memory_id
+        read = memory.call("look", reference=one)
+        file = world.memory_file(one)
+        file.write_text(file.read_text("utf-8").replace("at night", "at noon"), "utf-8")
+        with pytest.raises(EditConflict):
+            memory.call("review-dismiss", references=[one], content=EXPORTS, expected=read.etag)
+        again = memory.call("look", reference=one)
+        assert "at noon" in again.memory.content
+        assert again.memory.proposed
+        memory.call("review-dismiss", references=[one], content=EXPORTS, expected=again.etag)
+        kept = memory.get(one)
+    assert (kept.content, kept.proposed) == (EXPORTS, False)
+
+
+def test_a_pair_is_settled_by_the_ids_of_both(world: World) -> None:
+    with world.open() as memory:
+        for content in ("Uploads may be 10 MB", "The upload limit is a generous 25 MB"):
+            memory.store(content, project="acme")
+        (pair,) = memory.call("waiting").conflicts
+        reference = f"{pair.older.id}+{pair.newer.id}"
+        assert memory.call("conflicts-resolve", reference=reference, choice="keep-new").older.superseded_by
+        with pytest.raises(NotFound):
+            memory.call("conflicts-resolve", reference=reference, choice="keep-new")

@@ -167,6 +167,7 @@ COMMANDS = {
     "config": "config show",
     "config-get": "config get recall.limit",
     "config-set": "config set recall.limit 7",
+    "config-unset": "config unset recall.limit",
     "usefulness": "usefulness",
     "eval": "eval",
     "eval-list": "eval list",
@@ -195,8 +196,9 @@ IN_PARTS = {
     "doctor-deep": "it repairs between two proofs",
     "hosts-plan": "what was shown is what is written",
     "hosts-wire": "what was shown is what is written",
-    "config": "it shows each setting's variable, default and summary as well",
+    "config": "it tells where the files are as well",
     "config-set": "it warns of a variable that goes before the file",
+    "config-unset": "it also mends a file that no command can read",
     "embed-back": "what it takes is looked at first, and nothing is kept here",
     "eval": "it may keep a baseline",
 }

@@ -42,6 +42,8 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
     assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
     assert [one["action"] for one in operations(nacre, "--memory", "Lamp")] == ["update", "store"]
     assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == ["Tea is served at four"]
+    assert [one["subject"] for one in operations(nacre, "--action", "update")] == ["Lamp"]
+    assert operations(nacre, "--action", "dream") == []
     assert operations(nacre)[1]["why"] == "content, tags"
     assert "waits for a commit" in nacre("log").out
     nacre("commit")

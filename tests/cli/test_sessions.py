@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from nacre import open_memory
+from nacre.errors import NotFound
 from nacre.home.home import open_home
 from nacre.sessions.follow import follow_session
 from nacre.settings import load_settings
@@ -134,6 +136,17 @@ def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     assert (answer["first"], answer["total"]) == (answer["turns"][0]["seq"], 5)
     assert "please mend it" not in nacre("sessions", "tail", SESSION[:8], "-n", "2").out.split("file")[1]
     assert "--follow" in nacre("sessions", "tail", SESSION[:8], "--follow", "--json", code=2).error["message"]
+
+
+def test_the_turns_around_one_are_read_by_its_id(nacre: Nacre, mended: Path) -> None:
+    with open_memory() as memory:
+        turns = memory.call("session", reference=SESSION, limit=None).turns
+        around = memory.call("session", reference=SESSION, around=turns[3].turn.id, limit=3).turns
+        assert [one.seq for one in around] == [one.seq for one in turns[2:5]]
+        first = memory.call("session", reference=SESSION, around=turns[0].turn.id, limit=3).turns
+        assert [one.seq for one in first] == [one.seq for one in turns[:3]]
+        with pytest.raises(NotFound):
+            memory.call("session", reference=SESSION, around="nowhere")
 
 
 def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mended: Path) -> None:

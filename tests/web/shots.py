@@ -28,7 +28,7 @@ def paths(home: Path) -> list[str]:
     with api.open_memory(home) as memory:
         one = memory.call("list", words="readings").memories[0]
         session = memory.call("sessions", limit=1).lines[0].session
-    return [*PAGES, f"/memories/{one.id}", f"/sessions/{session.id}", f"/projects/{one.project}"]
+    return [*PAGES, f"/memories/{one.id}", f"/sessions/{session.session.id}", f"/projects/{one.project}"]
 
 
 def shoot(folder: Path, home: Path, wanted: list[str]) -> None:

@@ -82,10 +82,37 @@ LATER = {
     "Temperature charts may begin where the data begin.",
 }
 
+LINKS = (
+    ("Readings are kept raw for two years", "builds_on", "Batches are idempotent"),
+    ("Migrations lock the readings table", "related_to", "Readings are kept raw for two years"),
+    ("Write the restore drill down", "depends_on", "Readings are kept raw for two years"),
+    ("Gateways speak MQTT over TLS", "related_to", "Batches are idempotent"),
+    ("Alerts go out by text message", "depends_on", "hivelog depends on the weather service"),
+    ("Solar panels need two days to recover", "related_to", "Alerts go out by text message"),
+    ("Gateways speak MQTT over TLS", "related_to", "Solar panels need two days to recover"),
+    ("Page breaks follow the tenor part", "depends_on", "Scores are MusicXML, never MIDI"),
+    ("Fonts must be embedded before print", "related_to", "Scores are MusicXML, never MIDI"),
+    ("One folder for each piece", "related_to", "Scores are MusicXML, never MIDI"),
+    ("The search index is built in CI", "builds_on", "One folder for each piece"),
+    ("Watchdog resets lose the schedule", "related_to", "The controller runs without a network"),
+    ("Measure the current in standby", "related_to", "Datasheet: sleep current of the radio"),
+)
+
 FROM_OUTSIDE = (
     LANTERN, "Datasheet: sleep current of the radio",
     "The vendor's page says **0.9 µA** in deep sleep and 12 mA while sending.",
 )  # fmt: skip
+AGAINST = (
+    (HIVELOG, "Uploads of the gateway may be 10 MB", "The upload limit for a gateway is a generous 25 MB now"),
+    (CHOIRBOOK, "Scans may be 50 MB at the print shop", "The scan limit of the print shop is a generous 80 MB"),
+)
+"""What holds, and what was said against it later."""
+
+TWICE = (
+    (CHOIRBOOK, "The print shop wants PDF/X-4"),
+    (HIVELOG, "Only swarm alerts may wake people"),
+)
+
 BY_AN_AGENT = (
     CHOIRBOOK, "Lyrics are hyphenated by dictionary", "The agent found that hyphens follow the dictionary of 1996.",
 )  # fmt: skip
@@ -132,8 +159,19 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
     clock.now = end - timedelta(days=2)
     project, subject, content = FROM_OUTSIDE
     memory.call("store", project=project, subject=subject, content=content, trust="untrusted", speaker="tool")
+    for project, *said in AGAINST:
+        for days, words in enumerate(said):
+            clock.now = end - timedelta(days=30 - 26 * days)
+            memory.store(words, kind="fact", project=project)
+    for days, (project, words) in enumerate(TWICE):
+        for again in range(2):
+            clock.now = end - timedelta(days=40 - days - 20 * again)
+            memory.store(words + "." * again, kind="fact", project=project, force=True)
+    clock.now = end - timedelta(days=2)
     project, subject, content = BY_AN_AGENT
     memory.call("store", project=project, subject=subject, content=content, speaker="agent")
+    links = [{"source": source, "relation": relation, "target": target} for source, relation, target in LINKS]
+    memory.call("graph-link", links=links)
 
 
 def _learn(folder: Path, end: datetime) -> None:

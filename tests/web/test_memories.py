@@ -156,6 +156,11 @@ ATTACKS = (
     "user\u202egpj.exe\u2066 and \u200bnothing \x1b[2J",
 )
 
+DANGEROUS = """it => [
+    ...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], [style*=fixed]'),
+    ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol)),
+].map(e => e.outerHTML)"""
+
 
 def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stored: Callable[..., str]) -> None:
     ids = [
@@ -166,10 +171,7 @@ def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stor
     board.show("/memories")
     for one in ids:
         page = board.show(f"/memories/{one}")
-        inside = page.locator("main").evaluate(
-            "it => [...it.querySelectorAll('script, iframe, style, img, [onerror], [onload], [srcdoc], [style*=fixed]'),"
-            " ...[...it.querySelectorAll('a')].filter(a => !/^(https?|mailto):/.test(a.protocol))].map(e => e.outerHTML)"
-        )
+        inside = page.locator("main").evaluate(DANGEROUS)
         assert inside == []
         assert page.evaluate("window.pwned") is None
         expect(page.get_by_role("navigation", name="Pages").first).to_be_visible()
@@ -183,7 +185,7 @@ def test_characters_that_hide_or_turn_text_are_shown(
     page = boards().show(f"/memories/{stored(ATTACKS[-1])}")
     content = page.locator(".markdown")
     expect(content).to_contain_text("U+202E")
-    expect(content).to_contain_text("U+200B")
+    expect(content).to_contain_text("U+2066")
     assert page.evaluate("/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)") is False
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 
 from tests.web_server.conftest import Site
@@ -130,6 +132,22 @@ def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[...,
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
     assert missing.json()["error"]
     assert knowledge("GET", "/api/sessions/nothing/summary").status_code == 404
+
+
+def test_a_line_is_shown_to_whoever_follows_the_events(learned: Any, site: Serve) -> None:
+    here = site()
+    with here.client.stream("GET", f"{here.base}/api/v1/events", headers=here.token) as events:
+        lines = events.iter_lines()
+        assert any(line == "event: hello" for line in lines)
+        body = {"type": "task", "message": f"Built\nwith {SECRET}"}
+        told = httpx.post(f"{here.base}/api/events", json=body, headers=here.token, trust_env=False)
+        assert told.status_code == 202
+        assert any(line == "event: notice" for line in lines)
+        shown = json.loads(next(lines).partition("data: ")[2])["text"]
+    assert shown == told.json()["text"]
+    assert shown.startswith("Built with")
+    assert SECRET not in shown
+    assert here.client.post(f"{here.base}/api/events", json={}, headers=here.token).status_code == 422
 
 
 def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., Any]) -> None:

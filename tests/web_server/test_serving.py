@@ -11,14 +11,20 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
 from starlette.applications import Starlette
 
+from nacre.events.bus import Bus
+from nacre.events.live import Live
+from nacre.home.home import open_home
 from nacre.link.address import LOCK
 from nacre.mcp.guard import LOOPBACK, Names
+from nacre.platform.ids import utc_now
 from nacre.platform.locks import is_held
+from nacre.settings import load_settings
 from nacre.values.actor import Actor
 from nacre.web.browsers import Browsers
 from nacre.web.program import make_app
@@ -132,6 +138,26 @@ def test_a_socket_is_opened_only_by_who_may_ask(site: Serve) -> None:
     assert {one.status_code for one in problems} == {403}, "there is no such socket"
 
 
+def home_of(folder: Path, run: Any, told: list[str]) -> Served:
+    """A home whose operations are all ``run``; what goes to the daemon's log is ``told``."""
+    live = Live(lambda: open_home(load_settings(folder)), Bus(utc_now))
+    names = Names.of(LOOPBACK, ())
+    return Served(folder, run, dict, Browsers(folder), live, "a-token", names, told.append)
+
+
+def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
+    def run(*_: Any) -> bytes:
+        raise ZeroDivisionError("by nobody foreseen")
+
+    told: list[str] = []
+    headers = {"Authorization": "Bearer a-token"}
+    with served(make_app(home_of(tmp_path, run, told), lambda: Starlette())) as port:
+        answer = httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, trust_env=False)
+    problem(answer, 500, "internal")
+    assert "by nobody foreseen" in told[0]
+    assert "nobody foreseen" not in answer.text
+
+
 def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
     left = threading.Event()
 
@@ -142,7 +168,7 @@ def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -
         left.set()
         return b"null"
 
-    here = Served(tmp_path, run, dict, Browsers(tmp_path), "a-token", Names.of(LOOPBACK, ()))
+    here = home_of(tmp_path, run, [])
     headers = {"Authorization": "Bearer a-token"}
     with served(make_app(here, lambda: Starlette())) as port, pytest.raises(httpx.TimeoutException):
         httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, timeout=0.5, trust_env=False)

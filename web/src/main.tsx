@@ -3,7 +3,8 @@ import { isStranger } from "./api/client";
 import { follow } from "./api/events";
 import { takeKey } from "./api/key";
 import { loadMe, me, refusal } from "./api/me";
-import { startRouter } from "./app/router";
+import { preloadAt } from "./app/outlet";
+import { path, startRouter } from "./app/router";
 import { Shell } from "./app/shell";
 import { t } from "./app/strings";
 import "./app/theme";
@@ -38,6 +39,7 @@ function App() {
 
 takeKey();
 startRouter();
+preloadAt(path.peek());
 loadMe().then(() => {
   if (me.value) follow();
 });

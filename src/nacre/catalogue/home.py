@@ -126,6 +126,9 @@ CARE = (
     ),
     Operation("doctor-hosts", "wiring.prove:prove_hosts", NOTHING, "list[values.reports:Check]", takes_long=True,
               needs=_SETTINGS),
+    Operation("hosts", "wiring.preview:list_hosts", NOTHING, "list[wiring.preview:HostState]", needs=_SETTINGS),
+    Operation("hosts-preview", "wiring.preview:preview", "wiring.requests:WireRequest",
+              "wiring.preview:WiringPreview", needs=_SETTINGS, not_by=_HELD),
     Operation("hosts-plan", "wiring.answers:plan", "wiring.requests:WireRequest", "values.wiring:WiringPlan",
               needs=_SETTINGS, not_by=_HELD),
     Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
@@ -160,6 +163,10 @@ CARE = (
     ),
     Operation(
         "config-set", "setup.visible_settings:set_setting", "setup.requests:SetRequest",
+        "setup.visible_settings:SettingView",
+        writes=True, needs=_SETTINGS, owners=True),
+    Operation(
+        "config-unset", "setup.visible_settings:unset_setting", "setup.requests:SettingRequest",
         "setup.visible_settings:SettingView",
         writes=True, needs=_SETTINGS, owners=True),
     Operation("usefulness", "usefulness.usefulness:usefulness", NOTHING, "usefulness.values:Usefulness",

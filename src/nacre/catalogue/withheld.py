@@ -18,6 +18,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "it is for pictures; nacre graph list and nacre report show it": "graph-map",
         "nacre home tells it of today, nacre report of a period": "today",
         "nacre report shows it": "activity",
+        "nacre init and nacre doctor hosts tell it": "hosts hosts-preview",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
@@ -61,8 +62,8 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "memory_graph tells what was used together": "edges",
         "it is for pictures, which people look at": "graph-map today activity report",
         "the installation is the person's": (
-            "hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get config-set watcher-start "
-            "watcher-stop watcher-install watcher-uninstall"
+            "hosts hosts-preview hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get "
+            "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"
         ),
         "saved queries, and whether nacre is of use, are the person's": (
             "eval eval-list eval-add eval-remove usefulness"

@@ -105,7 +105,7 @@ class Daemon:
         catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
         self._answering = Answering(self._homes, voice.tell, own, catalogue, bus=self._live.bus)
         self._site = Site(
-            settings.home, self._answering.run, self._facts, Browsers(settings.home), self._live,
+            settings.home, self._answering.run, self._facts, Browsers(settings.home), self._live, voice.tell,
             everything=settings.text("mcp.tools") == "all",
         )  # fmt: skip
         self._web = Web(self._site, options.http) if options.http.place else None

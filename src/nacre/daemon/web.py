@@ -62,6 +62,7 @@ class Site:
     facts: Callable[[], Mapping[str, object]]
     browsers: Browsers
     live: Live
+    tell: Callable[[str], None]
     everything: bool = False
 
 
@@ -124,7 +125,7 @@ class Web:
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
             mcp_guard.Names.of(
                 mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
-            ),
+            ), site.tell,
         )  # fmt: skip
         app = web_program.make_app(
             self._served,

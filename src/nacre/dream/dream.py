@@ -68,7 +68,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     found = planned(home, request, on_progress=on_progress)
     if request.project and not found.seen and (request.tier < 3 or request.project not in projects(home)):
         raise NotFound(f"project {request.project!r} has no memories", hint="nacre list shows the projects of memories")
-    return found
+    return replace(found, keys=tuple(step.key for step in found.steps))
 
 
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
@@ -95,7 +95,7 @@ def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
     """A plan with those of its steps that were shown; the rest waits."""
     shown = tuple(step for step in found.steps if step.key in keys)
     rest = tuple(step for step in found.steps if step.key not in keys)
-    return replace(found, steps=shown, put_off=(*found.put_off, *rest))
+    return replace(found, steps=shown, put_off=(*found.put_off, *rest), keys=tuple(step.key for step in shown))
 
 
 def dream_unasked(home: Home) -> DreamReport | None:

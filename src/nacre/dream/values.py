@@ -108,7 +108,8 @@ class DreamPlan:
     what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
     ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
     ``brought_back`` counts those that a dream ended before, and a person brought back: they are left. ``looked`` are
-    the pages that a writer was asked about, by project (empty: the profile), with marks of what it was shown.
+    the pages that a writer was asked about, by project (empty: the profile), with marks of what it was shown. ``keys``
+    name the steps, one each, for who wants some of them only.
     """
 
     steps: tuple[Step, ...]
@@ -125,6 +126,7 @@ class DreamPlan:
     texts: tuple[tuple[str, str], ...] = ()
     brought_back: int = 0
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def ending(self) -> int:

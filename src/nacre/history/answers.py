@@ -15,8 +15,8 @@ from nacre.views import Listed, OperationDiff
 def log(home: Home, request: LogRequest) -> list[Listed]:
     """Operations, the newest first. Raises NotFound, Conflict."""
     return operations.log(
-        home, reference=request.reference, project=request.project, limit=max(0, request.limit),
-        offset=max(0, request.offset),
+        home, reference=request.reference, project=request.project, action=request.action,
+        limit=max(0, request.limit), offset=max(0, request.offset),
     )  # fmt: skip
 
 

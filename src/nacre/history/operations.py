@@ -25,12 +25,16 @@ _PATH = "file"
 
 
 def log(
-    home: Home, *, reference: str | None = None, project: str | None = None, limit: int = 50, offset: int = 0
-) -> list[Listed]:
-    """Operations, the newest first: all, those on one memory, or those in one project. Raises NotFound, Conflict."""
+    home: Home, *, reference: str | None = None, project: str | None = None, action: str | None = None,
+    limit: int = 50, offset: int = 0,
+) -> list[Listed]:  # fmt: skip
+    """Operations, the newest first: all, those on one memory, in one project, of one action.
+
+    Raises NotFound, Conflict.
+    """
     look(home)
     memory = _memory_meant(home, reference) if reference else None
-    found = home.journal.operations(memory=memory, project=project, limit=limit, offset=offset)
+    found = home.journal.operations(memory=memory, project=project, action=action, limit=limit, offset=offset)
     return [Listed(one, tuple(memories_of(home, one))) for one in found]
 
 

@@ -10,10 +10,11 @@ from nacre.platform.request import Request
 
 
 class LogRequest(Request, frozen=True, kw_only=True):
-    """Operations, the newest first: all, those on one memory, or those in one project."""
+    """Operations, the newest first: all, those on one memory, in one project, or of one action."""
 
     reference: Annotated[str | None, Meta(description="Only those on this memory.")] = None
     project: Annotated[str | None, Meta(description="Only those in this project, by its slug.")] = None
+    action: Annotated[str | None, Meta(description="Only those that did this: store, dream, undo ...")] = None
     limit: Annotated[int, Meta(description="Operations at most.", ge=0)] = 50
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 

@@ -216,8 +216,8 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
     """
     with home.change("update") as change:
         scan(home)
-        if expected is not None and expected != etag_of(home, get(home, reference)):
-            raise EditConflict(f"{get(home, reference).subject!r} was changed meanwhile", hint="read it again")
+        if expected is not None:
+            refuse_changed(home, reference, expected)
         fold_usage(home, _FOLDING_SECONDS)
         place_first(home, reference.strip())
         memory = get(home, reference)
@@ -242,6 +242,13 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if changed.content != memory.content:
             await_models(home, changed)
         return changed
+
+
+def refuse_changed(home: Home, reference: str, expected: str) -> None:
+    """Raise EditConflict where a memory's file is another one than was read under an etag."""
+    memory = get(home, reference)
+    if expected != etag_of(home, memory):
+        raise EditConflict(f"{memory.subject!r} was changed meanwhile", hint="read it again")
 
 
 def etag_of(home: Home, memory: Memory) -> str | None:

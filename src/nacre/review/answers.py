@@ -35,8 +35,8 @@ def waiting(home: Home) -> Waiting:
 
 
 def dismiss(home: Home, request: ReviewKeepRequest) -> list[Memory]:
-    """Keep memories that wait for review. Raises NotFound, Conflict, InvalidInput."""
-    return queue.dismiss(home, request.references, request.content, request.into)
+    """Keep memories that wait for review. Raises NotFound, Conflict, EditConflict, InvalidInput."""
+    return queue.dismiss(home, request.references, request.content, request.into, request.expected)
 
 
 def undo(home: Home, request: ReviewUndoRequest) -> Memory:

@@ -52,10 +52,10 @@ def waiting(home: Home) -> list[Pair]:
 
 
 def find(home: Home, reference: str) -> Pair:
-    """The pair of an id, or of one of its memories where that is in one pair only. Raises NotFound, Conflict."""
+    """The pair of an id, or of its memories; one is enough where it is in one pair only. Raises NotFound, Conflict."""
     wanted = reference.strip().lower()
     pairs = pending(home)
-    found = [pair for pair in pairs if pair.id == wanted]
+    found = [pair for pair in pairs if wanted in (pair.id, f"{pair.older.id}+{pair.newer.id}")]
     if not found and len(wanted) >= _SHORTEST_REFERENCE:
         found = [
             pair

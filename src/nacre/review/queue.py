@@ -16,7 +16,7 @@ from nacre.home.redaction import redacted
 from nacre.memories import store
 from nacre.memories.agent_rights import keep
 from nacre.memories.quality import KEPT_QUALITY
-from nacre.memories.scan import catch_up
+from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage, queue_reviews
 from nacre.platform.ids import to_ms
 from nacre.review.conflicts import resolve, settle
@@ -46,12 +46,14 @@ def waiting(home: Home) -> list[Review]:
 
 
 def dismiss(
-    home: Home, references: Sequence[str], content: str | None = None, into: str | None = None
+    home: Home, references: Sequence[str], content: str | None = None, into: str | None = None,
+    expected: str | None = None,
 ) -> list[Memory]:  # fmt: skip
     """Keep memories that wait for review; their quality is .3 at least. What an agent proposed is told from then on.
 
     What seemed to say otherwise holds beside them. One may be kept in other words, or as a part of another memory: then
-    that is what is returned. Raises NotFound, Conflict, InvalidInput.
+    that is what is returned. With ``expected``, its file is the one that was read under that etag. Raises NotFound,
+    Conflict, EditConflict, InvalidInput.
     """
     kept = [review.memory for review in _waiting(home, references)]
     if len(kept) > 1 and (into is not None or content is not None):
@@ -64,6 +66,9 @@ def dismiss(
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
     why = "they hold beside each other" if pairs else "kept in review"
     with home.change("review", subject=subject_of(kept), why=why) as change:
+        if expected is not None:
+            scan(home)
+            store.refuse_changed(home, kept[0].id, expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         kept = [home.memories.find(memory.id) or memory for memory in kept]  # with what it is apart from

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.memories.requests import Expected
 from nacre.platform.request import Request
 from nacre.values.review import Relates
 from nacre.views import Choice
@@ -29,6 +30,7 @@ class ReviewKeepRequest(ReviewRequest, frozen=True, kw_only=True):
 
     content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
     into: Into = None
+    expected: Expected = None
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
@@ -68,7 +70,9 @@ class DropCandidatesRequest(Request, frozen=True, kw_only=True):
 class ResolveRequest(Request, frozen=True, kw_only=True):
     """Say which of two memories holds."""
 
-    reference: Annotated[str, Meta(description="The pair's id, or a memory that is in one pair only.")]
+    reference: Annotated[
+        str, Meta(description="The pair's id, a memory that is in one pair only, or the ids of both, joined by +.")
+    ]
     choice: Annotated[Choice, Meta(description="Which one holds.")]
     reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
 

@@ -14,8 +14,7 @@ from nacre.views import SessionPage, SessionReport, SessionView
 
 def list_sessions(home: Home, request: SessionsRequest) -> SessionPage:
     """A page of sessions, the newest first."""
-    lines, more = views.list_sessions(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
-    return SessionPage(tuple(lines), more)
+    return views.list_sessions(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
 
 
 def show(home: Home, request: SessionRequest) -> SessionView:
@@ -24,8 +23,9 @@ def show(home: Home, request: SessionRequest) -> SessionView:
     limit = -1 if request.limit is None else max(0, request.limit)
     if request.at_end:
         return views.cleaned(home, views.look_at_end(home, request.reference, limit=limit, folder=folder))
-    first = max(0, request.first)
-    found = views.look_at_session(home, request.reference, first=first, limit=limit, folder=folder)
+    found = views.look_at_session(
+        home, request.reference, first=max(0, request.first), limit=limit, folder=folder, around=request.around
+    )
     return views.cleaned(home, found)
 
 

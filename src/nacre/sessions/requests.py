@@ -32,12 +32,13 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
 
 
 class SessionRequest(Request, frozen=True, kw_only=True):
-    """One session: its turns from ``first`` on, or, with ``at_end``, its last ones."""
+    """One session: its turns from ``first`` on, those ``around`` one, or, with ``at_end``, its last ones."""
 
     reference: Annotated[SessionId | None, Meta(description="By default, the last one of the folder.")] = None
     first: Annotated[int, Meta(description="From this turn on.", ge=0)] = 0
     limit: Annotated[int, Meta(description="Turns at most; all of them without one.", ge=0)] | None = 20
     at_end: Annotated[bool, Meta(description="The last turns.")] = False
+    around: Annotated[str | None, Meta(description="The turns around this one, named by its id.")] = None
     folder: Annotated[str | None, Meta(description="Whose last session, where none is named.")] = None
 
 

@@ -6,33 +6,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
 from nacre.sessions.opening import opening_of
 from nacre.values.filters import SessionFilter
 from nacre.values.session import StoredSession, StoredTurn, ToolCall, Turn
-from nacre.views import SessionLine, SessionView
+from nacre.views import SessionLine, SessionPage, SessionView
 
 
-def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
-    """A page of sessions, the newest first, and whether there are more."""
-    found = home.sessions.newest(wanted, limit=limit + 1, offset=offset)
+def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> SessionPage:
+    """A page of sessions, the newest first, whether there are more, and how many in all."""
+    found, total = home.sessions.page(wanted, limit=limit + 1, offset=offset)
     page = found[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
-    return lines, len(found) > limit
+    return SessionPage(tuple(lines), len(found) > limit, total)
 
 
 def look_at_session(
-    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None
-) -> SessionView:
+    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None,
+    around: str | None = None,
+) -> SessionView:  # fmt: skip
     """A session by its id or the beginning of it, else the last one of the folder; its turns from ``first`` on.
 
-    Raises NotFound, Conflict.
+    With ``around``, the turns before and after the one of that id. Raises NotFound, Conflict.
     """
     catch_up(home)
     session = find_session(home, reference, folder)
+    if around is not None:
+        place = home.sessions.place_of(session.row, around)
+        if place is None:
+            raise NotFound(f"the session has no turn {around!r}", hint="nacre sessions show lists its turns")
+        first = max(0, place - max(0, limit) // 2)
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from nacre.context.hold_out import note_share
-from nacre.known_settings import SETTINGS
+from nacre.known_settings import CHOICES, SETTINGS, known
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
 from nacre.redact.redactor import Redactor
-from nacre.settings import Settings, load_settings, write_setting
+from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
 from nacre.setup.requests import SetRequest, SettingRequest
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_FORMS = {str: "text", int: "whole", float: "number", bool: "switch"}
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
@@ -41,11 +42,21 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A setting's value, as ``sk-…abcd`` where it is a key, and where the value comes from."""
+    """A setting's value, as ``sk-…abcd`` where it is a key, where the value comes from, and what can be set.
+
+    ``origin``: ``default``, the config file, or the variable of the environment that goes before it. ``form``:
+    ``text``, ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``; ``choices`` are all values of a
+    text that has no others.
+    """
 
     key: str
     value: Any
     origin: str
+    variable: str
+    default: Any
+    summary: str
+    form: str
+    choices: tuple[str, ...] = ()
 
 
 def list_settings(settings: Settings) -> list[SettingView]:
@@ -64,12 +75,30 @@ def set_setting(settings: Settings, request: SetRequest) -> SettingView:
     return _view(load_settings(settings.home, settings.environ), request.key)
 
 
+def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
+    """Remove one setting from the config file, so that its default holds. Raises SettingsInvalid, StoreUnusable."""
+    unwrite_setting(settings.config, request.key)
+    return _view(_written(settings), request.key)
+
+
 def write(settings: Settings, key: str, value: Any) -> Any:
     """Write a setting, and note what follows from it; returns what holds now. Raises SettingsInvalid, StoreUnusable."""
     written = write_setting(settings.config, key, value)
-    note_share(load_settings(settings.home, settings.environ), to_ms(utc_now()) or 0)
+    _written(settings)
     return written
 
 
+def _written(settings: Settings) -> Settings:
+    """The settings as the file has them now, with what follows from them noted."""
+    now = load_settings(settings.home, settings.environ)
+    note_share(now, to_ms(utc_now()) or 0)
+    return now
+
+
 def _view(settings: Settings, key: str) -> SettingView:
-    return SettingView(key, hidden(settings, settings[key]), settings.values[key].origin)
+    setting = known(key)
+    form = _FORMS.get(setting.type) or ("list" if setting.type == list[str] else "table")
+    return SettingView(
+        key, hidden(settings, settings[key]), settings.values[key].origin, setting.variable, setting.default,
+        setting.summary, form, CHOICES.get(key, ()),
+    )  # fmt: skip

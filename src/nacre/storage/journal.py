@@ -119,13 +119,13 @@ class Journal:
         self._db.run("delete_past_operations")
 
     def operations(
-        self, *, memory: str | None = None, project: str | None = None, since: datetime | None = None,
-        until: datetime | None = None, limit: int = 50, offset: int = 0,
+        self, *, memory: str | None = None, project: str | None = None, action: str | None = None,
+        since: datetime | None = None, until: datetime | None = None, limit: int = 50, offset: int = 0,
     ) -> list[Operation]:  # fmt: skip
-        """Operations, the newest first; those on one memory, in one project, ``since <= t < until``."""
+        """Operations, the newest first; those on one memory, in one project, of one action, ``since <= t < until``."""
         rows = self._db.all(
-            "list_operations", memory=memory, folder=project, since=to_ms(since), until=to_ms(until), limit=limit,
-            offset=offset,
+            "list_operations", memory=memory, folder=project, action=action, since=to_ms(since), until=to_ms(until),
+            limit=limit, offset=offset,
         )  # fmt: skip
         return [_operation(row) for row in rows]
 

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.sqlite.database import Database, Row
-from nacre.storage.turn_rows import did_of, encode, stored_calls, tools_column, turn_identity, turn_row
+from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import Deeds
 from nacre.values.filters import SessionFilter
 from nacre.values.session import (
-    Flag,
     Heard,
     SeenFile,
     Session,
@@ -27,20 +26,15 @@ from nacre.values.session import (
     StoredTurn,
     Tokens,
     ToolCall,
-    Trust,
     Turn,
 )
 
 _PORTION = 500
 _NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
-
 OPENING_TURNS = 12
 """Turns in which a session without a title says what it is about."""
-
-
 _EVERY = SessionFilter()
-
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
 """Turns of one session: its tool, its row, and what is said in order."""
@@ -248,21 +242,25 @@ class Sessions:
             raise KeyError(row)
         return _stored(found)
 
-    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20, offset: int = 0) -> list[StoredSession]:
+    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20) -> list[StoredSession]:
         """Sessions, the newest first."""
+        return self.page(wanted, limit=limit, offset=0)[0]
+
+    def page(self, wanted: SessionFilter, *, limit: int, offset: int) -> tuple[list[StoredSession], int]:
+        """Sessions, the newest first, and how many fit; where the page is empty, those before it."""
         rows = self._db.all(
             "list_sessions", tool=wanted.tool, project=wanted.project, since=to_ms(wanted.since),
             until=to_ms(wanted.until), subagents=wanted.subagents, branch=wanted.branch, model=wanted.model,
             kind=wanted.kind and wanted.kind.value, words=wanted.words, opening=OPENING_TURNS, limit=limit,
             offset=offset,
         )  # fmt: skip
-        return [_stored(row) for row in rows]
+        return [_stored(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
         """The sessions that a session sent out: sub-agents, forks."""
         session = self.get(row).session
-        found = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
-        return [_stored(child) for child in found]
+        rows = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
+        return [*map(_stored, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
         """How long sessions were at work, without pauses of more than half an hour; only those with times."""
@@ -272,7 +270,7 @@ class Sessions:
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
         """The end of a session, in order."""
         found = self._db.all("list_last_turns", session=row, limit=limit)
-        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
+        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
 
     def counts(self) -> list[Row]:
         """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""
@@ -281,7 +279,7 @@ class Sessions:
     def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
         """A session's turns in order."""
         found = self._db.all("list_turns", session=row, first=first, limit=limit)
-        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
+        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
 
     def whole(self, row: int) -> list[Turn]:
         """A session's turns in order, each with what makes it the same turn elsewhere."""
@@ -302,7 +300,7 @@ class Sessions:
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
         """Turns by row number."""
         found = self._db.all("find_turns", rows=json.dumps(list(rows)))
-        return {row[0]: _stored_turn(row) for row in found}
+        return {row[0]: stored_turn(row) for row in found}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Where turns stand: row → (session row, seq)."""
@@ -438,13 +436,3 @@ def _stored(row: Row) -> StoredSession:
         started=from_ms(started), tool_version=version, model=model, tokens=tokens,
     )  # fmt: skip
     return StoredSession(number, session, project, from_ms(ended), file, turns)
-
-
-def _stored_turn(row: Row) -> StoredTurn:
-    number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
-    calls = stored_calls(tools)
-    turn = Turn(
-        id=native_id, speaker=Speaker(speaker), text=text, time=from_ms(time), tool_calls=calls, flags=Flag(flags),
-        trust=Trust(trust), author=author,
-    )  # fmt: skip
-    return StoredTurn(number, session, seq, turn)

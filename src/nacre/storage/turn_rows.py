@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nacre.platform.ids import to_ms
-from nacre.values.session import Action, ToolCall, Turn
+from nacre.platform.ids import from_ms, to_ms
+from nacre.storage.sqlite.database import Row
+from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Trust, Turn
 
 encode = msgspec.json.Encoder().encode
 """JSON as columns hold it."""
@@ -76,3 +77,14 @@ def turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[objec
         session, seq, turn.id, identity.hex(), turn.speaker.value, turn.trust.value, int(turn.flags), to_ms(turn.time),
         turn.author, turn.text, tools_column(turn),
     )  # fmt: skip
+
+
+def stored_turn(row: Row) -> StoredTurn:
+    """A turn from its row."""
+    number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
+    calls = stored_calls(tools)
+    turn = Turn(
+        id=native_id, speaker=Speaker(speaker), text=text, time=from_ms(time), tool_calls=calls, flags=Flag(flags),
+        trust=Trust(trust), author=author,
+    )  # fmt: skip
+    return StoredTurn(number, session, seq, turn)

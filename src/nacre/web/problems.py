@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -80,7 +81,8 @@ async def of_http(_: Request, error: Exception) -> Response:
     return problem_response(error.status_code, code, error.detail, "docs/http.md lists the routes", error.headers)
 
 
-async def of_fault(_: Request, error: Exception) -> Response:
+async def of_fault(request: Request, error: Exception) -> Response:
     """As Starlette has errors handled: what nobody foresaw."""
+    request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "logs/daemon.log tells more")

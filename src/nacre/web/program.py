@@ -105,7 +105,7 @@ def _shared(served: Served) -> list[Middleware]:
             allow_origins=origins,
             allow_methods=_METHODS,
             allow_headers=headers,
-            expose_headers=["ETag", "Retry-After"],
+            expose_headers=["ETag", "Link", "Location", "Retry-After", "Idempotency-Replayed"],
         )
     ]
 

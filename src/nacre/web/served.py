@@ -71,7 +71,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked."""
+    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked,
+    ``tell`` writes to the daemon's log."""
 
     home: Path
     run: Run
@@ -80,6 +81,7 @@ class Served:
     live: Live
     token: str | None
     names: Names
+    tell: Callable[[str], None]
     traffic: Traffic = field(default_factory=Traffic)
     room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))
     """For operations that take long: else those that wait for their turn would take the threads of all others."""

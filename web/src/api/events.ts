@@ -18,6 +18,7 @@ export const KINDS = [
   "operation",
   "cost",
   "trace",
+  "notice",
   "missed",
   "hello",
 ] as const;

@@ -31,23 +31,28 @@ export function usePaged<N extends Name, T>(
     rows: (result: ResultOf<N>) => readonly T[];
     total: (result: ResultOf<N>) => number;
     on?: readonly string[];
+    /** The fields that ask for a part, where they are not `limit` and `offset`. */
+    ask?: (offset: number, limit: number) => Partial<RequestOf<N>>;
   },
 ): Paged<T> {
   const key = `${name} ${JSON.stringify(request)}`;
   const known = useSignal<Known<T>>({ rows: [], problem: undefined, first: true });
   const running = useRef(new Map<number, AbortController>());
   const range = useRef({ from: 0, to: SIZE - 1 });
+  const stale = useRef(new Set<number>());
 
   const load = async (page: number, anew: boolean) => {
     if (running.current.has(page)) return;
     const controller = new AbortController();
     running.current.set(page, controller);
-    const asked = { ...request, limit: SIZE, offset: page * SIZE } as RequestOf<N>;
+    const part = parts.ask?.(page * SIZE, SIZE) ?? { limit: SIZE, offset: page * SIZE };
+    const asked = { ...request, ...part } as RequestOf<N>;
     try {
       const result = await call(name, asked, controller.signal);
       const total = Math.min(parts.total(result), MOST_ROWS);
       const rows = anew ? new Array<T | undefined>(total).fill(undefined) : known.peek().rows.slice();
       rows.length = total;
+      stale.current.delete(page);
       for (const [index, row] of parts.rows(result).entries()) rows[page * SIZE + index] = row;
       known.value = { rows, problem: undefined, first: false };
     } catch (error) {
@@ -60,7 +65,7 @@ export function usePaged<N extends Name, T>(
     const { rows } = known.peek();
     for (let page = Math.floor(from / SIZE); page <= Math.floor(to / SIZE); page++) {
       const missing = rows.findIndex((row, index) => row === undefined && Math.floor(index / SIZE) === page);
-      if (missing >= 0) load(page, false);
+      if (missing >= 0 || stale.current.has(page)) load(page, false);
     }
   };
   const stop = () => {
@@ -69,8 +74,18 @@ export function usePaged<N extends Name, T>(
   };
   const refresh = async () => {
     stop();
+    stale.current.clear();
     await load(Math.floor(range.current.from / SIZE), true);
     want(range.current.from, range.current.to);
+  };
+
+  // What is shown stays where it is until it was read again; the rest is read again once it is wanted.
+  const renew = () => {
+    const { length } = known.peek().rows;
+    if (!length) return refresh();
+    stop();
+    for (let page = 0; page * SIZE < length; page++) stale.current.add(page);
+    want(range.current.from, Math.min(range.current.to, length));
   };
 
   useEffect(() => {
@@ -80,7 +95,7 @@ export function usePaged<N extends Name, T>(
     const end = onEvent(({ kind }) => {
       if (kind !== "missed" && !(parts.on ?? ["memory"]).includes(kind)) return;
       clearTimeout(timer);
-      timer = setTimeout(refresh, 150);
+      timer = setTimeout(renew, 150);
     });
     return () => {
       clearTimeout(timer);

@@ -179,6 +179,14 @@ export interface Change {
   after: Version | null;
 }
 
+export interface ChangedFile {
+  path: string;
+  action: string;
+  what: string;
+  is_own: boolean;
+  diff: Array<string>;
+}
+
 export interface Check {
   name: string;
   state: string;
@@ -448,6 +456,7 @@ export interface DreamPlan {
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
+  keys: Array<string>;
 }
 
 export interface DreamReport {
@@ -750,6 +759,15 @@ export interface HostSetting {
   path: string;
   name: string;
   before: string;
+}
+
+export interface HostState {
+  name: string;
+  label: string;
+  is_here: boolean;
+  program: string | null;
+  by_user: boolean;
+  wired: Array<WiringWish>;
 }
 
 export interface ImportOptions {
@@ -1479,6 +1497,7 @@ export interface SessionOutcome {
 export interface SessionPage {
   lines: Array<SessionLine>;
   more: boolean;
+  total: number;
 }
 
 export interface SessionReport {
@@ -1522,6 +1541,11 @@ export interface SettingView {
   key: string;
   value: unknown;
   origin: string;
+  variable: string;
+  default: unknown;
+  summary: string;
+  form: string;
+  choices: Array<string>;
 }
 
 export interface Settled {
@@ -1970,6 +1994,15 @@ export interface WiringPlan {
   own_memories: Array<OwnMemory>;
   set: Array<HostSetting>;
   given_back: Array<HostSetting>;
+}
+
+export interface WiringPreview {
+  files: Array<ChangedFile>;
+  unchanged: number;
+  commands: Array<HostCommand>;
+  left_alone: Array<LeftAlone>;
+  own_memories: Array<OwnMemory>;
+  notes: Array<string>;
 }
 
 export interface WiringWish {
@@ -2608,6 +2641,7 @@ export interface ListRequest {
 export interface LogRequest {
   reference?: string | null;
   project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2815,6 +2849,7 @@ export interface ReviewKeepRequest {
   references: Array<string>;
   content?: string | null;
   into?: string | null;
+  expected?: string | null;
 }
 
 export interface ReviewRequest {
@@ -2866,6 +2901,7 @@ export interface SessionRequest {
   first?: number;
   limit?: number | null;
   at_end?: boolean;
+  around?: string | null;
   folder?: string | null;
 }
 
@@ -3257,6 +3293,8 @@ export interface Operations {
   "doctor": [DoctorRequest, Array<Check>];
   "doctor-deep": [ProveRequest, Array<Check>];
   "doctor-hosts": [Record<string, never>, Array<Check>];
+  "hosts": [Record<string, never>, Array<HostState>];
+  "hosts-preview": [WireRequest, WiringPreview];
   "hosts-plan": [WireRequest, WiringPlan];
   "hosts-wire": [WireRequest, WiringDone];
   "db-stats": [Record<string, never>, Stats];
@@ -3269,6 +3307,7 @@ export interface Operations {
   "config": [Record<string, never>, Array<SettingView>];
   "config-get": [SettingRequest, SettingView];
   "config-set": [SetRequest, SettingView];
+  "config-unset": [SettingRequest, SettingView];
   "usefulness": [Record<string, never>, Usefulness];
   "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];

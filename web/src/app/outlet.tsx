@@ -16,6 +16,12 @@ export function preload(page: PageName): void {
   for (const route of ROUTES) if (route.page === page) loadPage(route.pattern);
 }
 
+/** Load the page of an address, while it is not known yet who looks. */
+export function preloadAt(address: string): void {
+  const found = routeOf(address);
+  if (found) loadPage(found.route.pattern);
+}
+
 async function loadPage(pattern: string): Promise<void> {
   const route = ROUTES.find((one) => one.pattern === pattern);
   const known = loaded.peek().get(pattern);

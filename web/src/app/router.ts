@@ -6,13 +6,14 @@ const place = signal(location.pathname + location.search);
 export const path = computed(() => place.value.split("?", 1)[0] ?? "/");
 export const query = computed(() => new URLSearchParams(place.value.slice(path.value.length)));
 
-/** Go to an address of the dashboard. */
+/** Go to an address of the dashboard; to another page from its top. */
 export function go(to: string, { replace = false } = {}): void {
   if (to === place.peek()) return;
+  const before = path.peek();
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
   place.value = to;
-  if (!replace) scrollTo(0, 0);
+  if (!replace && path.peek() !== before) scrollTo(0, 0);
 }
 
 /** Change parts of the address behind the question mark; an empty value removes one. */

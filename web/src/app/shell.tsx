@@ -1,13 +1,13 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useOperation } from "../api/cache";
-import { connection } from "../api/events";
+import { connection, onEvent } from "../api/events";
 import { me } from "../api/me";
 import { language, speak } from "../i18n/index";
 import { Segments } from "../ui/controls";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icon";
-import { Toasts } from "../ui/toast";
+import { Toasts, toast } from "../ui/toast";
 import { startKeys, useShortcuts } from "./keys";
 import { Outlet, preload } from "./outlet";
 import { addressOf, NAVIGATION, type PageName, routeOf, titles } from "./pages";
@@ -29,6 +29,7 @@ export function Shell() {
     open.value = "none";
   };
   useEffect(startKeys, []);
+  useEffect(() => onEvent(({ kind, text }) => kind === "notice" && toast(t.value.aProgram(String(text)))), []);
   useShortcuts(t.value.everywhere, [
     { keys: "/, ctrl+k", says: t.value.search, run: () => (open.value = "search") },
     { keys: "?", says: t.value.help, run: () => (open.value = "keys") },

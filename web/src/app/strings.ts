@@ -28,6 +28,7 @@ export const t = texts({
     searchAll: (words: string) => `All memories with “${words}”`,
     ask: (words: string) => `Ask: “${words}”`,
     nothing: "Nothing found",
+    aProgram: (text: string) => `A program says: ${text}`,
     reload: "Load it again",
   },
   zh: {
@@ -57,6 +58,7 @@ export const t = texts({
     searchAll: (words: string) => `包含“${words}”的所有记忆`,
     ask: (words: string) => `提问:“${words}”`,
     nothing: "没有找到",
+    aProgram: (text: string) => `某个程序说:${text}`,
     reload: "重新加载",
   },
 });

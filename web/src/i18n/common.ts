@@ -13,6 +13,7 @@ const en = {
   untrusted: "From outside",
   untrustedNote: "This draws on text from outside, such as a web page. Read it as a quotation.",
   proposed: "Proposed by an agent",
+  holdsEverywhere: "all projects",
   today: "today",
   yesterday: "yesterday",
   kinds: {
@@ -40,6 +41,7 @@ const zh: typeof en = {
   untrusted: "来自外部",
   untrustedNote: "这段内容引用了外部文本(例如网页),请当作引文阅读。",
   proposed: "由代理提出",
+  holdsEverywhere: "所有项目",
   today: "今天",
   yesterday: "昨天",
   kinds: {

@@ -74,7 +74,7 @@ export function BarChart(props: ChartProps) {
   const marks = ticks(Math.max(...sums, 0));
   const room = height - TOP - BOTTOM;
   const step = (width - LEFT) / Math.max(labels.length, 1);
-  const thick = Math.max(1, Math.min(step - Math.min(3, step * 0.25), 34));
+  const thick = step < 6 ? step : Math.min(step - 2, 34);
   return (
     <Figure {...figure(props, at.value)}>
       <div class="chart" ref={element}>

@@ -26,11 +26,22 @@ function Line({ mark, text }: { mark: string; text: string }) {
   );
 }
 
+/** One of two texts beside each other: what the other one lacks is marked. */
+export function OneSide({ text, other, side }: { text: string; other: string; side: "before" | "after" }) {
+  const own = diffWords(other, text).filter(({ kind }) => kind !== "removed");
+  const mark = side === "before" ? "removed" : "added";
+  return <Pieces pieces={own.map((piece) => (piece.kind === "kept" ? piece : { ...piece, kind: mark }))} />;
+}
+
 /** Two texts as one: what went is struck through, what came is marked. */
 export function WordDiff({ before, after }: { before: string; after: string }) {
+  return <Pieces pieces={diffWords(before, after)} />;
+}
+
+function Pieces({ pieces }: { pieces: readonly Piece[] }) {
   return (
     <p class="word-diff">
-      {diffWords(before, after).map((piece: Piece, index) =>
+      {pieces.map((piece, index) =>
         piece.kind === "kept" ? (
           <Text key={index}>{piece.text}</Text>
         ) : piece.kind === "added" ? (

@@ -5,25 +5,32 @@ export interface Piece {
 
 const MOST_CELLS = 4_000_000;
 
-/** What changed between two texts, word by word (longest common subsequence); whole texts where they are very long. */
+/**
+ * What changed between two texts, word by word (longest common subsequence); whole texts where they are very long. The
+ * space behind a word makes no difference: it is that of the second text.
+ */
 export function diffWords(before: string, after: string): Piece[] {
   const old = words(before);
   const fresh = words(after);
   let start = 0;
-  while (start < old.length && start < fresh.length && old[start] === fresh[start]) start++;
+  while (start < old.length && start < fresh.length && isSame(old[start], fresh[start])) start++;
   let end = 0;
   while (
     end < Math.min(old.length, fresh.length) - start &&
-    old[old.length - 1 - end] === fresh[fresh.length - 1 - end]
+    isSame(old[old.length - 1 - end], fresh[fresh.length - 1 - end])
   )
     end++;
   const middle = between(old.slice(start, old.length - end), fresh.slice(start, fresh.length - end));
   const pieces: Piece[] = [
-    { kind: "kept", text: old.slice(0, start).join("") },
+    { kind: "kept", text: fresh.slice(0, start).join("") },
     ...middle,
-    { kind: "kept", text: old.slice(old.length - end).join("") },
+    { kind: "kept", text: fresh.slice(fresh.length - end).join("") },
   ];
   return joined(pieces);
+}
+
+function isSame(one: string | undefined, other: string | undefined): boolean {
+  return one?.trimEnd() === other?.trimEnd();
 }
 
 function between(old: string[], fresh: string[]): Piece[] {
@@ -38,9 +45,9 @@ function between(old: string[], fresh: string[]): Piece[] {
   const pieces: Piece[] = [];
   let [row, column] = [0, 0];
   while (row < old.length || column < fresh.length) {
-    if (row < old.length && old[row] === fresh[column]) {
-      pieces.push({ kind: "kept", text: old[row++] ?? "" });
-      column++;
+    if (row < old.length && column < fresh.length && isSame(old[row], fresh[column])) {
+      pieces.push({ kind: "kept", text: fresh[column++] ?? "" });
+      row++;
     } else if (column >= fresh.length || (row < old.length && at(row + 1, column) >= at(row, column + 1))) {
       pieces.push({ kind: "removed", text: old[row++] ?? "" });
     } else pieces.push({ kind: "added", text: fresh[column++] ?? "" });
@@ -54,7 +61,7 @@ function table(old: string[], fresh: string[]): Uint16Array[] {
     const [here, below] = [lengths[row], lengths[row + 1]];
     if (!here || !below) continue;
     for (let column = fresh.length - 1; column >= 0; column--) {
-      const same = old[row] === fresh[column];
+      const same = isSame(old[row], fresh[column]);
       here[column] = same ? (below[column + 1] ?? 0) + 1 : Math.max(below[column] ?? 0, here[column + 1] ?? 0);
     }
   }

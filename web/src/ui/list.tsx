@@ -33,6 +33,8 @@ interface ListProps<T> {
   onChoose?: (item: T) => void;
   /** These rows are drawn: read those that are not known. */
   onRange?: (from: number, to: number) => void;
+  /** Bring this row into view, and choose it. */
+  at?: number | undefined;
   /** What scrolls, if it is not the window. */
   within?: RefObject<HTMLElement | null>;
 }
@@ -49,6 +51,12 @@ export function List<T>(props: ListProps<T>) {
   useEffect(() => {
     if (to >= 0) props.onRange?.(from, to);
   }, [from, to, items]);
+
+  useEffect(() => {
+    if (props.at === undefined) return;
+    chosen.value = props.at;
+    virtual.scrollToIndex(props.at, { align: "center" });
+  }, [props.at]);
 
   const choose = (index: number) => {
     const next = Math.max(0, Math.min(items.length - 1, index));

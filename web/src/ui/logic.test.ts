@@ -45,6 +45,11 @@ test("a difference holds both texts", () => {
   expect(diffWords("same", "same")).toEqual([{ kind: "kept", text: "same" }]);
 });
 
+test("a word at the end is the same word as one before others", () => {
+  const kept = diffWords("Scans of the shop", "Now the shop is closed").filter(({ kind }) => kind === "kept");
+  expect(kept.map(({ text }) => text)).toEqual(["the shop "]);
+});
+
 test("addresses name their parts", () => {
   expect(match("/memories/:id", "/memories/a%2Fb")).toEqual({ id: "a/b" });
   expect(match("/memories", "/memories/")).toEqual({});

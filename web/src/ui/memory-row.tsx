@@ -8,6 +8,7 @@ import "./memory-row.css";
 
 /** A memory in a list: its subject, the beginning of what it says, where it belongs, and whether it is trusted. */
 export function MemoryRow({ memory }: { memory: Memory }) {
+  const more = beginning(memory);
   return (
     <a class="memory-row" href={`/memories/${memory.id}`}>
       <KindMark kind={memory.kind} />
@@ -15,9 +16,11 @@ export function MemoryRow({ memory }: { memory: Memory }) {
         <span class="memory-row-subject" dir="auto">
           <Text>{memory.subject}</Text>
         </span>
-        <span class="memory-row-content" dir="auto">
-          <Text>{beginning(memory)}</Text>
-        </span>
+        {more && (
+          <span class="memory-row-content" dir="auto">
+            <Text>{more}</Text>
+          </span>
+        )}
       </span>
       <span class="memory-row-facts">
         {memory.trust === "untrusted" && <Badge tone="warn">{common.value.untrusted}</Badge>}
@@ -30,12 +33,13 @@ export function MemoryRow({ memory }: { memory: Memory }) {
 }
 
 /** What it says beyond its subject, without the marks of Markdown. */
-function beginning({ subject, content }: Memory): string {
+export function beginning({ subject, content }: Memory): string {
   const start = subject.replace(/…$/, "");
   const rest = content.startsWith(start) ? content.slice(start.length) : content;
   return rest
     .slice(0, 300)
     .replace(/^[\s\p{P}]+(?=\s|\p{L}|\p{N}|$)/u, "")
-    .replace(/[*_`#>]+/g, "")
+    .replace(/^\s*[-*+]\s+/gm, "· ")
+    .replace(/[*`#>]+|(?<!\w)_+|_+(?!\w)/g, "")
     .replace(/\s+/g, " ");
 }

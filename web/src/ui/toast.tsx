@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { asProblem } from "../api/client";
 import { common } from "../i18n/common";
+import { Text } from "./text";
 import "./toast.css";
 
 interface Toast {
@@ -52,7 +53,9 @@ export function Toasts() {
       {shown.value.map((one) => (
         <div key={one.key} class={one.isProblem ? "toast problem" : "toast"}>
           <div>
-            <p>{one.text}</p>
+            <p>
+              <Text>{one.text}</Text>
+            </p>
             {one.note && <p class="toast-note">{one.note}</p>}
           </div>
           {one.undo && (

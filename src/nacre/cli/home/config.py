@@ -20,10 +20,11 @@ from nacre.values.actor import Face
 if TYPE_CHECKING:
     from nacre import known_settings
     from nacre import settings as nacre_settings
-    from nacre.setup import visible_settings
+    from nacre.setup import requests, visible_settings
     from nacre.setup.visible_settings import SettingView
     from nacre.spending import embedding_consent
 else:
+    requests = Module("nacre.setup.requests")
     visible_settings = Module("nacre.setup.visible_settings")
     embedding_consent = Module("nacre.spending.embedding_consent")
     known_settings = Module("nacre.known_settings")
@@ -46,18 +47,10 @@ def show(run: Run) -> None:
     What is a key, or looks like one, is shown by its last four characters.
     """
     settings = run.settings
-    shown = {
-        setting.key: visible_settings.hidden(settings, settings[setting.key]) for setting in known_settings.SETTINGS
-    }
+    views = visible_settings.list_settings(settings)
     record = {
         "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
-        "settings": [
-            {
-                "key": setting.key, "value": shown[setting.key], "origin": settings.values[setting.key].origin,
-                "variable": setting.variable, "default": setting.default, "summary": setting.summary,
-            }
-            for setting in known_settings.SETTINGS
-        ],
+        "settings": [asdict(one) for one in views],
     }  # fmt: skip
 
     def render(paper: Paper) -> None:
@@ -66,15 +59,7 @@ def show(run: Run) -> None:
         )
         paper.blank()
         paper.table(
-            [
-                (
-                    bold(setting.key),
-                    _told(shown[setting.key]),
-                    dim(settings.values[setting.key].origin),
-                    dim(setting.summary),
-                )
-                for setting in known_settings.SETTINGS
-            ],
+            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
             header=("setting", "value", "from", "meaning"),
             drop=(2,) if not _any_set(run) else (),
         )
@@ -124,6 +109,17 @@ def set_value(run: Run, key: str, value: str) -> None:
         {"key": key, "value": shown, "path": str(path)},
         lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
     )
+
+
+@config.command("unset", examples=["nacre config unset recall.limit"])
+@argument("config-unset", "key")
+@click.pass_obj
+def unset(run: Run, key: str) -> None:
+    """Remove one setting from the config file: its default holds again."""
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config unset")
+    found = visible_settings.unset_setting(settings, requests.SettingRequest(key=key))
+    run.answer(asdict(found), lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")))
 
 
 @config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
     from nacre.wiring import plan as wiring_plan
+    from nacre.wiring import preview as wiring_preview
 else:
     apply = Module("nacre.wiring.apply")
     codex_trust = Module("nacre.wiring.codex_trust")
@@ -38,6 +39,7 @@ else:
     ways = Module("nacre.wiring.ways")
     wiring_apply = Module("nacre.wiring.apply")
     wiring_plan = Module("nacre.wiring.plan")
+    wiring_preview = Module("nacre.wiring.preview")
     redactor = Module("nacre.redact.redactor")
     first_reading = Module("nacre.cli.home.first_reading")
     home_wiring = Module("nacre.cli.home.wiring")
@@ -244,7 +246,7 @@ def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPl
 
 
 def _show(run: Run, wanted: WiringPlan) -> None:
-    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
+    diffs = ["\n".join(wiring_preview.diff_of(change, _clean(run))) for change in wanted.changes]
     run.answer(_plan_record(wanted, diffs), lambda paper: home_wiring.render_plan(paper, wanted, _shown(run)))
 
 
@@ -256,7 +258,7 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
     if trust:
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
-    diffs = [home_wiring.diff_of(change, _clean(run)) for change in wanted.changes]
+    diffs = ["\n".join(wiring_preview.diff_of(change, _clean(run))) for change in wanted.changes]
     daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
     run.answer(
         _done_record(done, diffs, daemon, captured),

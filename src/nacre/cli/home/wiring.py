@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections import Counter
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
     from nacre.hosts import codex, registry
     from nacre.portability.host_memories import Captured
     from nacre.values.wiring import FileChange, HostCommand, LeftAlone, OwnMemory, WiringDone, WiringPlan
+    from nacre.wiring import preview as wiring_preview
 else:
     codex = Module("nacre.hosts.codex")
     registry = Module("nacre.hosts.registry")
+    wiring_preview = Module("nacre.wiring.preview")
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
@@ -54,13 +55,6 @@ class Shown:
         """A command as people type it."""
         first, *rest = command.words
         return shlex.join([Path(first).stem, *rest])
-
-
-def diff_of(change: FileChange, clean: Clean) -> str:
-    """How a file changes, as diff -u tells it, without the secrets that settings of others may hold."""
-    before, after = _lines(change.before, clean), _lines(change.after, clean)
-    names = ("before" if change.before is not None else "/dev/null", "after" if after else "/dev/null")
-    return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=2))
 
 
 def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
@@ -187,7 +181,7 @@ def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, 
 
 
 def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]:
-    lines = [_cut(line) for line in diff_of(change, clean).split("\n")[2:]]
+    lines = [_cut(line) for line in wiring_preview.diff_of(change, clean)[2:]]
     if change.action == "change" or is_whole:
         yield from lines
         return
@@ -207,7 +201,3 @@ def _left(paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "
     for one in left:
         told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
         paper.line(Span(label, "yellow"), told, hang=2)
-
-
-def _lines(content: bytes | None, clean: Clean) -> list[str]:
-    return [] if content is None else clean(content.decode("utf-8", "replace")).splitlines()

@@ -45,11 +45,15 @@ _DONE = {
 @command("log", examples=["nacre log", "nacre log --memory 5f0c2a4d", "nacre log --project . --limit 20"])
 @option("log", "reference", "--memory", help="Only what was done to this memory: its id or subject.")
 @option("log", "project", help="Only what was done in this project; . is the one of this folder.")
+@option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
 @JSON_LINES
 @click.pass_obj
-def log(run: Run, reference: str | None, project: str | None, limit: int, everything: bool, as_lines: bool) -> None:
+def log(
+    run: Run, reference: str | None, project: str | None, action: str | None, limit: int, everything: bool,
+    as_lines: bool,
+) -> None:  # fmt: skip
     """List what was done to your memories, the newest first.
 
     Each line is an operation: its id, when, what, who asked for it (the command line, an agent's tools …), to which
@@ -58,7 +62,7 @@ def log(run: Run, reference: str | None, project: str | None, limit: int, everyt
     slug, most = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = ask(run, "log", reference=reference, project=slug, limit=size, offset=at)
+        found = ask(run, "log", reference=reference, project=slug, action=action, limit=size, offset=at)
         return found, len(found) == size
 
     found = pages(page, most, 0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import webbrowser
+from collections.abc import Mapping
 
 import click
 
@@ -36,7 +38,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
         run.answer({"forgotten": were}, lambda paper: paper.line(told))
         return
     address = _address(run)
-    is_open = not only_prints and webbrowser.open(address)
+    is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
 
     def render(paper: Paper) -> None:
         paper.verbatim(address)
@@ -44,6 +46,11 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
             paper.line(dim("Your browser shows it." if is_open else "Open this address in a browser, within a minute."))
 
     run.answer({"address": address, "opened": is_open}, render)
+
+
+def _has_screen(environ: Mapping[str, str]) -> bool:
+    """Whether a browser with windows can be shown: those of terminals run no dashboard."""
+    return sys.platform in ("darwin", "win32") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
 def _address(run: Run) -> str:

@@ -7,6 +7,7 @@ taken out, what is known is not stored twice, what it replaces is superseded, an
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 from starlette.routing import Route
@@ -15,7 +16,8 @@ from nacre import __version__
 from nacre.errors import MemoryInvalid, NotFound
 from nacre.portability.sources.agent_knowledge import CATEGORIES, without_title
 from nacre.portability.sources.shape import project_of, tags_of, text_of
-from nacre.text.passages import one_line
+from nacre.redact.redactor import Redactor
+from nacre.text.passages import one_line, shorten
 from nacre.vault import front_matter
 from nacre.web.compatibility import agent_knowledge_sessions as sessions
 from nacre.web.compatibility.calls import Call, Incomplete, route
@@ -23,6 +25,8 @@ from nacre.web.compatibility.entries import category_of, entry_of, file_of, like
 
 _ALL = 100_000
 _MOST_LINKS = 3
+_SAYS = ("message", "text", "title")
+_MOST_BYTES, _NOTICE_CHARACTERS = 20_000, 300
 _STARTED = time.monotonic()
 
 PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
@@ -53,6 +57,7 @@ def agent_knowledge_routes() -> list[Route]:
         route("GET", "/api/knowledge/graph-data", graph_data),
         route("GET", "/api/knowledge/{path:path}/links", links),
         route("GET", "/api/knowledge/{path:path}", entry),
+        route("POST", "/api/events", notify, 202),
         *sessions.session_routes(),
     ]
 
@@ -211,6 +216,22 @@ async def graph_data(call: Call) -> Any:
         for one in found["edges"]
     ]  # fmt: skip
     return {"nodes": nodes, "edges": edges}
+
+
+async def notify(call: Call) -> Any:
+    """``POST /api/events``: shows a line to whoever follows the home's events, as ``notice``. Raises Incomplete."""
+    body = await call.body()
+    text = next((body[name] for name in _SAYS if isinstance(body.get(name), str) and body[name].strip()), None)
+    if text is None:
+        raise Incomplete("there is nothing to show", hint=f"one of {', '.join(_SAYS)}, a text")
+    shown = shorten(one_line(_redactor().clean(text[:_MOST_BYTES])), _NOTICE_CHARACTERS)
+    call.publish("notice", text=shown)
+    return {"ok": True, "text": shown}
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 async def write(call: Call) -> Any:

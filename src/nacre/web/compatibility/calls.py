@@ -37,6 +37,10 @@ class Call:
         """The result of an operation, as its own type. Raises NacreError."""
         return CATALOGUE[operation].read(await answer_of(self._request, operation, json_values.encode(fields)))
 
+    def publish(self, kind: str, **fields: Any) -> None:
+        """Tell whoever follows the home's events."""
+        served_by(self._request).live.bus.publish(kind, **fields)
+
     @property
     def home(self) -> Path:
         """The folder of the home that is served."""

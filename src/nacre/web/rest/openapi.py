@@ -69,6 +69,11 @@ def _correct(schema: Any) -> None:
         _correct(one)
 
 
+def help_of(schema: _Schema) -> str:
+    """What a schema says of itself, or one of those of which it may be any."""
+    return str(next((one["description"] for one in (schema, *schema.get("anyOf", ())) if one.get("description")), ""))
+
+
 @cache
 def _offered() -> Mapping[str, Operation]:
     return offered_by(Face.HTTP)
@@ -250,7 +255,7 @@ def _queried(one: Resource, besides: set[str], request: _Schema, components: _Sc
             described["default"] = default
         yield {
             "name": shown.get(name, name), "in": "query", "required": known.required,
-            "description": schema.get("description", ""), "schema": described,
+            "description": help_of(schema), "schema": described,
         }  # fmt: skip
 
 

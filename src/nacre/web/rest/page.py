@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
@@ -30,6 +31,8 @@ th { font-weight: 600; }
 .method { display: inline-block; min-width: 4.5rem; font-weight: 600; }
 .quiet { color: color-mix(in srgb, CanvasText 70%, Canvas); }
 """
+_CODE = re.compile("`([^`]+)`")
+_BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "maxLength": "at most", "minItems": "least"}
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>nacre: the API</title><link rel="stylesheet" href="/api/docs.css"></head><body>
@@ -92,7 +95,7 @@ def _fields(one: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, 
     body = _body(one, components)
     for name, schema in body.get("properties", {}).items():
         kind = _kind(schema, components, needed=name in body["required"])
-        found.append((name, kind, _help(schema)))
+        found.append((name, kind, openapi.help_of(schema)))
     return found
 
 
@@ -119,18 +122,14 @@ def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -
 def _one_kind(schema: dict[str, Any], components: dict[str, Any]) -> str:
     schema = _followed(schema, components)
     if "enum" in schema:
-        return "|".join(str(one) for one in schema["enum"])
+        return ", ".join(str(one) for one in schema["enum"])
     if schema.get("type") == "array":
         items = schema.get("items") or (schema.get("prefixItems") or [{}])[0]
         return f"list of {_one_kind(items, components)}" if items else "list"
     if schema.get("type") == "object" and schema.get("properties"):
         return "{" + ", ".join(schema["properties"]) + "}"
-    return str(schema.get("type", "any value"))
-
-
-def _help(schema: dict[str, Any]) -> str:
-    options = [schema, *schema.get("anyOf", ())]
-    return str(next((one["description"] for one in options if one.get("description")), ""))
+    bounds = [f"{word} {schema[name]:,}" for name, word in _BOUNDS.items() if name in schema]
+    return " ".join([str(schema.get("format") or schema.get("type", "any value")), *bounds])
 
 
 def _example(path: str, method: str, one: dict[str, Any], components: dict[str, Any]) -> str:
@@ -149,4 +148,5 @@ def _example(path: str, method: str, one: dict[str, Any], components: dict[str, 
 
 
 def _text(text: str) -> str:
-    return html.escape(text)
+    """A text as HTML; what stands between backquotes is code."""
+    return _CODE.sub(r"<code>\1</code>", html.escape(text))

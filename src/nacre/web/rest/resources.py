@@ -83,6 +83,8 @@ RESOURCES = (
     _get(f"/log{_REFERENCE}", "diff"),
     _get("/traces", "traces", ""),
     _get(f"/traces{_REFERENCE}", "trace"),
+    _get("/today", "today"),
+    _get("/activity", "activity"),
     _get("/cost", "cost"),
     _get("/health", "health", ""),
     _get("/overview", "overview"),

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
 import type { EditRequest, Kind, MemoryView } from "../../api/types";
@@ -23,6 +24,8 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
   const draft = useSignal<Draft>(draftOf(view));
   const theirs = useSignal<MemoryView | null>(null);
   const isSaving = useSignal(false);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const set = (part: Partial<Draft>) => {
     draft.value = { ...draft.peek(), ...part };
   };
@@ -56,6 +59,7 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
   }
   return (
     <form
+      ref={form}
       class="memory-edit"
       onSubmit={(event) => {
         event.preventDefault();
@@ -86,14 +90,13 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
         label={t.value.subject}
         value={draft.subject}
         required
-        autofocus
         onInput={(event) => set({ subject: event.currentTarget.value })}
       />
       <TextArea
         label={t.value.content}
         hint={t.value.contentHint}
         value={draft.content}
-        rows={10}
+        rows={6}
         required
         onInput={(event) => set({ content: event.currentTarget.value })}
       />

@@ -32,7 +32,7 @@ export function Ranks({ memory }: { memory: Memory }) {
             typed.value = event.currentTarget.value;
           }}
         />
-        <Button type="submit">{t.value.ranks}</Button>
+        <Button type="submit">{t.value.askIt}</Button>
       </form>
       {asked.value && <Answer question={asked.value} id={memory.id} />}
     </Section>

@@ -1,12 +1,208 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { useOperation } from "../../api/cache";
+import { me } from "../../api/me";
+import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
+import { Button } from "../../ui/controls";
+import { Conversation, useConversation } from "../../ui/conversation";
+import { Decide } from "../../ui/decide";
 import { Page } from "../../ui/layout";
-import { Empty } from "../../ui/states";
+import { Empty, Failure, Skeleton } from "../../ui/states";
+import { Card, Newer } from "./card";
+import { Editor } from "./editor";
+import { Picker } from "./picker";
+import {
+  type Choice,
+  type Details,
+  decide,
+  decideFirst,
+  decisions,
+  type Item,
+  undoLast,
+  unskip,
+  useQueue,
+} from "./queue";
 import { t } from "./strings";
+import "./page.css";
 
 export default function Review() {
+  const queue = useQueue();
+  const mode = useSignal<"look" | "edit" | "merge">("look");
+  const held = useRef<Item | undefined>(undefined);
+  const isBusy = mode.value !== "look";
+  const same = queue.items.find(({ id }) => id === held.current?.id);
+  const item = isBusy ? held.current : queue.isKnown ? (same ?? queue.items[0]) : undefined;
+  const next = queue.items.find(({ id }) => id !== item?.id);
+  held.current = item;
+  useEvidence(next);
+
+  const isOwner = me.value?.owner ?? false;
+  const look = () => {
+    mode.value = "look";
+  };
+  const choose = (choice: Choice, details?: Details) => {
+    if (!item || (!isOwner && choice !== "skip")) return;
+    look();
+    decide(item, choice, details);
+  };
+  const turnTo = (wanted: "edit" | "merge") => {
+    if (item && isOwner) mode.value = wanted;
+  };
+  const undo = () => {
+    look();
+    held.current = undoLast()?.item ?? held.current;
+  };
+  useShortcuts(titles.value.review, [
+    { keys: "k", says: t.value.says.keep, run: () => choose("keep") },
+    { keys: "e", says: t.value.says.edit, run: () => turnTo("edit") },
+    { keys: "m", says: t.value.says.merge, run: () => turnTo("merge") },
+    ...(item?.newer ? [{ keys: "n", says: t.value.says.replace, run: () => choose("replace") }] : []),
+    { keys: "d", says: t.value.says.drop, run: () => choose("drop") },
+    { keys: "s", says: t.value.says.skip, run: () => choose("skip") },
+    { keys: "u", says: t.value.says.undo, run: undo },
+  ]);
+
   return (
-    <Page title={titles.value.review}>
-      <Empty title={t.value.soon} />
+    <Page wide title={titles.value.review} actions={<Counter left={queue.left} />}>
+      <Actions
+        item={item}
+        isEditing={mode.value === "edit"}
+        isOwner={isOwner}
+        onChoose={choose}
+        onMode={turnTo}
+        onUndo={undo}
+      />
+      {item ? (
+        <Pair item={item}>
+          {mode.value === "edit" ? (
+            <Editor
+              key={item.id}
+              item={item}
+              onCancel={look}
+              onSave={async (details) => {
+                await decideFirst(item, "edit", details);
+                look();
+              }}
+            />
+          ) : (
+            <Card item={item} />
+          )}
+        </Pair>
+      ) : (
+        <Nothing isKnown={queue.isKnown} problem={queue.problem} retry={queue.refresh} />
+      )}
+      {mode.value === "merge" && item && (
+        <Picker memory={item.memory} onClose={look} onPick={(into) => choose("merge", { into: into.id })} />
+      )}
     </Page>
   );
+}
+
+/** Read what stands beside an item before it is shown. */
+function useEvidence(item: Item | undefined): void {
+  useConversation(item?.memory);
+  useOperation("look", { reference: item?.id ?? "" }, { on: [], off: !item || item.isCandidate });
+}
+
+function Pair({ item, children }: { item: Item; children: preact.ComponentChildren }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (scrollY > 0 && element.current) scrollTo(0, 0);
+  }, [item.id]);
+  return (
+    <div class="review" ref={element}>
+      <div class="review-item">{children}</div>
+      <aside class="review-beside">
+        {item.newer && <Newer memory={item.memory} newer={item.newer} />}
+        <Conversation memory={item.memory} />
+      </aside>
+    </div>
+  );
+}
+
+function Counter({ left }: { left: number }) {
+  const done = decisions.value.filter(({ choice }) => choice !== "skip").length;
+  const skipped = decisions.value.length - done;
+  const share = done + left ? done / (done + left) : 0;
+  return (
+    <div class="review-counter" role="status">
+      <span class="review-counts">
+        <b>{t.value.left(left)}</b>
+        {done > 0 && <span>{t.value.done(done)}</span>}
+        {skipped > 0 && <span>{t.value.skipped(skipped)}</span>}
+      </span>
+      <span class="review-progress" aria-hidden="true">
+        <span style={{ transform: `scaleX(${share})` }} />
+      </span>
+    </div>
+  );
+}
+
+function Actions(props: {
+  item: Item | undefined;
+  isEditing: boolean;
+  isOwner: boolean;
+  onChoose: (choice: Choice) => void;
+  onMode: (mode: "edit" | "merge") => void;
+  onUndo: () => void;
+}) {
+  const { item, isEditing, onChoose, onMode } = props;
+  const isOff = !item || isEditing || !props.isOwner;
+  const canUndo = decisions.value.length > 0;
+  return (
+    <Decide
+      label={t.value.actions}
+      note={!props.isOwner && t.value.ownerOnly}
+      aside={
+        <>
+          <Button look="quiet" shortcut="s" disabled={!item || isEditing} onClick={() => onChoose("skip")}>
+            {t.value.skip}
+          </Button>
+          <Button look="quiet" shortcut="u" disabled={!canUndo} onClick={props.onUndo}>
+            {t.value.undo}
+          </Button>
+        </>
+      }
+    >
+      <Button look="primary" shortcut="k" disabled={isOff} onClick={() => onChoose("keep")}>
+        {t.value.keep}
+      </Button>
+      <Button shortcut="e" disabled={isOff} onClick={() => onMode("edit")}>
+        {t.value.edit}
+      </Button>
+      <Button shortcut="m" disabled={isOff} onClick={() => onMode("merge")}>
+        {t.value.merge}
+      </Button>
+      {item?.newer && (
+        <Button shortcut="n" disabled={isOff} onClick={() => onChoose("replace")}>
+          {t.value.replace}
+        </Button>
+      )}
+      <Button shortcut="d" disabled={isOff} onClick={() => onChoose("drop")}>
+        {t.value.drop}
+      </Button>
+    </Decide>
+  );
+}
+
+function Nothing(props: {
+  isKnown: boolean;
+  problem: Parameters<typeof Failure>[0]["problem"] | undefined;
+  retry: () => void;
+}) {
+  if (!props.isKnown)
+    return props.problem ? <Failure problem={props.problem} retry={props.retry} /> : <Skeleton lines={8} />;
+  const skipped = decisions.value.filter(({ choice }) => choice === "skip").length;
+  const done = decisions.value.length - skipped;
+  if (skipped) {
+    return (
+      <Empty title={t.value.skippedTitle(skipped)}>
+        <p>{t.value.skippedNote}</p>
+        <Button onClick={unskip}>{t.value.again}</Button>
+      </Empty>
+    );
+  }
+  if (done) return <Empty title={t.value.doneTitle}>{t.value.doneNote(done)}</Empty>;
+  return <Empty title={t.value.emptyTitle}>{t.value.emptyNote}</Empty>;
 }

@@ -1,12 +1,34 @@
 import { titles } from "../../app/pages";
+import { query, setQuery } from "../../app/router";
+import { Segments } from "../../ui/controls";
 import { Page } from "../../ui/layout";
-import { Empty } from "../../ui/states";
+import { Agents } from "./agents";
+import { Checks } from "./checks";
+import { Home } from "./home";
+import { Settings } from "./settings";
 import { t } from "./strings";
+import "./page.css";
 
-export default function Settings() {
+const VIEWS = { settings: Settings, agents: Agents, checks: Checks, home: Home };
+type View = keyof typeof VIEWS;
+
+export default function SettingsPage() {
+  const asked = query.value.get("view") as View | null;
+  const view = asked && asked in VIEWS ? asked : "settings";
+  const Shown = VIEWS[view];
   return (
-    <Page title={titles.value.settings}>
-      <Empty title={t.value.soon} />
+    <Page
+      title={titles.value.settings}
+      actions={
+        <Segments
+          label={t.value.view}
+          value={view}
+          options={(Object.keys(VIEWS) as View[]).map((one) => [one, t.value.views[one]] as const)}
+          onPick={(picked) => setQuery({ view: picked === "settings" ? null : picked })}
+        />
+      }
+    >
+      <Shown />
     </Page>
   );
 }

@@ -93,13 +93,14 @@ VALUES (:id, :at, :action, :subject, :why, :by, 1, :committed);
 DELETE FROM operations WHERE committed IS NOT NULL;
 
 -- list_operations --
--- The newest first, of all memories or of one, by project and time where they are meant.
+-- The newest first, of all memories or of one, by project, action and time where they are meant.
 SELECT id, at, action, subject, why, actor, committed FROM operations o
 WHERE (:memory IS NULL OR EXISTS (SELECT 1 FROM touched t WHERE t.operation = o.id AND t.memory = :memory))
 AND (:folder IS NULL OR EXISTS (
     SELECT 1 FROM touched t WHERE t.operation = o.id
     AND (t.path LIKE 'projects/' || :folder || '/%' OR t.path LIKE 'retired/projects/' || :folder || '/%')
 ))
+AND (:action IS NULL OR action = :action)
 AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
 ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset;
 

@@ -159,9 +159,9 @@ FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
--- Newest first.
+-- Newest first; the last column says how many fit.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output
+    tokens_input, tokens_cached, tokens_output, count(*) OVER ()
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)

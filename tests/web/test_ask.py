@@ -1,0 +1,84 @@
+"""Ask: what recall answers and why, and what an agent would be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.driving import Dashboard
+from tests.web.test_review import call
+
+pytestmark = pytest.mark.web
+
+QUESTION = "how long are readings kept"
+
+
+def test_a_question_is_answered_as_one_types_with_its_reasons(board: Dashboard, home: Path) -> None:
+    page = board.show("/ask")
+    field = page.get_by_role("searchbox", name="Ask, or look for words")
+    expect(field).to_be_focused()
+    page.keyboard.type(QUESTION)
+    first = page.locator(".ask-hit").first
+    expect(first.get_by_role("link", name="Readings are kept raw for two years")).to_be_visible()
+    expect(page.get_by_text("lexical: searched")).to_be_visible()
+    first.get_by_text("Why it ranks here").click()
+    expect(first.get_by_role("row", name="× recency")).to_contain_text("how long ago")
+    expect(first.get_by_role("row", name="relevance")).to_be_visible()
+    assert page.url.endswith("/ask?q=how+long+are+readings+kept")
+
+
+def test_every_part_of_a_score_is_explained(board: Dashboard) -> None:
+    for question in ("readings", "alert", "search index", "pinyin"):
+        page = board.show(f"/ask?q={question.replace(' ', '+')}")
+        expect(page.locator(".ask-hit").first).to_be_visible()
+        cells = page.locator(".ask-why tr td:last-child").all_text_contents()
+        assert cells
+        assert all(cells)
+
+
+def test_asking_here_leaves_no_trace(board: Dashboard, home: Path) -> None:
+    page = board.show(f"/ask?q={QUESTION.replace(' ', '+')}")
+    expect(page.locator(".ask-hit").first).to_be_visible()
+    assert call(home, "traces", kind="case") == []
+    assert call(home, "look", reference="Readings are kept raw for two years").usage.recall_count == 0
+
+
+def test_filters_narrow_what_is_found(board: Dashboard) -> None:
+    page = board.show("/ask?q=search")
+    expect(page.locator(".ask-hit").first).to_be_visible()
+    page.get_by_label("Project").first.select_option("choirbook")
+    expect(page.locator(".ask-hit .memory-facts").filter(has_text="hivelog")).to_have_count(0)
+    expect(page.locator(".ask-hit").first).to_be_visible()
+    assert "project=choirbook" in page.url
+    page.get_by_label("Kind").select_option("todo")
+    expect(page.get_by_text("0 memories")).to_be_visible()
+
+
+def test_turns_of_conversations_are_found_too(board: Dashboard) -> None:
+    page = board.show("/ask?q=weights+in+grams")
+    page.get_by_label("Conversations, too").check()
+    expect(page.locator(".ask-said li").first).to_contain_text("grams")
+
+
+def test_what_an_agent_would_be_told_at_the_start_and_with_a_prompt(board: Dashboard) -> None:
+    page = board.show("/ask")
+    form = page.locator(".given-form")
+    form.get_by_label("Project").select_option("hivelog")
+    expect(form.get_by_label("Folder the agent works in")).to_have_value("/home/me/hivelog")
+    told = page.locator(".given")
+    expect(told).to_contain_text("Weight charts always begin at zero")
+    expect(told.locator(".given-head b")).to_contain_text("tokens")
+    told.get_by_role("button", name="Exact text").click()
+    expect(told.locator("pre")).to_contain_text("<nacre-context>")
+    page.get_by_role("button", name="With a prompt").click()
+    page.get_by_role("textbox", name="What you type to the agent").fill("add a column to the readings table")
+    expect(told).to_contain_text("Migrations lock the readings table")
+    form.get_by_label("Folder the agent works in").fill("")
+    expect(page.get_by_text("Name a folder")).to_be_visible()
+
+
+def test_nothing_found_says_what_helps(board: Dashboard) -> None:
+    page = board.show("/ask?q=zyxwvut")
+    expect(page.locator("main").get_by_text("Nothing matches")).to_be_visible()

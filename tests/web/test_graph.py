@@ -1,0 +1,124 @@
+"""The graph: drawn, searched, filtered, looked back at, analysed, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.driving import PHONE, Dashboard, nacre
+
+pytestmark = pytest.mark.web
+READINGS, BATCHES = "Readings are kept raw for two years", "Batches are idempotent"
+
+
+def drawn(page: Page) -> Page:
+    """Wait until the picture stands still."""
+    expect(page.locator(".graph-canvas")).to_have_attribute("aria-busy", "false")
+    return page
+
+
+def test_the_picture_is_drawn_and_names_what_it_shows(board: Dashboard) -> None:
+    page = drawn(board.show("/graph"))
+    expect(page.get_by_role("img", name="Graph of 50 memories")).to_be_visible()
+    expect(page.locator(".graph-canvas canvas").first).to_be_visible()
+    expect(page.get_by_text("50 memories, 13 links")).to_be_visible()
+
+
+def test_a_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> None:
+    page = drawn(board.show("/graph"))
+    page.keyboard.press("f")
+    page.keyboard.type("readings kept")
+    page.keyboard.press("Enter")
+    side = page.get_by_role("complementary", name="Details")
+    expect(side.get_by_role("heading", name=READINGS)).to_be_visible()
+    side.get_by_role("button", name=BATCHES).click()
+    expect(side.get_by_role("heading", name=BATCHES)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(side.get_by_role("heading", name=BATCHES)).to_have_count(0)
+
+
+def test_keys_walk_the_graph_and_open_a_memory(board: Dashboard) -> None:
+    page = drawn(board.show("/graph"))
+    page.keyboard.press("j")
+    page.wait_for_url("**memory=*")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories/*")
+
+
+def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
+    page = drawn(board.show("/graph?project=lantern"))
+    expect(page.get_by_text("8 memories, 2 links")).to_be_visible()
+    page.get_by_role("group", name="Kinds").get_by_role("button", name="Fact").click()
+    expect(page.get_by_text("5 memories")).to_be_visible()
+    page = board.show("/graph")
+    page.get_by_role("slider").evaluate(
+        "it => { it.value = -60; it.dispatchEvent(new Event('input', {bubbles: true})) }"
+    )
+    page.wait_for_url("**as_of=*")
+    expect(page.get_by_text("50 memories, 13 links")).to_have_count(0)
+    page.get_by_role("button", name="Back to today").click()
+    expect(page.get_by_text("50 memories, 13 links")).to_be_visible()
+
+
+def test_analyses_tell_what_stands_out_and_why(board: Dashboard) -> None:
+    page = drawn(board.show("/graph"))
+    page.get_by_role("button", name="Central").click()
+    side = page.get_by_role("complementary", name="Details")
+    expect(side.get_by_role("listitem").first).to_contain_text("3 links")
+    page.get_by_role("button", name="Groups").click()
+    expect(side.get_by_text("memories, ").first).to_be_visible()
+
+
+def test_the_table_tells_the_same(board: Dashboard) -> None:
+    page = board.show("/graph?view=table")
+    page.keyboard.press("j")
+    side = page.get_by_role("complementary", name="Details")
+    expect(side.get_by_role("link", name="Open")).to_be_visible()
+    expect(page.get_by_role("list", name="Memories").get_by_role("button").first).to_contain_text("3 links")
+
+
+def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) -> None:
+    board = boards()
+    board.context.add_init_script(
+        "const get = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
+        " return kind.startsWith('webgl') ? null : get.call(this, kind, ...more) }"
+    )
+    page = board.show("/graph")
+    expect(page.get_by_text("This browser cannot draw the graph")).to_be_visible()
+    expect(page.get_by_role("list", name="Memories")).to_be_visible()
+
+
+def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
+    page = drawn(board.show("/graph"))
+    nacre("store", "Lamps at the pond blink twice.", "--subject", "Lamps blink <b>twice</b>", home=home)
+    expect(page.get_by_text("51 memories, 13 links")).to_be_visible()
+    page.get_by_label("Find in the graph").fill("blink")
+    expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
+
+
+def test_what_draws_it_is_loaded_by_this_page_alone(board: Dashboard) -> None:
+    asked: list[str] = []
+    board.page.on("request", lambda request: asked.append(request.url))
+    board.show("/memories")
+    assert [one for one in asked if "drawing" in one] == []
+    drawn(board.show("/graph"))
+    assert [one for one in asked if "drawing" in one] != []
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboard], options: dict[str, object]) -> None:
+    board = boards(**options)
+    page = drawn(board.show("/graph?find=central"))
+    assert board.violations() == []
+    page.keyboard.press("j")
+    page.wait_for_url("**memory=*")
+    board.settled()
+    assert board.violations() == []
+    board.show("/graph?view=table")
+    assert board.violations() == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert board.problems == []

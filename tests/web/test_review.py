@@ -1,0 +1,203 @@
+"""Review: what waits, one after another, by single keys; undone, edited beside an editor, and fast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import nacre as api
+from tests.web.driving import PHONE, Dashboard, nacre
+
+pytestmark = pytest.mark.web
+
+PROPOSED = "Lyrics are hyphenated by dictionary"
+OLDER = "Uploads of the gateway may be 10 MB"
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"> </script> \u202eevil\u202c [go](javascript:alert(1))"
+
+
+def call(home: Path, operation: str, **request: Any) -> Any:
+    """Run an operation in the home as its owner, beside the daemon."""
+    with api.open_memory(home) as memory:
+        return memory.call(operation, **request)
+
+
+def propose(home: Path, *contents: str) -> None:
+    with api.open_memory(home) as memory:
+        for content in contents:
+            memory.call("store", content=content, speaker="agent", project="lantern", force=True)
+
+
+def skip_to(page: Page, words: str) -> None:
+    """Skip with the key until these words stand there."""
+    card = page.locator(".review-card")
+    for _ in range(20):
+        expect(card).to_be_visible()
+        if words in card.inner_text():
+            return
+        shown = card.inner_text()
+        page.keyboard.press("s")
+        expect(card).not_to_have_text(shown, use_inner_text=True)
+    raise AssertionError(f"{words!r} does not wait")
+
+
+def left(page: Page) -> Any:
+    return page.locator(".review-counts b")
+
+
+def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    words = "Weights are integers in grams, never floats."
+    skip_to(page, words)
+    expect(page.locator(".said.evidence")).to_contain_text("weights are integers in grams")
+    page.keyboard.press("k")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    expect(page.locator(".review-card")).not_to_contain_text(words)
+    page.keyboard.press("u")
+    expect(page.locator(".review-card")).to_contain_text(words)
+    page.keyboard.press("k")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    page.goto(f"{board.base}/memories?q=integers+grams")
+    expect(page.get_by_role("link", name="Weights are integers in grams")).to_be_visible()
+
+
+def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    total = call(home, "candidates").total
+    skip_to(page, "Weights are integers in grams")
+    page.keyboard.press("d")
+    expect(page.locator(".nav-count").first).to_have_text(str(total + 3 - 1))
+    assert call(home, "candidates").total == total - 1
+
+
+def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    skip_to(page, PROPOSED[:20])
+    page.keyboard.press("e")
+    field = page.get_by_role("textbox", name="In these words")
+    expect(field).to_be_focused()
+    field.fill("Hyphens follow the dictionary of 1996.")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    kept = call(home, "get", reference=PROPOSED)
+    assert kept.content == "Hyphens follow the dictionary of 1996."
+    assert not kept.proposed
+
+
+def test_what_an_editor_saves_meanwhile_is_not_overwritten(boards: Callable[..., Dashboard], home: Path) -> None:
+    page = boards().show("/review")
+    skip_to(page, PROPOSED[:20])
+    page.keyboard.press("e")
+    field = page.get_by_role("textbox", name="In these words")
+    field.fill("My words.")
+    file = next((home / "vault").rglob("lyrics-are-hyphenated*.md"))
+    file.write_text(file.read_text("utf-8").replace("of 1996", "of 2004"), "utf-8")
+    page.keyboard.press("Control+Enter")
+    notice = page.get_by_role("alert").filter(has_text="Its file was changed")
+    expect(notice).to_contain_text("2004")
+    expect(field).to_have_value("My words.")
+    assert "of 2004" in file.read_text("utf-8")
+    page.get_by_role("button", name="Keep my words instead").click()
+    page.get_by_role("button", name="Keep in these words").click()
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    assert call(home, "get", reference=PROPOSED).content == "My words."
+
+
+def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    skip_to(page, PROPOSED[:20])
+    page.keyboard.press("m")
+    page.get_by_role("combobox").fill("page breaks tenor")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Page breaks follow the tenor part")
+    expect(page.locator(".merge-result ins")).to_contain_text("dictionary of 1996")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    expect(page.locator(".nav-count").first).to_have_text("9")
+    target = call(home, "get", reference="Page breaks follow the tenor part")
+    assert "tenor rests" in target.content
+    assert "dictionary of 1996" in target.content
+    page.keyboard.press("u")
+    expect(page.locator(".review-card")).to_contain_text("1996")
+    expect(page.locator(".nav-count").first).to_have_text("10")
+    assert "1996" not in call(home, "get", reference="Page breaks follow the tenor part").content
+
+
+def test_the_newer_memory_takes_the_place_of_the_one_in_doubt(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    skip_to(page, OLDER)
+    expect(page.locator(".review-newer")).to_contain_text("25 MB")
+    page.keyboard.press("n")
+    expect(page.locator(".nav-link", has_text="Conflicts").locator(".nav-count")).to_have_text("1")
+    assert call(home, "get", reference=OLDER).superseded_by
+
+
+def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(board: Dashboard, home: Path) -> None:
+    page = board.show("/review")
+    skip_to(page, "Weights are integers in grams")
+    before = left(page).inner_text()
+    nacre("store", "The gate closes at dusk", "--project", "lantern", home=home)
+    propose(home, "The pond is 40 cm deep at the lamps")
+    expect(left(page)).not_to_have_text(before)
+    expect(page.locator(".review-card")).to_contain_text("Weights are integers in grams")
+
+
+def test_all_decided_says_so_and_what_was_skipped_can_be_looked_at_again(board: Dashboard) -> None:
+    page = board.show("/review")
+    for rest in range(9, -1, -1):
+        page.keyboard.press("s" if rest else "k")
+        expect(left(page)).to_have_text(f"{rest} left")
+    expect(page.get_by_text("9 skipped").last).to_be_visible()
+    page.get_by_role("button", name="Look at them again").click()
+    expect(left(page)).to_have_text("9 left")
+
+
+def test_words_of_a_stranger_do_nothing(board: Dashboard, home: Path) -> None:
+    propose(home, HOSTILE)
+    page = board.show("/review")
+    skip_to(page, "onerror")
+    expect(page.locator(".review-card")).to_contain_text("U+202E")
+    assert page.locator(".review-card img, .review-card a[href^='javascript']").count() == 0
+    assert page.title() == "Review · nacre"
+
+
+def test_fifty_are_decided_by_keys_in_less_than_two_minutes(
+    board: Dashboard, home: Path, record_property: Callable[[str, object], None]
+) -> None:
+    propose(home, *(f"Lamp {lamp} stands {lamp * 7} metres from the gate" for lamp in range(1, 48)))
+    page = board.show("/review")
+    card = page.locator(".review-card")
+    expect(left(page)).to_have_text("57 left")
+    began = time.monotonic()
+    for decided in range(50):
+        page.keyboard.press("kd"[decided % 2])
+        expect(left(page)).to_have_text(f"{56 - decided} left")
+    shown = time.monotonic() - began
+    expect(card).to_be_visible()
+    expect(page.locator(".nav-count").first).to_have_text("7", timeout=60_000)
+    done = time.monotonic() - began
+    record_property("ms_a_decision_shown", round(shown / 50 * 1000))
+    record_property("ms_a_decision_done", round(done / 50 * 1000))
+    print(f"{shown / 50 * 1000:.0f} ms shown, {done / 50 * 1000:.0f} ms done, a decision")  # noqa: T201 - measured
+    waiting = call(home, "waiting")
+    assert waiting.candidates + len(waiting.reviews) == 7
+    assert done < 120
+
+
+def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> None:
+    board = boards(viewport=PHONE, has_touch=True)
+    page = board.show("/review")
+    page.get_by_role("button", name="Drop").tap()
+    expect(left(page)).to_have_text("9 left")
+    page.get_by_role("button", name="Undo").tap()
+    expect(left(page)).to_have_text("10 left")
+    assert board.violations() == []
+
+
+def test_it_speaks_chinese(boards: Callable[..., Dashboard]) -> None:
+    page = boards(locale="zh-CN").show("/review")
+    expect(page.get_by_role("button", name="保留")).to_be_visible()
+    expect(left(page)).to_have_text("剩余 10 项")

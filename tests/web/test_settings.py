@@ -1,0 +1,136 @@
+"""Settings, the agents that are wired, the checks, and this home."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.web.driving import PHONE, Dashboard, nacre
+
+pytestmark = pytest.mark.web
+VIEWS = ("/settings", "/settings?view=agents", "/settings?view=checks", "/settings?view=home")
+
+
+def row(page: Page, key: str) -> Locator:
+    return page.get_by_role("listitem").filter(has=page.get_by_text(key, exact=True))
+
+
+def value(home: Path, key: str) -> object:
+    return json.loads(nacre("config", "get", key, "--json", home=home))["value"]
+
+
+def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:
+    page = board.show("/settings?q=recall.limit")
+    field = page.get_by_label("recall.limit")
+    field.fill("7")
+    field.press("Enter")
+    expect(page.get_by_text("recall.limit is saved")).to_be_visible()
+    expect(row(page, "recall.limit").get_by_text("Default: 10")).to_be_visible()
+    assert value(home, "recall.limit") == 7
+    page.get_by_role("button", name="Reset: recall.limit").click()
+    expect(page.get_by_label("recall.limit")).to_have_value("10")
+    assert "recall" not in (home / "config.toml").read_text(encoding="utf-8").replace("[recall]", "")
+
+
+def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> None:
+    page = board.show("/settings?q=dream.at_night")
+    switch = page.get_by_role("switch", name="dream.at_night")
+    switch.click()
+    expect(switch).to_have_attribute("aria-checked", "true")
+    assert value(home, "dream.at_night") is True
+    page.get_by_role("status").get_by_role("button", name="Undo").click()
+    expect(switch).to_have_attribute("aria-checked", "false")
+    assert value(home, "dream.at_night") is False
+
+
+def test_a_value_that_cannot_be_is_refused_beside_the_setting(boards: Callable[..., Dashboard], home: Path) -> None:
+    page = boards().show("/settings?q=recall.limit")
+    field = page.get_by_label("recall.limit")
+    field.fill("0")
+    field.press("Enter")
+    expect(row(page, "recall.limit").get_by_role("alert")).to_contain_text("recall.limit must be at least 1")
+    assert value(home, "recall.limit") == 10
+
+
+def test_a_list_is_written_a_line_an_item(board: Dashboard, home: Path) -> None:
+    page = board.show("/settings?q=forgetting.protect")
+    page.get_by_label("forgetting.protect").fill("client *\n\nscales")
+    page.get_by_label("forgetting.protect").blur()
+    expect(page.get_by_text("forgetting.protect is saved")).to_be_visible()
+    assert value(home, "forgetting.protect") == ["client *", "scales"]
+
+
+def test_what_the_environment_sets_is_not_changed_here(board: Dashboard) -> None:
+    page = board.show("/settings?q=embedding.model")
+    expect(page.get_by_text("Set by NACRE_EMBEDDING_MODEL")).to_be_visible()
+    expect(page.get_by_label("embedding.model")).to_be_disabled()
+
+
+def test_only_what_was_changed_can_be_shown(board: Dashboard, home: Path) -> None:
+    nacre("config", "set", "recall.turns", "5", home=home)
+    page = board.show("/settings?which=changed")
+    expect(page.get_by_label("recall.turns")).to_have_value("5")
+    expect(page.get_by_label("recall.limit")).to_have_count(0)
+
+
+def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None:
+    secret = "sk-ant-api03-" + "Zq7Rk2" * 12
+    nacre("config", "set", "redaction.allow", json.dumps([secret]), home=home)
+    page = board.show("/settings?q=redaction.allow")
+    expect(page.get_by_text("It holds what looks like a secret")).to_be_visible()
+    assert secret not in page.content()
+    expect(page.get_by_label("redaction.allow")).to_have_count(0)
+
+
+def test_an_agent_is_wired_after_a_preview_and_removed_again(
+    boards: Callable[..., Dashboard], home: Path, user_home: Path
+) -> None:
+    rules = user_home / ".cursor" / "mcp.json"
+    rules.parent.mkdir()
+    rules.write_text('{"mcpServers": {"other": {"env": {"API_KEY": "sk-ant-api03-' + "Zq7Rk2" * 12 + '"}}}}')
+    board = boards()
+    page = board.show("/settings?view=agents")
+    page.get_by_role("button", name="Wire Cursor").click()
+    plan = page.get_by_role("dialog", name="Wire Cursor")
+    expect(plan.get_by_text(str(rules))).to_be_visible()
+    assert "Zq7Rk2" not in page.content()
+    assert "nacre" not in rules.read_text(encoding="utf-8")
+    plan.get_by_role("button", name="Wire").click()
+    expect(page.get_by_text("Cursor is wired")).to_be_visible()
+    assert "nacre" in json.loads(rules.read_text(encoding="utf-8"))["mcpServers"]
+    page.get_by_role("button", name="Remove nacre from Cursor").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("nacre is removed from Cursor")).to_be_visible()
+    assert "nacre" not in rules.read_text(encoding="utf-8")
+
+
+def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -> None:
+    page = board.show("/settings?view=checks")
+    expect(page.get_by_text("All is well")).to_be_visible()
+    home.chmod(0o755)
+    page.keyboard.press("r")
+    expect(page.get_by_text(re.compile("needs? you"))).to_be_visible()
+    page.get_by_role("button", name="Mend what can be mended").click()
+    expect(page.get_by_text("All is well")).to_be_visible()
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> None:
+    page = board.show("/settings?view=home")
+    expect(page.get_by_text(f"{home}/http.token")).to_be_visible()
+    expect(page.get_by_text("nacre open --forget")).to_be_visible()
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboard], options: dict[str, object]) -> None:
+    board = boards(**options)
+    for view in VIEWS:
+        page = board.show(view)
+        assert board.violations() == []
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), view
+    assert board.problems == []

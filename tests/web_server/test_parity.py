@@ -1,0 +1,32 @@
+"""Every operation that HTTP offers is reached by POST, by the owner in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nacre.catalogue import offered_by
+from nacre.platform import json_values
+from nacre.values.actor import Face
+from tests.catalogue.conftest import copied, filled, home, known  # noqa: F401 - fixtures
+from tests.catalogue.samples import SAMPLES
+from tests.web_server.conftest import Site
+
+LATE = ("forget", "scrub", "embed-back", "quickstart", "hosts-wire", "config-set", "watcher-install")
+"""What changes more than the others can do with comes last."""
+
+
+def test_every_operation_is_answered(filled: Callable[[str], Any], site: Callable[..., Site]) -> None:  # noqa: F811
+    offered = offered_by(Face.HTTP)
+    requests = {name: filled(name) for name in offered}
+    here = site()
+    owner = here.browser()
+    for name in sorted(offered, key=lambda one: (one in LATE, offered[one].writes)):
+        answer = here.ask(name, requests[name], **owner)
+        expected = SAMPLES[name].error
+        if answer.status_code == 200:
+            assert expected is None, name
+            json_values.decode(answer.content, Any)
+        else:
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json()["code"] in (expected, "unavailable"), (name, answer.text)

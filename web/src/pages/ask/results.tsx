@@ -1,0 +1,158 @@
+import { useOperation } from "../../api/cache";
+import type { Lane, MemoryHit, RecallQuery, RecallResult, TurnHit } from "../../api/types";
+import { common } from "../../i18n/common";
+import { number } from "../../i18n/index";
+import { Badge } from "../../ui/controls";
+import { Section } from "../../ui/layout";
+import { MemoryFacts } from "../../ui/memory-facts";
+import { beginning, MemoryRow } from "../../ui/memory-row";
+import { Empty, Failure, Skeleton } from "../../ui/states";
+import { Origin, Text } from "../../ui/text";
+import { Time } from "../../ui/time";
+import { t } from "./strings";
+
+/** What recall answers, with its reasons. */
+export function Results({ request }: { request: RecallQuery }) {
+  const { data, problem, refresh, loading } = useOperation("recall", request, { keep: true, on: ["memory"] });
+  if (problem && (!data || !loading)) return <Failure problem={problem} retry={refresh} />;
+  if (!data) return <Skeleton lines={8} />;
+  return (
+    <div aria-busy={loading}>
+      <p class="ask-told" role="status">
+        <span>{t.value.found(data.hits.length, number(Math.round(data.took_ms)))}</span>
+        <Lanes lanes={data.lanes} />
+      </p>
+      {data.hits.length > 0 ? (
+        <ol class="ask-hits">
+          {data.hits.map((hit) => (
+            <Hit key={hit.memory.id} hit={hit} />
+          ))}
+        </ol>
+      ) : (
+        <NoHits result={data} />
+      )}
+      {data.turns.length > 0 && (
+        <Section title={t.value.said}>
+          <ul class="ask-said">
+            {data.turns.map((turn) => (
+              <Said key={turn.turn.id} hit={turn} />
+            ))}
+          </ul>
+        </Section>
+      )}
+    </div>
+  );
+}
+
+function Lanes({ lanes }: { lanes: readonly Lane[] }) {
+  return (
+    <span class="ask-lanes">
+      <span class="sr-only">{t.value.lanes}: </span>
+      {lanes.map((lane) => (
+        <span key={lane.name} class={lane.state} title={lane.note ?? undefined}>
+          {lane.name}: {t.value.laneStates[lane.state]}
+          {lane.note && lane.state !== "ran" && ` (${lane.note})`}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function NoHits({ result }: { result: RecallResult }) {
+  const nearest = result.nearest;
+  if (!result.abstained || !nearest) return <Empty title={t.value.none}>{t.value.noneNote}</Empty>;
+  return (
+    <div class="ask-unsure">
+      <p>
+        <b>{t.value.unsure}.</b> {t.value.unsureNote}
+      </p>
+      <MemoryRow memory={nearest[0]} />
+      <p class="ask-sure">{t.value.sure(number(nearest[1], { style: "percent" }))}</p>
+    </div>
+  );
+}
+
+function Hit({ hit }: { hit: MemoryHit }) {
+  const { memory, score, components, outdated_by } = hit;
+  return (
+    <li class="ask-hit">
+      <div class="ask-words">
+        <h2>
+          <a href={`/memories/${memory.id}`} dir="auto">
+            <Text>{memory.subject}</Text>
+          </a>
+        </h2>
+        <Origin trust={memory.trust} proposed={memory.proposed}>
+          <p class="ask-content">
+            <Text>{beginning(memory)}</Text>
+          </p>
+        </Origin>
+        <MemoryFacts memory={memory} />
+        {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
+        <details class="ask-why">
+          <summary>{t.value.why}</summary>
+          <Parts components={components} score={score} />
+        </details>
+      </div>
+      <Score score={score} />
+    </li>
+  );
+}
+
+function Score({ score }: { score: number }) {
+  return (
+    <span class="ask-score" title={t.value.score}>
+      <span class="sr-only">{t.value.score}: </span>
+      {number(score, { minimumFractionDigits: 2, maximumFractionDigits: 2 })}
+      <span class="ask-bar" aria-hidden="true">
+        <span style={{ transform: `scaleX(${Math.min(1, score)})` }} />
+      </span>
+    </span>
+  );
+}
+
+function Parts({ components, score }: { components: Record<string, number>; score: number }) {
+  const digits = { minimumFractionDigits: 3, maximumFractionDigits: 3 };
+  const told = Object.entries(components);
+  return (
+    <table>
+      <caption>{components.relevance === undefined ? t.value.score : t.value.product}</caption>
+      <tbody>
+        <tr>
+          <th scope="row">score</th>
+          <td>{number(score, digits)}</td>
+          <td>{t.value.score}</td>
+        </tr>
+        {told.map(([name, value]) => (
+          <tr key={name} class={name.startsWith("x_") || name === "relevance" ? "ask-factor" : undefined}>
+            <th scope="row">{name.startsWith("x_") ? `× ${name.slice(2)}` : name}</th>
+            <td>{number(value, digits)}</td>
+            <td>{t.value.parts[name] ?? ""}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Said({ hit }: { hit: TurnHit }) {
+  const { session, turn, excerpt, project } = hit;
+  const at = turn.time ?? session.started;
+  const id = `${session.tool}:${session.native_id}`;
+  return (
+    <li>
+      <Origin trust={turn.trust}>
+        <p class="ask-content">
+          <Text>{excerpt}</Text>
+        </p>
+      </Origin>
+      <p class="memory-facts">
+        <a class="link" href={`/sessions/${encodeURIComponent(id)}`}>
+          {session.tool}
+        </a>
+        <span>{project ?? common.value.holdsEverywhere}</span>
+        {at && <Time at={at} />}
+      </p>
+    </li>
+  );
+}

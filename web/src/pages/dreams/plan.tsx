@@ -1,0 +1,241 @@
+import { useSignal } from "@preact/signals";
+import { useOperation } from "../../api/cache";
+import type { DreamAction, DreamPlan, Promotion, NacreDreamValuesStep as Step } from "../../api/types";
+import { useShortcuts } from "../../app/keys";
+import { titles } from "../../app/pages";
+import { number } from "../../i18n/index";
+import { Button } from "../../ui/controls";
+import { WordDiff } from "../../ui/diff";
+import { Section } from "../../ui/layout";
+import { Markdown } from "../../ui/markdown";
+import { Empty } from "../../ui/states";
+import { Text } from "../../ui/text";
+import { t } from "./strings";
+
+const PART = /<!-- nacre:start -->\s*([\s\S]*?)\s*<!-- nacre:end -->/;
+
+interface Numbered {
+  step: Step;
+  key: string;
+}
+
+/** What a dream would do, by what it does; one chooses what is done. */
+export function PlanView(props: { plan: DreamPlan; isBusy: boolean; onApply: (keys: readonly string[]) => void }) {
+  const { plan } = props;
+  const steps = plan.steps.map((step, index) => ({ step, key: plan.keys[index] ?? "" }));
+  const chosen = useSignal<ReadonlySet<string>>(new Set(plan.keys));
+  const ending = steps.reduce((sum, { step, key }) => sum + (chosen.value.has(key) ? step.ends.length : 0), 0);
+  const keys = plan.keys.filter((key) => chosen.value.has(key));
+  const toggle = (some: readonly string[], on: boolean) => {
+    const next = new Set(chosen.value);
+    for (const key of some) on ? next.add(key) : next.delete(key);
+    chosen.value = next;
+  };
+  useShortcuts(titles.value.dreams, [{ keys: "ctrl+enter", says: t.value.says.apply, run: () => props.onApply(keys) }]);
+  const actions = [...new Set(plan.steps.map(({ action }) => action))];
+  return (
+    <Section
+      title={t.value.planned}
+      note={`${t.value.ends(ending)}${t.value.seen(plan.seen)} · ${t.value.chosen(keys.length, steps.length)}`}
+      actions={
+        steps.length > 0 && (
+          <Button
+            look="primary"
+            shortcut="ctrl ↵"
+            disabled={props.isBusy || !keys.length}
+            onClick={() => props.onApply(keys)}
+          >
+            {t.value.apply(keys.length)}
+          </Button>
+        )
+      }
+    >
+      {steps.length === 0 && <Empty title={t.value.nothing}>{plan.note ?? t.value.nothingNote}</Empty>}
+      {actions.map((action) => (
+        <Group
+          key={action}
+          action={action}
+          steps={steps.filter(({ step }) => step.action === action)}
+          texts={new Map(plan.texts)}
+          chosen={chosen.value}
+          onToggle={toggle}
+        />
+      ))}
+      <Rest plan={plan} />
+    </Section>
+  );
+}
+
+function Group(props: {
+  action: DreamAction;
+  steps: readonly Numbered[];
+  texts: ReadonlyMap<string, string>;
+  chosen: ReadonlySet<string>;
+  onToggle: (keys: readonly string[], on: boolean) => void;
+}) {
+  const { action, steps, chosen } = props;
+  const keys = steps.map(({ key }) => key);
+  const title = t.value.actions[action];
+  return (
+    <section class="dream-group">
+      <h3>
+        <label>
+          <input
+            type="checkbox"
+            aria-label={t.value.allOf(title)}
+            checked={keys.every((key) => chosen.has(key))}
+            onChange={(event) => props.onToggle(keys, event.currentTarget.checked)}
+          />
+          {title}
+        </label>
+        <span>{number(steps.length)}</span>
+      </h3>
+      <ul>
+        {steps.map(({ step, key }) => (
+          <li key={key}>
+            <input
+              type="checkbox"
+              aria-label={step.subject}
+              checked={chosen.has(key)}
+              onChange={(event) => props.onToggle([key], event.currentTarget.checked)}
+            />
+            <div>
+              <Head step={step} />
+              <p class="dream-why">
+                {step.why}
+                {step.by && `, ${t.value.by(step.by)}`}
+              </p>
+              <Changes step={step} texts={props.texts} />
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Head({ step }: { step: Step }) {
+  const id = step.into ?? step.ends[0];
+  const subject = <Text>{step.subject}</Text>;
+  const to = step.project && step.action !== "page" ? ` → ${step.project}` : "";
+  return (
+    <p class="dream-subject" dir="auto">
+      {id ? <a href={`/memories/${id}`}>{subject}</a> : subject}
+      {to && <span class="dream-to">{to}</span>}
+    </p>
+  );
+}
+
+/** What a step changes in words, where it does: each that ends, beside what stays; the part of a page. */
+function Changes({ step, texts }: { step: Step; texts: ReadonlyMap<string, string> }) {
+  if (step.action === "page") return <PagePart step={step} />;
+  if (step.action === "unlink") return <p class="dream-why">{t.value.linksDropped(step.links.length)}</p>;
+  const stays = step.words || texts.get(step.into ?? "");
+  const told = step.ends.map((id) => texts.get(id)).filter((text) => text !== undefined);
+  if (step.action === "link") {
+    const other = step.links.map((id) => texts.get(id)).filter((text) => text !== undefined);
+    return (
+      <p class="dream-why">
+        <b>{step.words}</b> {other.join("; ")}
+      </p>
+    );
+  }
+  if (!stays || !told.length) return null;
+  return (
+    <div class="dream-changes">
+      {told.map((text) => (
+        <WordDiff key={text} before={text} after={stays} />
+      ))}
+      {step.words && step.into && (
+        <>
+          <p class="dream-stays">{t.value.stays}</p>
+          <WordDiff before={texts.get(step.into) ?? ""} after={step.words} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function PagePart({ step }: { step: Step }) {
+  const request = step.project ? ({ name: "project", project: step.project } as const) : ({ name: "profile" } as const);
+  const page = useOperation("page-own", request, { on: [] });
+  const before = PART.exec(page.data?.text ?? "")?.[1];
+  return (
+    <div class="dream-changes">
+      {before ? <WordDiff before={before} after={step.words} /> : <Markdown>{step.words}</Markdown>}
+    </div>
+  );
+}
+
+/** What waits, what was refused, what was looked at: behind a line each. */
+function Rest({ plan }: { plan: DreamPlan }) {
+  return (
+    <div class="dream-rest">
+      {plan.note && plan.steps.length > 0 && <p>{plan.note}</p>}
+      {plan.brought_back > 0 && <p>{t.value.broughtBack(plan.brought_back)}</p>}
+      {plan.put_off.length > 0 && (
+        <details>
+          <summary>{t.value.putOff(plan.put_off.length)}</summary>
+          <ul>
+            {plan.put_off.map((step) => (
+              <li key={`${step.action} ${step.subject} ${step.ends.join()}`} dir="auto">
+                <Text>{step.subject}</Text>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {plan.refused.length > 0 && (
+        <details>
+          <summary>{t.value.refused(plan.refused.length)}</summary>
+          <ul>
+            {plan.refused.map(([step, why]) => (
+              <li key={`${step.subject} ${step.ends.join()}`} dir="auto">
+                <Text>{step.subject}</Text>: {why}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {plan.promotions.length > 0 && <Promotions found={plan.promotions} />}
+    </div>
+  );
+}
+
+const SIGNALS = ["relevance", "frequency", "diversity", "recency", "consolidation", "richness", "score"] as const;
+
+function Promotions({ found }: { found: readonly Promotion[] }) {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return (
+    <details>
+      <summary>{t.value.promotions}</summary>
+      <div class="dream-table">
+        <table>
+          <caption>{t.value.promotionsNote}</caption>
+          <thead>
+            <tr>
+              <th scope="col">{t.value.project}</th>
+              {t.value.signals.map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+              <th scope="col">{t.value.failed}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.map((one) => (
+              <tr key={one.project}>
+                <th scope="row">{one.project}</th>
+                {SIGNALS.map((name) => (
+                  <td key={name}>{number(one[name], digits)}</td>
+                ))}
+                <td>{one.failed.join(", ")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

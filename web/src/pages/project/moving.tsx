@@ -1,0 +1,149 @@
+import { useSignal } from "@preact/signals";
+import { change, useOperation } from "../../api/cache";
+import { asProblem } from "../../api/client";
+import type { ProjectLine, ProjectMergePlan, ProjectMoved } from "../../api/types";
+import { go } from "../../app/router";
+import { common } from "../../i18n/common";
+import { Button, Select, TextField } from "../../ui/controls";
+import { Dialog } from "../../ui/dialog";
+import { Show } from "../../ui/states";
+import { Text } from "../../ui/text";
+import { attempt, toast } from "../../ui/toast";
+import { t } from "./strings";
+
+interface Props {
+  project: ProjectLine;
+  onClose: () => void;
+}
+
+/** Give a project another name; what that moves is said before. */
+export function Rename({ project, onClose }: Props) {
+  const name = useSignal("");
+  const problem = useSignal("");
+  const rename = async () => {
+    try {
+      moved(await change("project-rename", { project: project.slug, name: name.peek().trim() }), t.value.renamed);
+      onClose();
+    } catch (error) {
+      problem.value = asProblem(error).message;
+    }
+  };
+  return (
+    <Dialog
+      title={t.value.renameOf(project.slug)}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>{common.value.cancel}</Button>
+          <Button look="primary" disabled={!name.value.trim()} onClick={rename}>
+            {t.value.rename}
+          </Button>
+        </>
+      }
+    >
+      <form
+        class="project-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.peek().trim()) rename();
+        }}
+      >
+        <TextField
+          label={t.value.newName}
+          autofocus
+          error={problem.value || undefined}
+          onInput={(event) => (name.value = event.currentTarget.value)}
+        />
+        <p class="project-faint">{t.value.renamePlan(project.memories, project.sessions, project.slug)}</p>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Make it part of another project, once the plan was seen. */
+export function Merge({ project, onClose }: Props) {
+  const into = useSignal("");
+  const isMerging = useSignal(false);
+  const known = useOperation("place", {}, { on: [] }).data?.known ?? [];
+  const asked = { project: project.slug, into: into.value };
+  const plan = useOperation("project-merge-plan", asked, { off: !into.value || isMerging.value, on: [] });
+  const merge = async () => {
+    isMerging.value = true;
+    await attempt(async () => {
+      moved(await change("project-merge", asked), t.value.merged);
+      onClose();
+    });
+    isMerging.value = false;
+  };
+  return (
+    <Dialog
+      title={t.value.mergeOf(project.slug)}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>{common.value.cancel}</Button>
+          <Button look="danger" disabled={!into.value || !plan.data || isMerging.value} onClick={merge}>
+            {t.value.merge}
+          </Button>
+        </>
+      }
+    >
+      <div class="project-form">
+        <Select
+          label={t.value.into}
+          value={into.value}
+          options={[
+            ["", t.value.pick],
+            ...known.filter((one) => one !== project.slug).map((one) => [one, one] as const),
+          ]}
+          onPick={(picked) => (into.value = picked)}
+        />
+        {into.value && <Show of={plan}>{(told) => <Plan plan={told} />}</Show>}
+      </div>
+    </Dialog>
+  );
+}
+
+function Plan({ plan }: { plan: ProjectMergePlan }) {
+  return (
+    <div class="project-plan">
+      <p>{t.value.mergePlan(plan.memories, plan.sessions, plan.into)}</p>
+      <ul>
+        {plan.takes.map(([what, value]) => (
+          <li key={`${what} ${value}`}>
+            <span class="project-faint">{t.value.takes[what] ?? what}</span> <Text>{value}</Text>
+          </li>
+        ))}
+      </ul>
+      {plan.words && (
+        <>
+          <p>{t.value.appended}</p>
+          <blockquote dir="auto">
+            <Text>{plan.words}</Text>
+          </blockquote>
+        </>
+      )}
+      {plan.evidence.length ? (
+        <ul>
+          {plan.evidence.map((one) => (
+            <li key={one}>
+              <Text>{one}</Text>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="project-faint">{t.value.noEvidence}</p>
+      )}
+    </div>
+  );
+}
+
+/** Show it under its name of now; *Undo* shows it under the former one. */
+function moved({ project, into, operation }: ProjectMoved, said: (from: string, to: string) => string): void {
+  const show = (name: string) => go(`/projects/${encodeURIComponent(name)}`, { replace: true });
+  show(into);
+  toast(said(project, into), async () => {
+    await change("undo", { operation });
+    show(project);
+  });
+}

@@ -1,0 +1,98 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { useOperation } from "../../api/cache";
+import { Problem } from "../../api/client";
+import { common } from "../../i18n/common";
+import { Button, TextArea } from "../../ui/controls";
+import { WordDiff } from "../../ui/diff";
+import { toastProblem } from "../../ui/toast";
+import { Head } from "./card";
+import type { Details, Item } from "./queue";
+import { t } from "./strings";
+
+/** Other words for what waits. Where its file is changed meanwhile, nothing is overwritten: both are shown. */
+export function Editor(props: { item: Item; onSave: (details: Details) => Promise<void>; onCancel: () => void }) {
+  const { item, onCancel } = props;
+  const file = useOperation("look", { reference: item.id }, { off: item.isCandidate });
+  const words = useSignal(item.memory.content);
+  const began = useSignal(item.memory.content);
+  const etag = useSignal<string | null | undefined>(undefined);
+  const isSaving = useSignal(false);
+  const form = useRef<HTMLFormElement>(null);
+  if (etag.value === undefined && file.data) etag.value = file.data.etag;
+  const theirs = file.data && file.data.etag !== etag.value ? file.data.memory.content : null;
+
+  useEffect(() => {
+    const field = form.current?.querySelector("textarea");
+    field?.focus();
+    field?.setSelectionRange(field.value.length, field.value.length);
+  }, []);
+  const settle = (content: string | null) => {
+    if (content !== null) words.value = content;
+    began.value = file.data?.memory.content ?? began.value;
+    etag.value = file.data?.etag ?? null;
+  };
+  const save = async () => {
+    if (isSaving.value || theirs !== null || !words.value.trim()) return;
+    isSaving.value = true;
+    try {
+      await props.onSave({ content: words.value, expected: etag.value ?? null });
+    } catch (error) {
+      isSaving.value = false;
+      if (error instanceof Problem && error.code === "edit_conflict") file.refresh();
+      else toastProblem(error);
+    }
+  };
+  const steer = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onCancel();
+    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <form
+      class="review-card"
+      ref={form}
+      onKeyDown={steer}
+      onSubmit={(event) => {
+        event.preventDefault();
+        save();
+      }}
+    >
+      <Head item={item} />
+      {theirs !== null && (
+        <div class="review-changed" role="alert">
+          <p>
+            <b>{t.value.changed}</b> {t.value.changedNote}
+          </p>
+          <WordDiff before={began.value} after={theirs} />
+          <div class="review-buttons">
+            <Button onClick={() => settle(theirs)}>{t.value.takeTheirs}</Button>
+            <Button onClick={() => settle(null)}>{t.value.keepMine}</Button>
+          </div>
+        </div>
+      )}
+      <TextArea
+        label={t.value.content}
+        value={words.value}
+        rows={Math.min(18, Math.max(5, Math.ceil(item.memory.content.length / 60)))}
+        onInput={(event) => {
+          words.value = event.currentTarget.value;
+        }}
+      />
+      <div class="review-buttons">
+        <Button
+          look="primary"
+          type="submit"
+          shortcut="ctrl ↵"
+          disabled={isSaving.value || theirs !== null || !words.value.trim()}
+        >
+          {t.value.save}
+        </Button>
+        <Button look="quiet" shortcut="esc" onClick={onCancel}>
+          {common.value.cancel}
+        </Button>
+      </div>
+    </form>
+  );
+}

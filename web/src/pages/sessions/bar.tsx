@@ -1,0 +1,126 @@
+import { useOperation } from "../../api/cache";
+import { setQuery } from "../../app/router";
+import { Button, Segments, Select, TextField } from "../../ui/controls";
+import { clear, type Filters, isNarrowed } from "./filters";
+import { t } from "./strings";
+
+/** What narrows the list, and, with words, where and how they are looked for. */
+export function Bar({ at }: { at: Filters }) {
+  return (
+    <search>
+      <div class="sessions-bar">
+        <TextField
+          bare
+          type="search"
+          label={t.value.search}
+          placeholder={t.value.search}
+          value={at.words}
+          onInput={(event) => setQuery({ q: event.currentTarget.value })}
+        />
+        <Tool at={at} />
+        <Project at={at} />
+        <Select
+          bare
+          label={t.value.period}
+          value={at.period}
+          options={Object.entries(t.value.periods)}
+          onPick={(period) =>
+            setQuery(period === "dates" ? { period: "", since: monthAgo() } : { period, since: "", until: "" })
+          }
+        />
+        {(isNarrowed(at) || at.words) && (
+          <Button look="quiet" onClick={clear}>
+            {t.value.clear}
+          </Button>
+        )}
+      </div>
+      {at.period === "dates" && <Dates at={at} />}
+      {at.words.trim() && <Scopes at={at} />}
+    </search>
+  );
+}
+
+function Tool({ at }: { at: Filters }) {
+  const tools = useOperation("db-stats", {}, { on: ["session"] }).data?.tools.map((one) => one.tool) ?? [];
+  return (
+    <Select
+      bare
+      label={t.value.tool}
+      value={at.tool}
+      options={[["", t.value.allTools], ...named(at.tool, tools)]}
+      onPick={(tool) => setQuery({ tool })}
+    />
+  );
+}
+
+function Project({ at }: { at: Filters }) {
+  const projects = useOperation("place", {}, { on: ["session"] }).data?.known ?? [];
+  return (
+    <Select
+      bare
+      label={t.value.project}
+      value={at.project}
+      options={[["", t.value.allProjects], ...named(at.project, projects)]}
+      onPick={(project) => setQuery({ project })}
+    />
+  );
+}
+
+/** The values there are, and the one that the address names before they are known. */
+function named(value: string, known: readonly string[]): [string, string][] {
+  const all = value && !known.includes(value) ? [value, ...known] : known;
+  return all.map((one) => [one, one]);
+}
+
+function Dates({ at }: { at: Filters }) {
+  return (
+    <div class="sessions-dates">
+      <TextField
+        label={t.value.since}
+        type="date"
+        value={at.since}
+        max={at.until}
+        onInput={(event) => setQuery({ since: event.currentTarget.value })}
+      />
+      <TextField
+        label={t.value.until}
+        type="date"
+        value={at.until}
+        min={at.since}
+        onInput={(event) => setQuery({ until: event.currentTarget.value })}
+      />
+    </div>
+  );
+}
+
+function Scopes({ at }: { at: Filters }) {
+  return (
+    <div class="sessions-scopes">
+      <Segments
+        label={t.value.scope}
+        value={at.scope}
+        options={Object.entries(t.value.scopes)}
+        onPick={(scope) => setQuery({ scope })}
+      />
+      <Segments
+        label={t.value.role}
+        value={at.role}
+        options={Object.entries(t.value.roles)}
+        onPick={(role) => setQuery({ role })}
+      />
+      <Select
+        bare
+        label={t.value.how}
+        value={at.how}
+        options={Object.entries(t.value.hows)}
+        onPick={(how) => setQuery({ how })}
+      />
+    </div>
+  );
+}
+
+function monthAgo(): string {
+  const date = new Date();
+  date.setMonth(date.getMonth() - 1);
+  return date.toISOString().slice(0, 10);
+}

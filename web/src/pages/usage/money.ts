@@ -1,0 +1,8 @@
+import { number } from "../../i18n/index";
+
+/** US dollars, with as many digits as a small amount needs. */
+export function money(dollars: number): string {
+  const digits =
+    dollars !== 0 && Math.abs(dollars) < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 };
+  return number(dollars, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", ...digits });
+}

@@ -1,0 +1,34 @@
+import type { Memory } from "../api/types";
+import { common } from "../i18n/common";
+import { KindName } from "./kind";
+import { Text } from "./text";
+import { Time } from "./time";
+import "./memory-facts.css";
+
+/** A memory in a line of facts: its kind, its project, when it was said, and a few words more. */
+export function MemoryFacts({ memory, more }: { memory: Memory; more?: readonly string[] }) {
+  return (
+    <p class="memory-facts">
+      <KindName kind={memory.kind} />
+      {memory.project ? (
+        <span>
+          <Text>{memory.project}</Text>
+        </span>
+      ) : (
+        !memory.inbox && <span>{common.value.holdsEverywhere}</span>
+      )}
+      <span>
+        <Time at={memory.created} />
+      </span>
+      {more?.map((one) => (
+        <span key={one}>{one}</span>
+      ))}
+    </p>
+  );
+}
+
+/** Whether a subject says more than the beginning of the content. */
+export function hasOwnSubject({ subject, content }: Memory): boolean {
+  const plain = (text: string) => text.replace(/[\s*_`#>.…。]+/g, "").toLowerCase();
+  return !plain(content).startsWith(plain(subject));
+}
