@@ -17,6 +17,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from nacre.platform.locks import FileLock
+from nacre.web.events import MOST_LISTENERS
 from nacre.web.idempotency import MOST_KEPT_BYTES, Once
 from tests.cli.conftest import Nacre, learned  # noqa: F401 - a fixture
 from tests.daemon.conftest import home
@@ -92,6 +93,20 @@ def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
         began = time.monotonic()
         assert here.ask("list", **here.token).status_code == 200
         assert time.monotonic() - began < 20
+
+
+def test_those_who_listen_leave_room_for_others(site: Serve) -> None:
+    here = site()
+    host, _, port = here.base.removeprefix("http://").partition(":")
+    head = f"GET /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {here.token['Authorization']}\r\n\r\n"
+    with ExitStack() as stack:
+        heard = []
+        for _ in range(70):
+            link = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            link.sendall(head.encode())
+            heard.append(link.recv(12))
+        assert heard.count(b"HTTP/1.1 200") == MOST_LISTENERS
+        assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
 def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
