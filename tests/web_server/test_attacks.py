@@ -101,7 +101,7 @@ def test_those_who_listen_leave_room_for_others(site: Serve) -> None:
     head = f"GET /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {here.token['Authorization']}\r\n\r\n"
     with ExitStack() as stack:
         heard = []
-        for _ in range(70):
+        for _ in range(60):
             link = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
             link.sendall(head.encode())
             heard.append(link.recv(12))
