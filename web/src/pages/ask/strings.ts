@@ -92,7 +92,7 @@ const en = {
   show: "Show",
   leftOut: "Left out",
   partNames: {
-    identity: "Who the agent is",
+    identity: "Who you are",
     profile: "Your profile",
     project: "The project's page",
     handoff: "Handed over",
@@ -196,7 +196,7 @@ const zh: typeof en = {
   show: "显示",
   leftOut: "未告知",
   partNames: {
-    identity: "代理的身份",
+    identity: "您是谁",
     profile: "你的资料",
     project: "项目页面",
     handoff: "交接",
