@@ -1,7 +1,8 @@
 import { signal } from "@preact/signals";
 import { Component, type ComponentChildren, type ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { asProblem, Problem } from "../api/client";
+import { connection } from "../api/events";
 import { Empty, Failure, Skeleton } from "../ui/states";
 import { type PageName, type PageProps, ROUTES, routeOf } from "./pages";
 import { path } from "./router";
@@ -13,6 +14,7 @@ const loaded = signal<ReadonlyMap<string, Loaded>>(new Map());
 
 /** Load a page before it is asked for. */
 export function preload(page: PageName): void {
+  if (connection.peek() === "lost") return;
   for (const route of ROUTES) if (route.page === page) loadPage(route.pattern);
 }
 
@@ -25,11 +27,12 @@ export function preloadAt(address: string): void {
 async function loadPage(pattern: string): Promise<void> {
   const route = ROUTES.find((one) => one.pattern === pattern);
   const known = loaded.peek().get(pattern);
-  if (!route || (known && !(known instanceof Problem))) return;
+  if (!route || known) return;
   try {
     keep(pattern, (await route.load()).default);
   } catch (error) {
-    keep(pattern, new Problem("failed", t.value.failed, asProblem(error).message, 0));
+    const note = connection.peek() === "lost" ? t.value.unloaded : asProblem(error).message;
+    keep(pattern, new Problem("failed", t.value.failed, note, 0));
   }
 }
 
@@ -42,11 +45,13 @@ export function Outlet() {
   const found = routeOf(path.value);
   const pattern = found?.route.pattern;
   useEffect(() => {
-    if (pattern) loadPage(pattern);
+    if (!pattern) return;
+    if (loaded.peek().get(pattern) instanceof Problem && connection.peek() === "live") location.reload();
+    else loadPage(pattern);
   }, [pattern]);
   if (!found || !pattern) return <Empty title={t.value.notFound}>{t.value.notFoundNote}</Empty>;
   const page = loaded.value.get(pattern);
-  if (page instanceof Problem) return <Failure problem={page} retry={() => loadPage(pattern)} />;
+  if (page instanceof Problem) return <Unloaded problem={page} />;
   if (!page)
     return (
       <div class="page">
@@ -59,6 +64,17 @@ export function Outlet() {
       <Page params={found.params} />
     </Boundary>
   );
+}
+
+/** A page whose files did not come: the browser keeps what failed, so only loading all again helps, once nacre answers. */
+function Unloaded({ problem }: { problem: Problem }) {
+  const wasLost = useRef(false);
+  const state = connection.value;
+  useEffect(() => {
+    if (state === "lost") wasLost.current = true;
+    else if (state === "live" && wasLost.current) location.reload();
+  }, [state]);
+  return <Failure problem={problem} {...(state === "live" && { retry: () => location.reload() })} />;
 }
 
 /** A page that breaks does not take the others with it. */
