@@ -45,7 +45,7 @@ def section() -> str:
         text = text_of(name)
         if not is_mit(text):
             sys.exit(f"{name} is not under the MIT licence: NOTICE has to tell its own")
-        owners = [" ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright (c)")]
+        owners = [" ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright ")]
         lines += [f"  {name} {version}", *(f"      {owner}" for owner in owners), ""]
     return HEADING + INTRODUCTION + "\n".join(lines) + "\n" + _permission(text_of(MODEL)).strip() + "\n"
 

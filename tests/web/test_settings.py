@@ -26,14 +26,14 @@ def value(home: Path, key: str) -> object:
 
 def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=recall.limit")
-    field = page.get_by_label("recall.limit")
+    field = page.get_by_label("recall.limit", exact=True)
     field.fill("7")
     field.press("Enter")
     expect(page.get_by_text("recall.limit is saved")).to_be_visible()
     expect(row(page, "recall.limit").get_by_text("Default: 10")).to_be_visible()
     assert value(home, "recall.limit") == 7
     page.get_by_role("button", name="Reset: recall.limit").click()
-    expect(page.get_by_label("recall.limit")).to_have_value("10")
+    expect(page.get_by_label("recall.limit", exact=True)).to_have_value("10")
     assert "recall" not in (home / "config.toml").read_text(encoding="utf-8").replace("[recall]", "")
 
 
@@ -50,7 +50,7 @@ def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> Non
 
 def test_a_value_that_cannot_be_is_refused_beside_the_setting(boards: Callable[..., Dashboard], home: Path) -> None:
     page = boards().show("/settings?q=recall.limit")
-    field = page.get_by_label("recall.limit")
+    field = page.get_by_label("recall.limit", exact=True)
     field.fill("0")
     field.press("Enter")
     expect(row(page, "recall.limit").get_by_role("alert")).to_contain_text("recall.limit must be at least 1")
@@ -74,17 +74,17 @@ def test_what_the_environment_sets_is_not_changed_here(board: Dashboard) -> None
 def test_only_what_was_changed_can_be_shown(board: Dashboard, home: Path) -> None:
     nacre("config", "set", "recall.turns", "5", home=home)
     page = board.show("/settings?which=changed")
-    expect(page.get_by_label("recall.turns")).to_have_value("5")
-    expect(page.get_by_label("recall.limit")).to_have_count(0)
+    expect(page.get_by_label("recall.turns", exact=True)).to_have_value("5")
+    expect(page.get_by_label("recall.limit", exact=True)).to_have_count(0)
 
 
 def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None:
     secret = "sk-ant-api03-" + "Zq7Rk2" * 12
-    nacre("config", "set", "redaction.allow", json.dumps([secret]), home=home)
-    page = board.show("/settings?q=redaction.allow")
+    nacre("config", "set", "ingest.exclude", json.dumps([secret]), home=home)
+    page = board.show("/settings?q=ingest.exclude")
     expect(page.get_by_text("It holds what looks like a secret")).to_be_visible()
     assert secret not in page.content()
-    expect(page.get_by_label("redaction.allow")).to_have_count(0)
+    expect(page.get_by_label("ingest.exclude", exact=True)).to_have_count(0)
 
 
 def test_an_agent_is_wired_after_a_preview_and_removed_again(

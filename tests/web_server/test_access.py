@@ -145,6 +145,11 @@ def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
         ["bash", "-c", line, _ASK], env=environment(), capture_output=True, text=True, timeout=60, check=True
     )  # fmt: skip
     assert told.stdout == "owner_only\n"
+    orphan = [sys.executable, "-c", _ASK, str(home())]  # its parents may have ended; the agent's variables stay
+    told = subprocess.run(
+        orphan, env=environment({"CLAUDECODE": "1"}), capture_output=True, text=True, timeout=60, check=True
+    )
+    assert told.stdout == "owner_only\n"
 
 
 def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: Path) -> None:
@@ -185,11 +190,11 @@ def test_forgetting_ends_the_access_of_every_browser(site: Serve, process: Nacre
 
 def test_a_client_that_asks_too_often_waits(site: Serve) -> None:
     here = site()
-    answers = [here.get("/open?code=guessed") for _ in range(31)]
-    assert {one.status_code for one in answers[:30]} == {403}
-    assert answers[30].status_code == 429
-    assert 0 < int(answers[30].headers["retry-after"]) <= 60
-    assert answers[30].json()["code"] == "too_many_requests"
+    answers = [here.get("/health", **here.token) for _ in range(101)]
+    assert {one.status_code for one in answers[:100]} == {200}
+    assert answers[100].status_code == 429
+    assert 0 < int(answers[100].headers["retry-after"]) <= 60
+    assert answers[100].json()["code"] == "too_many_requests"
     assert here.get("/api/v1/me", **here.token).status_code == 200
 
 

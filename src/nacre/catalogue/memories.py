@@ -50,7 +50,7 @@ MEMORIES = (
     ),
     Operation(
         "feedback-judge", "retrieval.answers:judge", "retrieval.requests:JudgeRequest", "values.review:FeedbackReport",
-        writes=True,
+        writes=True, owners=True,
     ),
     Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
     Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
@@ -166,7 +166,7 @@ HISTORY = (
 
 FORGETTING = (
     Operation("forget-plan", "forgetting.forget:plan", "forgetting.requests:ForgetRequest",
-              "values.forgetting:ForgetPlan"),
+              "values.forgetting:ForgetPlan", owners=("regex",)),
     Operation(
         "forget", "forgetting.answers:forget", "forgetting.requests:ForgetRequest", "values.forgetting:ForgetReport",
         writes=True, takes_long=True, owners=True),
@@ -176,6 +176,7 @@ FORGETTING = (
         "values.forgetting:Forgotten", writes=True, owners=True),
     Operation(
         "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **LONG,
+        owners=("history", "remove_copies"),
     ),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from nacre.errors import StoreUnusable, Unavailable
 from nacre.link.address import socket_path
 from nacre.platform import private_files
-from nacre.platform.ancestry import agent_above
+from nacre.platform.ancestry import agent_of_process
 
 _MOST_BYTES = 64_000_000
 _CHUNK = 65_536
@@ -62,8 +62,8 @@ class Caller:
         return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """The agent among the parents of the process that asks; only Linux tells which process that is."""
-        return agent_above(self._credentials()[0]) if sys.platform == "linux" else None
+        """The agent that runs the process that asks; only Linux tells which process that is."""
+        return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def _credentials(self) -> tuple[int, int, int]:
         """Process, user and group of who asks, as Linux tells them."""

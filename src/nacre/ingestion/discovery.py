@@ -10,19 +10,30 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.errors import NotFound, QueryInvalid, SettingsInvalid
 from nacre.home.home import Home
 from nacre.parsing.parse import roots_of
+from nacre.platform.lazy import Module
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.databases import SUFFIXES as _DATABASES
 from nacre.transcripts.registry import adapters, parts_of
 from nacre.values.reports import Problem
 
+if TYPE_CHECKING:
+    import regex
+else:
+    regex = Module("regex")
+
 _SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history", *_DATABASES)
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"})
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
+_MOST_PATTERNS = 1_000
+_LONGEST_PATTERN = 1_000
+_SECONDS_A_PATH = 0.25
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
@@ -73,12 +84,21 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     """
     if not globs:
         return findings
-    wanted = [_to_regex(f"**/{one.removeprefix('/')}") for pattern in globs for one in _alternatives(pattern)]
+    if any(len(one) > _LONGEST_PATTERN for one in globs):
+        raise QueryInvalid("the pattern is too long", hint=f"{_LONGEST_PATTERN:,} characters at most")
+    patterns = list(islice((one for pattern in globs for one in _alternatives(pattern)), _MOST_PATTERNS + 1))
+    if len(patterns) > _MOST_PATTERNS:
+        raise QueryInvalid("the braces leave too much to choose from", hint=f"{_MOST_PATTERNS:,} patterns at most")
+    wanted = [regex.compile(_to_regex(f"**/{one.removeprefix('/')}").pattern) for one in patterns]
 
     def fits_one(file: FoundFile) -> bool:
-        return file.is_named or any(pattern.fullmatch(file.path.as_posix()) for pattern in wanted)
+        path = file.path.as_posix()
+        return file.is_named or any(pattern.fullmatch(path, timeout=_SECONDS_A_PATH) for pattern in wanted)
 
-    return Findings([file for file in findings.files if fits_one(file)], findings.problems)
+    try:
+        return Findings([file for file in findings.files if fits_one(file)], findings.problems)
+    except TimeoutError as error:
+        raise QueryInvalid("the pattern takes too long", hint="write it with fewer *") from error
 
 
 def _alternatives(pattern: str) -> Iterator[str]:

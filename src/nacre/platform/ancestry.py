@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import PurePosixPath
 
+from nacre.platform.environment import agent_in
+
 _PROGRAMS = {
     "claude": "claude-code", "claude-code": "claude-code", "codex": "codex", "gemini": "gemini-cli",
     "gemini-cli": "gemini-cli", "cursor-agent": "cursor", "openclaw": "openclaw", "openclaw-gateway": "openclaw",
@@ -39,6 +41,18 @@ def agent_above(pid: int | None = None) -> str | None:
         if found := agent_of(words):
             return found
     return None
+
+
+def agent_of_process(pid: int) -> str | None:
+    """The agent that runs another process: one among its parents, or the one whose variables it was started with, which
+    it keeps when its parents end."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            pairs = (pair.partition("=") for pair in file.read().decode("utf-8", "replace").split("\0"))
+            environ = {name: value for name, _, value in pairs}
+    except OSError:
+        environ = {}
+    return agent_above(pid) or agent_in(environ)
 
 
 @cache

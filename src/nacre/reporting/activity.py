@@ -63,7 +63,7 @@ def activity(home: Home, asked: ActivityRequest) -> Activity:
 def period_of(home: Home, asked: ActivityRequest | TodayRequest, span: timedelta) -> Period:
     """A period that ends today, and lasts so long, where nothing else is asked for. Raises InvalidInput."""
     last = asked.until or today(home)
-    first = asked.since or max(_FIRST_DAY, last - span)
+    first = max(_FIRST_DAY, asked.since or last - span)
     if first > last:
         raise InvalidInput(f"{first} is after {last}", hint="name the first day and then the last one")
     return Period(first, last, asked.project)

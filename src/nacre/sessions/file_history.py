@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,7 +107,7 @@ def _forms(asked: str) -> list[str]:
     found = [plain]
     if not _is_whole(plain):
         here = plain_path(str(Path.cwd() / plain))
-        if (Path.cwd() / plain).exists():
+        if os.path.exists(Path.cwd() / plain):  # which is false, too, where no file can have that name
             found.insert(0, here)
     return found
 

@@ -21,8 +21,8 @@ from nacre.web.problems import of_error
 BEAT_SECONDS = 15.0
 """So long nothing happens before a comment tells that the connection is alive."""
 
-MOST_LISTENERS = 100
-"""Each holds a connection open, of the 256 files that some systems let a process open."""
+MOST_LISTENERS = 50
+"""Each holds a connection open, of the 64 at which requests are answered: others have to find room beside them."""
 
 _RETRY = b"retry: 2000\n\n"
 _BEAT = b":\n\n"

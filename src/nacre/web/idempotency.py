@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 1_000
 """Answers that are kept at once, the latest."""
+
+MOST_KEPT_BYTES = 16_000_000
+"""Of all answers that are kept at once."""
 
 LIFE_SECONDS = 86_400.0
 MOST_BYTES = 256_000
@@ -39,6 +43,11 @@ class _Kept:
     at: float
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     answer: tuple[Message, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answer."""
+        return _size(self.answer)
 
 
 class Once:
@@ -86,8 +95,12 @@ class Once:
             kept.ready.set()
             if not kept.answer and self._kept.get(identity) is kept:
                 del self._kept[identity]
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        size = sum(one.size for one in self._kept.values())
+        while len(self._kept) > MOST_KEPT or size > MOST_KEPT_BYTES:
+            size -= self._kept.popitem(last=False)[1].size
 
     def _known(self, identity: bytes) -> _Kept | None:
         kept = self._kept.get(identity)
@@ -117,9 +130,13 @@ class Once:
 
         await self._app(scope, receive, keep)
         status = int(sent[0]["status"]) if sent else 500
-        size = sum(len(one.get("body", b"")) for one in sent)
+        size = _size(sent)
         is_kept = status < 500 and status not in _NOT_DONE and 0 < size <= MOST_BYTES  # empty: nobody waited for it
         return tuple(sent) if is_kept else ()
+
+
+def _size(messages: Iterable[Message]) -> int:
+    return sum(len(one.get("body", b"")) for one in messages)
 
 
 def _key_of(scope: Scope) -> bytes | None:

@@ -31,9 +31,6 @@ AGENT_KNOWLEDGE = Limit("agent-knowledge", 100)
 AGENT_KNOWLEDGE_HEAVY = Limit("agent-knowledge, at length", 20)
 """For those that search or analyse."""
 
-OPENING = Limit("opening", 30)
-"""For codes of ``nacre open``."""
-
 
 class Limits:
     """Counts requests of each client, in windows of a minute. For any thread."""

@@ -9,7 +9,7 @@ import anyio.to_thread
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from nacre.catalogue import offered_by
+from nacre.catalogue import CATALOGUE, offered_by
 from nacre.errors import NacreError, NotFound
 from nacre.values.actor import Actor, Face
 from nacre.web.problems import OtherKind, TooLarge
@@ -67,12 +67,13 @@ async def answer_of(request: Request, operation: str, asked: bytes) -> bytes:
     Raises NacreError.
     """
     client = _Client(actor_of(request))
-    run = served_by(request).run
+    served = served_by(request)
+    room = served.room if CATALOGUE[operation].takes_long else None
     found: bytes | NacreError = b""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_note_leaving, request, client)
         try:
-            found = await anyio.to_thread.run_sync(run, operation, asked, client.actor, client)
+            found = await anyio.to_thread.run_sync(served.run, operation, asked, client.actor, client, limiter=room)
         except NacreError as error:
             found = error  # raised within the group it would come out as a group of errors
         tasks.cancel_scope.cancel()

@@ -21,10 +21,9 @@ from nacre.web.agents import Agents
 from nacre.web.compatibility import agent_knowledge
 from nacre.web.compatibility.clawxmemory import clawxmemory_routes
 from nacre.web.idempotency import Once
-from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, OPENING, Limit, Limits
+from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, Limit, Limits
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
-from nacre.web.served import OWN_HEADER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -62,8 +61,8 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             Route("/{page:path}", pages.get_page),
         ],
         middleware=[
-            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served), Middleware(_Counted),
-            Middleware(Once, most_body=operations.MOST_BYTES),
+            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served),
+            Middleware(_Counted, served=served), Middleware(Once, most_body=operations.MOST_BYTES),
         ],
         exception_handlers={
             NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
@@ -114,13 +113,14 @@ def _shared(served: Served) -> list[Middleware]:
 class _Counted:
     """Has clients wait that ask too often (429)."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, served: Served) -> None:
         self._app = app
+        self._served = served
         self._limits = Limits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit = limit_of(scope) if scope["type"] == "http" else None
-        seconds = self._limits.wait(_client(scope), limit) if limit else 0.0
+        seconds = self._limits.wait(self._client(scope), limit) if limit else 0.0
         if not seconds:
             await self._app(scope, receive, send)
             return
@@ -129,24 +129,23 @@ class _Counted:
         refusal = problems.problem_response(429, "too_many_requests", told, "come again later", headers)
         await refusal(scope, receive, send)
 
+    def _client(self, scope: Scope) -> str:
+        """Who asks, as far as that can be told: programs that have the token of a machine are one. Those who show
+        nothing use up nobody's share: any page of the web can have a browser ask."""
+        place = scope["client"][0] if scope.get("client") else ""
+        actor = self._served.actor(scope)
+        return f"{place} {'nobody' if actor is None else actor.in_words}"
+
 
 def limit_of(scope: Scope) -> Limit | None:
     """How often one client may ask for this."""
     path = scope["path"]
-    if path == "/open":
-        return OPENING
     if path.startswith(agent_knowledge.PATHS):
         return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
     if not path.startswith(pages.API):
         return None
     operation = operations.OFFERED.get(path.rpartition("/")[2])
     return LONG if operation and operation.takes_long else ASKING
-
-
-def _client(scope: Scope) -> str:
-    """Who asks, as far as that can be told: programs that have the token of a machine are one."""
-    place = scope["client"][0] if scope.get("client") else ""
-    return f"{place} {'browser' if values_of(scope, OWN_HEADER) else 'program'}"
 
 
 class _Edge:

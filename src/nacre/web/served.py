@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import anyio
+
 from nacre.events.live import Live
 from nacre.mcp.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Face
@@ -24,6 +26,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_HEADER = b"x-nacre"
 """The browser's key: pages of other origins know none, and could not send it."""
 
+_MOST_LONG = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
 
 
@@ -80,6 +83,8 @@ class Served:
     names: Names
     tell: Callable[[str], None]
     traffic: Traffic = field(default_factory=Traffic)
+    room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))
+    """For operations that take long: else those that wait for their turn would take the threads of all others."""
 
     def actor(self, scope: Scope) -> Actor | None:
         """Who asks: the owner by a cookie, a program by the token (which counts as an agent), or nobody known."""
@@ -100,7 +105,8 @@ class Served:
         changes = scope["type"] == "http" and scope["method"] not in SAFE
         if (changes and len(keys) != 1) or not set(values_of(scope, b"sec-fetch-site")) <= _OWN_SITES:
             return False
-        if scope["type"] == "websocket" and not values_of(scope, b"origin"):
+        origins = values_of(scope, b"origin")
+        if (scope["type"] == "websocket" and not origins) or not self.names.origins.isdisjoint(origins):
             return False
         return any(self.browsers.knows(one, keys[0] if changes else None) for one in self._cookies(scope))
 

@@ -35,7 +35,8 @@ export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing) return;
     const key = named(event);
-    if (!key || (isTyping(event.target) && key !== "ctrl+k")) return;
+    if (!key) return;
+    if (isTyping(event.target) && key !== "ctrl+k") return leave(event.target, key);
     if (document.querySelector("dialog[open]")) return;
     const sequence = event.timeStamp - before.at < SEQUENCE_MS ? `${before.key} ${key}` : "";
     before = { key, at: event.timeStamp };
@@ -67,6 +68,11 @@ function named(event: KeyboardEvent): string | null {
 /** Enter on a link or a button is theirs. */
 function isActive(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("a, button, summary") !== null;
+}
+
+/** Escape leaves a field that searches, so that keys go to the page again. */
+function leave(target: EventTarget | null, key: string): void {
+  if (key === "escape" && target instanceof HTMLInputElement && !target.closest("dialog")) target.blur();
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -65,3 +65,14 @@ test("lists, tables, code and tasks look as they should", () => {
 test("entities are what they stand for, once", () => {
   expect(shown("a &lt; b &amp;lt; c").textContent).toBe("a < b &lt; c");
 });
+
+test.each([
+  ["quotes", "> ".repeat(5_000)],
+  ["lists", "- ".repeat(5_000)],
+  ["emphasis", `${"**a *b ".repeat(60)}c${"* **".repeat(60)}`],
+  ["a huge table", `${"|a".repeat(50_000)}\n${"|-".repeat(50_000)}\n${"|b".repeat(50_000)}`],
+])("%s beyond all bounds are shown as they are written", (_, nested) => {
+  const root = shown(`${nested} end`);
+  expect(root.textContent).toContain("end");
+  expect(root.querySelectorAll("*").length).toBeLessThan(1_000);
+});

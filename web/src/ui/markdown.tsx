@@ -9,10 +9,31 @@ const LINKS = /^(https?:|mailto:)/i;
 
 /** Markdown of any origin. `names` says where `[[name]]` leads. */
 export function Markdown({ children, names }: { children: string; names?: (name: string) => string | null }) {
-  return <div class="text markdown">{blocks(lexer(children, { gfm: true }), names ?? (() => null))}</div>;
+  return <div class="text markdown">{blocks(parsed(children), names ?? (() => null))}</div>;
 }
 
 type Names = (name: string) => string | null;
+
+// Ten thousand quotes within each other exhaust the stack, of marked as of the browser, and a huge table takes a browser
+// ten seconds: such a text is shown as it is written, so that it can still be read, and removed.
+const LONGEST = 100_000;
+const DEEPEST = 40;
+
+function parsed(text: string): Token[] {
+  const plain: Token[] = [{ type: "html", raw: text, text, pre: false, block: true }];
+  if (text.length > LONGEST) return plain;
+  try {
+    const found = lexer(text, { gfm: true });
+    return isDeeper(found, DEEPEST) ? plain : found;
+  } catch {
+    return plain;
+  }
+}
+
+function isDeeper(tokens: Token[], levels: number): boolean {
+  if (levels === 0) return tokens.length > 0;
+  return tokens.some((one) => isDeeper("items" in one ? one.items : ("tokens" in one && one.tokens) || [], levels - 1));
+}
 
 function blocks(tokens: Token[], names: Names): ComponentChildren {
   return tokens.map((token, index) => <Block key={index} token={token} names={names} />);

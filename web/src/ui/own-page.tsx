@@ -82,6 +82,7 @@ function Editor(props: { of: OwnPageRequest; page: OwnPage; label: string; onDon
   const theirs = useSignal<OwnPage | null>(null);
   const isSaving = useSignal(false);
   const save = async () => {
+    if (isSaving.peek()) return;
     isSaving.value = true;
     try {
       await change("page-write", { ...of, text: text.peek(), expected: base.peek().etag });

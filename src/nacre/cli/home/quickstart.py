@@ -185,6 +185,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
     if result.has_examples:
         rows.append(("nacre forget --examples", "take the example sessions out, and what they taught"))
     rows += [
+        ("nacre open", "see, search and change all of it in your browser"),
         ("nacre init", "plug it into your agents' tools: they start knowing what matters"),
         ('nacre store "…"', "keep something you tell it"),
         (str(vault), "the memories, as Markdown: read and edit them"),

@@ -74,7 +74,7 @@ class Call:
         """The body as an object, empty where there is none. Raises InvalidInput."""
         try:
             return msgspec.json.decode(await json_body(self._request), type=dict[str, Any])
-        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidInput(f"the body is no JSON object: {error}", hint="send an object") from error
 
 

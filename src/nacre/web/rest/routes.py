@@ -202,7 +202,7 @@ class _Made(msgspec.Struct):
 def _object(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the body is no JSON object: {error}", hint="docs/rest.md shows some") from error
 
 

@@ -53,6 +53,7 @@ const en = {
     x_clamp: "the bounds of all factors together",
     x_words: "the bonus for matching words, with its scale",
     x_place: "moved to another place in the order",
+    x_co_recall: "used together with a hit",
     worth: "all factors together",
     full_text: "bonus for matching words",
     sure: "how sure it is to answer",
@@ -91,7 +92,7 @@ const en = {
   show: "Show",
   leftOut: "Left out",
   partNames: {
-    identity: "Who the agent is",
+    identity: "Who you are",
     profile: "Your profile",
     project: "The project's page",
     handoff: "Handed over",
@@ -156,6 +157,7 @@ const zh: typeof en = {
     x_clamp: "所有因子的上下限",
     x_words: "词语匹配的加分及其比例",
     x_place: "顺序被调整",
+    x_co_recall: "与某结果一同使用过",
     worth: "所有因子合计",
     full_text: "词语匹配的加分",
     sure: "能回答问题的把握",
@@ -194,7 +196,7 @@ const zh: typeof en = {
   show: "显示",
   leftOut: "未告知",
   partNames: {
-    identity: "代理的身份",
+    identity: "您是谁",
     profile: "你的资料",
     project: "项目页面",
     handoff: "交接",

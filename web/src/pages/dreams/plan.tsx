@@ -41,7 +41,7 @@ export function PlanView(props: { plan: DreamPlan; isBusy: boolean; onApply: (ke
         steps.length > 0 && (
           <Button
             look="primary"
-            shortcut="ctrl ↵"
+            shortcut="Ctrl ↵"
             disabled={props.isBusy || !keys.length}
             onClick={() => props.onApply(keys)}
           >

@@ -123,7 +123,7 @@ function Body({ map, isTable, project }: { map: GraphMap; isTable: boolean; proj
             {analysis ? (
               <Found what={analysis} project={project} onPick={pick} onLight={light} />
             ) : (
-              <p class="graph-note">{t.value.sideNote}</p>
+              <p class="graph-note">{map.edges.length ? t.value.sideNote : t.value.noLinksNote}</p>
             )}
           </>
         )}

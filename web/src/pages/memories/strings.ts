@@ -17,7 +17,8 @@ export const t = texts({
     none: "No memory fits",
     noneNote: "Remove a word or a filter.",
     empty: "Nothing is remembered yet",
-    emptyNote: "nacre init plugs nacre into your agents; nacre store keeps what you tell it.",
+    emptyNote:
+      "nacre ingest reads the sessions of your agents; nacre init plugs nacre into them; nacre store keeps what you tell it.",
     clear: "Clear",
   },
   zh: {
@@ -36,7 +37,7 @@ export const t = texts({
     none: "没有符合条件的记忆",
     noneNote: "请减少关键词或筛选条件。",
     empty: "还没有任何记忆",
-    emptyNote: "nacre init 将 nacre 接入您的代理;nacre store 保存您告诉它的内容。",
+    emptyNote: "nacre ingest 读取您的代理的会话;nacre init 将 nacre 接入代理;nacre store 保存您告诉它的内容。",
     clear: "清除",
   },
 });

@@ -30,6 +30,7 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
     draft.value = { ...draft.peek(), ...part };
   };
   const save = async (from: MemoryView) => {
+    if (isSaving.peek()) return;
     isSaving.value = true;
     try {
       await change("edit", requestOf(from, draft.peek()));

@@ -84,7 +84,7 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
         <Button
           look="primary"
           type="submit"
-          shortcut="ctrl ↵"
+          shortcut="Ctrl ↵"
           disabled={isSaving.value || theirs !== null || !words.value.trim()}
         >
           {t.value.save}

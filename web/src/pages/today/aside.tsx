@@ -50,12 +50,12 @@ function Health({ today }: { today: Today }) {
       <ul class="today-lines">
         {today.problems.map((one) => (
           <li key={one.name} class="today-problem">
-            <Text>{one.detail}</Text>
+            {one.name}: <Text>{one.detail}</Text>
           </li>
         ))}
       </ul>
       {today.problems.length > 0 && (
-        <a class="link today-more" href="/settings">
+        <a class="link today-more" href="/settings?view=checks">
           {t.value.doctor}
         </a>
       )}

@@ -62,11 +62,14 @@ function Learned({ today, days }: { today: Today; days: Period }) {
   return (
     <Section title={t.value.learned} note={sources.join(" · ")} actions={more}>
       {today.learned.length === 0 && (
-        <Empty title={t.value.nothing}>
+        <Empty title={days === "1" ? t.value.nothingToday : t.value.nothing}>
           {days === "1" ? (
-            <a class="link" href="/?days=7">
-              {t.value.days["7"]}
-            </a>
+            <>
+              {t.value.nothingTodayNote}{" "}
+              <a class="link" href="/?days=7">
+                {t.value.earlier}
+              </a>
+            </>
           ) : (
             t.value.nothingNote
           )}

@@ -1,0 +1,158 @@
+"""What programs and pages of the web cannot do over HTTP: to what is the owner's, and to others who ask."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from nacre.platform.locks import FileLock
+from nacre.web.events import MOST_LISTENERS
+from nacre.web.idempotency import MOST_KEPT_BYTES, Once
+from tests.cli.conftest import Nacre, learned  # noqa: F401 - a fixture
+from tests.daemon.conftest import home
+from tests.web_server.conftest import Site
+
+Serve = Callable[..., Site]
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_of"),
+    [
+        ("forget-plan", {"match": r"(\w+\s*\W*)+$$zz", "regex": True}),
+        ("scrub", {"history": True}),
+        ("scrub", {"remove_copies": True}),
+        ("feedback-judge", {"references": ["tea"], "good": True}),
+    ],
+)
+def test_what_stops_the_daemon_deletes_or_is_a_persons_verdict_is_refused_to_programs(
+    site: Serve, operation: str, request_of: dict[str, Any]
+) -> None:
+    here = site()
+    refused = here.ask(operation, request_of, **here.token)
+    assert refused.status_code == 403
+    assert refused.json()["code"] == "owner_only"
+
+
+def test_nobody_fills_the_disk_with_copies_of_the_database(site: Serve) -> None:
+    here = site()
+    assert here.ask("db-backup", {}, **here.token).status_code == 404
+    assert list(home().glob("nacre-*.db")) == []
+
+
+def test_a_body_that_is_no_unicode_is_a_bad_request(site: Serve) -> None:
+    here = site()
+    for path in ("/api/v1/memories", "/api/v1/store", "/clawxmemory/api/memory/actions", "/api/knowledge"):
+        sent = {**here.token, "Content-Type": "application/json"}
+        answer = here.client.post(here.base + path, content=b'{"content": "\xff"}', headers=sent)
+        assert answer.status_code in (400, 422), path
+
+
+def test_days_and_paths_that_cannot_be_are_no_fault(site: Serve) -> None:
+    here = site()
+    assert here.ask("today", {"since": "0001-01-01"}, **here.token).status_code == 200
+    assert here.ask("activity", {"since": "0001-01-01"}, **here.token).status_code == 200
+    assert here.ask("did", {"path": "x" * 5_000}, **here.token).status_code == 200
+
+
+def test_patterns_with_endless_choices_are_refused(site: Serve) -> None:
+    here = site()
+    for pattern in ("{a,b}" * 30, "{a}" * 1_000):
+        assert here.ask("ingest", {"globs": [pattern]}, **here.token).status_code == 400
+
+
+def test_a_pattern_that_could_fit_in_endless_ways_is_answered(process: Nacre, tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*"abcdefghijkl")
+    folder.mkdir(parents=True)
+    (folder / "talk.jsonl").write_text("{}\n")
+    assert process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "a/b", "--json").json["files"] == 0
+
+
+def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
+    here = site()
+    body = b'{"patience_seconds": 60}'
+    head = (
+        f"POST /api/v1/sync HTTP/1.1\r\nHost: {here.base.removeprefix('http://')}\r\n"
+        f"Authorization: {here.token['Authorization']}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    host, _, port = here.base.removeprefix("http://").partition(":")
+    with FileLock(home() / "sync.lock", 5), ExitStack() as stack:
+        for _ in range(45):
+            stack.enter_context(socket.create_connection((host, int(port)))).sendall(head + body)
+        began = time.monotonic()
+        assert here.ask("list", **here.token).status_code == 200
+        assert time.monotonic() - began < 20
+
+
+def test_those_who_listen_leave_room_for_others(site: Serve) -> None:
+    here = site()
+    host, _, port = here.base.removeprefix("http://").partition(":")
+    head = f"GET /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {here.token['Authorization']}\r\n\r\n"
+    with ExitStack() as stack:
+        heard = []
+        for _ in range(60):
+            link = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            link.sendall(head.encode())
+            heard.append(link.recv(12))
+        assert heard.count(b"HTTP/1.1 200") == MOST_LISTENERS
+        assert here.get("/api/v1/me", **here.token).status_code == 200
+
+
+def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
+    here = site()
+    page = {"Sec-Fetch-Site": "cross-site"}  # an image in a page of the web
+    assert {here.get("/health", **page).status_code for _ in range(101)} == {200, 429}
+    assert here.get("/health", **here.token).status_code == 200
+    assert {here.get("/open?code=guessed", **page).status_code for _ in range(40)} == {403}
+    assert here.get("/api/v1/me", **here.browser()).json()["owner"] is True
+
+
+def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named(site: Serve, process: Nacre) -> None:
+    process("config", "set", "web.origins", '["http://127.0.0.1:7999"]')
+    here = site()
+    browser = {"Origin": "http://127.0.0.1:7999", **here.browser()}
+    assert here.get("/api/v1/me", **browser).status_code == 403
+    address = f"{here.base.replace('http', 'ws', 1)}/api/v1/events/ws"
+    with pytest.raises(InvalidStatus), connect(address, additional_headers=browser, proxy=None):
+        pass
+
+
+def test_answers_that_are_kept_for_a_key_take_bounded_memory() -> None:
+    done: list[str] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        done.append(Request(scope).headers["idempotency-key"])
+        await Response(b"x" * 200_000)(scope, receive, send)
+
+    once = Once(answer, most_body=100)
+
+    async def post(key: int) -> None:
+        headers = [(b"idempotency-key", str(key).encode())]
+        scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        async def send(_: Any) -> None:
+            pass
+
+        await once(scope, receive, send)
+
+    async def posted() -> None:
+        many = MOST_KEPT_BYTES // 200_000 + 1
+        for key in (*range(many), many - 1, 0):
+            await post(key)
+        assert done == [*(str(key) for key in range(many)), "0"]
+
+    asyncio.run(posted())
