@@ -80,7 +80,8 @@ def test_a_memory_tells_where_it_was_said_and_what_held_before(board: Dashboard)
 
 def test_a_change_is_shown_line_by_line(board: Dashboard) -> None:
     page = opened(board, ALERTS)
-    page.get_by_role("button", name="Show", exact=True).first.click()
+    edited = page.locator(".memory-changes li").filter(has_text="Edited")
+    edited.get_by_role("button", name="Show", exact=True).click()
     added = page.locator("ins").filter(has_text="only swarm alerts are sent")
     expect(added.first).to_be_visible()
 

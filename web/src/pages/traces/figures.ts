@@ -6,6 +6,11 @@ export function failed(trace: Trace): boolean {
   return trace.steps.some((step) => step.status === "failed");
 }
 
+/** What it was about; of what was read the end of its path, which tells files apart. */
+export function titleOf(trace: Trace): string {
+  return trace.kind === "index" ? trace.subject.split("/").slice(-2).join("/") : trace.subject;
+}
+
 /** How long it took, in words; nothing while it runs. */
 export function seconds(trace: Trace): string {
   return trace.ended ? duration((Date.parse(trace.ended) - Date.parse(trace.began)) / 1000) : "";

@@ -9,7 +9,7 @@ import { Empty, Show } from "../../ui/states";
 import { Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { Detail } from "./detail";
-import { failed, seconds } from "./figures";
+import { failed, seconds, titleOf } from "./figures";
 import { t } from "./strings";
 import "./page.css";
 
@@ -87,7 +87,7 @@ function Row({ trace }: { trace: Trace }) {
     <a class="traces-row" href={`/traces/${trace.id}`}>
       <span class="traces-kind">{t.value.kinds[trace.kind]}</span>
       <span class="traces-subject" dir="auto">
-        <Text>{trace.subject}</Text>
+        <Text>{titleOf(trace)}</Text>
       </span>
       <span class="traces-outcome">
         {failed(trace) && <Badge tone="bad">{t.value.failed}</Badge>}
