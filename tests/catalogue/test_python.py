@@ -51,7 +51,8 @@ BY_CALL = {
         "radius_days rerank role session threshold topic turns update word_share"
     ),
     "list": "words",
-    "log": "offset",
+    "dismiss": "expected",
+    "log": "action offset",
     "retire": "like subjects",
     "sync": "accept_rewritten patience_seconds",
 }
