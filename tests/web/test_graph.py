@@ -22,9 +22,9 @@ def drawn(page: Page) -> Page:
 
 def test_the_picture_is_drawn_and_names_what_it_shows(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
-    expect(page.get_by_role("img", name="Graph of 50 memories")).to_be_visible()
+    expect(page.get_by_role("img", name="Graph of 58 memories")).to_be_visible()
     expect(page.locator(".graph-canvas canvas").first).to_be_visible()
-    expect(page.get_by_text("50 memories, 13 links")).to_be_visible()
+    expect(page.get_by_text("58 memories, 15 links")).to_be_visible()
 
 
 def test_a_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> None:
@@ -58,9 +58,9 @@ def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
         "it => { it.value = -60; it.dispatchEvent(new Event('input', {bubbles: true})) }"
     )
     page.wait_for_url("**as_of=*")
-    expect(page.get_by_text("50 memories, 13 links")).to_have_count(0)
+    expect(page.get_by_text("58 memories, 15 links")).to_have_count(0)
     page.get_by_role("button", name="Back to today").click()
-    expect(page.get_by_text("50 memories, 13 links")).to_be_visible()
+    expect(page.get_by_text("58 memories, 15 links")).to_be_visible()
 
 
 def test_analyses_tell_what_stands_out_and_why(board: Dashboard) -> None:
@@ -95,7 +95,7 @@ def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) 
 def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
     page = drawn(board.show("/graph"))
     nacre("store", "Lamps at the pond blink twice.", "--subject", "Lamps blink <b>twice</b>", home=home)
-    expect(page.get_by_text("51 memories, 13 links")).to_be_visible()
+    expect(page.get_by_text("59 memories, 15 links")).to_be_visible()
     page.get_by_label("Find in the graph").fill("blink")
     expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
 

@@ -64,11 +64,15 @@ export function List<T>(props: ListProps<T>) {
     if (item === undefined) return;
     chosen.value = next;
     virtual.scrollToIndex(next, { align: "auto" });
-    requestAnimationFrame(() => {
-      const row = element.current?.querySelector<HTMLElement>(`[data-index="${next}"]`);
-      row?.querySelector<HTMLElement>("a, button")?.focus({ preventScroll: true });
-    });
+    // At once, so that Enter right after j opens it; a row that scrolls into view is drawn with the next frame.
+    if (!focus(next)) requestAnimationFrame(() => focus(next));
     props.onChoose?.(item);
+  };
+  const focus = (index: number): boolean => {
+    const row = element.current?.querySelector<HTMLElement>(`[data-index="${index}"]`);
+    const target = row?.querySelector<HTMLElement>("a, button");
+    target?.focus({ preventScroll: true });
+    return Boolean(target);
   };
   useShortcuts(t.value.list, [
     { keys: "j, arrowdown", says: t.value.next, run: () => choose(chosen.peek() + 1) },
