@@ -137,7 +137,8 @@ def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
     assert nacre("config", "get", "recall.limit").out == "10\n"
     assert nacre("config", "get", "ingest.roots").out == "[]\n"
     assert nacre("config", "get", "recall.limit", "--json").json == {
-        "key": "recall.limit", "value": 10, "origin": "default",
+        "key": "recall.limit", "value": 10, "origin": "default", "default": 10, "form": "whole", "choices": [],
+        "summary": "memories in an answer", "variable": "NACRE_RECALL_LIMIT",
     }  # fmt: skip
 
 
