@@ -22,7 +22,7 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
-        "what it answers works in its own process alone": "import-plan",
+        "what it answers works in its own process alone": "import-plan hosts-plan",
         "each leaves a copy of everything on the machine; backup-create names the place": "db-backup",
     },
     Face.MCP: {
