@@ -193,6 +193,14 @@ def test_by_keys_alone_from_the_timeline_to_a_turn(board: Dashboard) -> None:
     page.wait_for_url("**?turn=*")
 
 
+def test_a_long_line_beside_a_session_is_cut_and_pushes_nothing_out(boards: Any, written: Written) -> None:
+    error = "lint failed: " + "a" * 400
+    written("Fix the lint.", "It fails.", "Try again.", "Done.", calls={1: ("make lint " + "b" * 300, error)})
+    aside = boards().show(SESSION).locator(".session-about aside")
+    expect(aside.get_by_text("lint failed").first).to_be_visible()
+    assert aside.evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
 def test_nothing_is_wrong_for_readers_of_any_kind(boards: Any, options: dict[str, Any]) -> None:
     board = boards(**options)

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
+import { common } from "../i18n/common";
 import "./controls.css";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon" | "size"> & {
@@ -123,5 +124,19 @@ export function Segments<T extends string>(props: {
         </button>
       ))}
     </fieldset>
+  );
+}
+
+/** The end of a form that edits: Ctrl-Enter saves as well. */
+export function SaveOrCancel({ isSaving, onCancel }: { isSaving: boolean; onCancel: () => void }) {
+  return (
+    <div class="save-or-cancel">
+      <Button look="primary" type="submit" disabled={isSaving} shortcut="Ctrl ↵">
+        {common.value.save}
+      </Button>
+      <Button look="quiet" onClick={onCancel}>
+        {common.value.cancel}
+      </Button>
+    </div>
   );
 }

@@ -3,9 +3,8 @@ import { change, useOperation } from "../api/cache";
 import { asProblem, call } from "../api/client";
 import { me } from "../api/me";
 import type { OwnPage, OwnPageRequest } from "../api/types";
-import { common } from "../i18n/common";
 import { number, texts } from "../i18n/index";
-import { Button, TextArea } from "./controls";
+import { Button, SaveOrCancel, TextArea } from "./controls";
 import { WordDiff } from "./diff";
 import { Section } from "./layout";
 import { Markdown } from "./markdown";
@@ -138,14 +137,7 @@ function Editor(props: { of: OwnPageRequest; page: OwnPage; label: string; onDon
         autofocus
         onInput={(event) => (text.value = event.currentTarget.value)}
       />
-      <div class="own-page-buttons">
-        <Button look="primary" type="submit" disabled={isSaving.value} shortcut="Ctrl ↵">
-          {common.value.save}
-        </Button>
-        <Button look="quiet" onClick={onDone}>
-          {common.value.cancel}
-        </Button>
-      </div>
+      <SaveOrCancel isSaving={isSaving.value} onCancel={onDone} />
     </form>
   );
 }

@@ -4,7 +4,7 @@ import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
 import type { EditRequest, Kind, MemoryView } from "../../api/types";
 import { common } from "../../i18n/common";
-import { Button, Select, TextArea, TextField } from "../../ui/controls";
+import { Button, SaveOrCancel, Select, TextArea, TextField } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
 import { Markdown } from "../../ui/markdown";
 import { toast, toastProblem } from "../../ui/toast";
@@ -72,14 +72,7 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
       }}
     >
       <Fields draft={draft.value} set={set} />
-      <div class="memory-buttons">
-        <Button look="primary" type="submit" disabled={isSaving.value} shortcut="Ctrl ↵">
-          {common.value.save}
-        </Button>
-        <Button look="quiet" onClick={onDone}>
-          {common.value.cancel}
-        </Button>
-      </div>
+      <SaveOrCancel isSaving={isSaving.value} onCancel={onDone} />
     </form>
   );
 }
