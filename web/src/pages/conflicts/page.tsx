@@ -62,6 +62,7 @@ export default function Conflicts() {
       decided.value = decided.value.slice(0, -1);
       if (settled) await change("undo", { operation: settled.operation });
       shown.current = { id: last, at: 0 };
+      moved.value++; // the pair may be back on the page by now, below the one that was shown
       toast(t.value.undone);
     });
   useShortcuts(titles.value.conflicts, [
