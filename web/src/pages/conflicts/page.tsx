@@ -26,13 +26,17 @@ export default function Conflicts() {
   const waiting = useOperation("waiting", {});
   const pairs = waiting.data?.conflicts ?? [];
   const shown = useRef<{ id: string; at: number }>({ id: "", at: 0 });
+  const wanted = useRef("");
   const moved = useSignal(0);
   const isBusy = useSignal(false);
   const decided = useSignal<readonly string[]>([]);
   const isOwner = me.value?.owner ?? false;
 
   void moved.value;
-  const found = pairs.findIndex((pair) => idOf(pair) === shown.current.id);
+  const placeOf = (id: string) => pairs.findIndex((pair) => idOf(pair) === id);
+  const back = placeOf(wanted.current);
+  if (back >= 0) wanted.current = "";
+  const found = back >= 0 ? back : placeOf(shown.current.id);
   const at = found >= 0 ? found : Math.max(0, Math.min(shown.current.at, pairs.length - 1));
   const pair = pairs[at];
   shown.current = { id: pair ? idOf(pair) : "", at };
@@ -61,8 +65,8 @@ export default function Conflicts() {
       const settled = (await call("settled", {})).find((one) => `${one.older_id}+${one.newer_id}` === last);
       decided.value = decided.value.slice(0, -1);
       if (settled) await change("undo", { operation: settled.operation });
-      shown.current = { id: last, at: 0 };
-      moved.value++; // the pair may be back on the page by now, below the one that was shown
+      wanted.current = last; // it comes back with the next list, or came already
+      moved.value++;
       toast(t.value.undone);
     });
   useShortcuts(titles.value.conflicts, [
