@@ -7,7 +7,8 @@ NacreError
 ├── OwnerOnly               an agent asked for what only the owner may do
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
 │                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone),
-│                           BudgetSpent
+│                           BudgetSpent, ChannelUnavailable
+├── ChannelRefused          a channel's platform says no; trying again does not help
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
@@ -95,6 +96,25 @@ class Unavailable(NacreError):
     """Something nacre needs cannot be reached now."""
 
     code = "unavailable"
+
+
+class ChannelUnavailable(Unavailable):
+    """A channel's platform cannot be reached, or wants to be left alone for now."""
+
+    code = "channel_unavailable"
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, retry_after: float | None = None
+    ) -> None:  # fmt: skip
+        """``retry_after``: seconds that the platform asked to wait."""
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class ChannelRefused(NacreError):
+    """A channel's platform says no; trying again does not help."""
+
+    code = "channel_refused"
 
 
 class StoreBusy(Unavailable):

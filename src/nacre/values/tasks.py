@@ -18,5 +18,7 @@ class Task(StrEnum):
     DREAM = "dream"
     HANDOFF = "handoff"
     PROFILE = "profile"
+    CHAT = "chat"
+    """Answers in conversations of the gateway."""
     TEST = "test"
     """Whether a model answers at all."""

@@ -1,0 +1,1 @@
+"""Channels: one module a platform, behind the protocol of :mod:`nacre.gateway.channels.channel`."""

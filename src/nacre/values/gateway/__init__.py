@@ -1,0 +1,1 @@
+"""Values of the gateway: messages, conversations, answers."""
