@@ -114,7 +114,7 @@ def resolve(settings: Settings, key: str, value: str) -> str:
         path = Path(value.removeprefix("file:")).expanduser()
         hint = f"write it into {path}"
         try:
-            with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            with open(path, encoding="utf-8") as file:
                 found = file.read(_MOST_SECRET).strip()
         except OSError as error:
             raise SettingsInvalid(f"{key}: cannot read {path}: {error.strerror}", hint=hint) from error

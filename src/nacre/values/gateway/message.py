@@ -41,7 +41,7 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. ``source`` is what the channel needs to fetch it; ``size`` in bytes, if known."""
+    """A file that came with a message. ``source`` is what the channel needs to fetch it; ``size`` is in bytes."""
 
     name: str
     media_type: str = ""
