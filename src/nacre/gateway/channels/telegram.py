@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,12 +15,10 @@ from typing import Any
 from urllib.parse import quote
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
-from nacre.gateway.channels import connection, untrusted
 from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Option
-from nacre.gateway.channels.connection import Connection, Reply
 from nacre.gateway.channels.telegram_updates import Bot, incoming, message_id, moved, number_in
-from nacre.gateway.channels.untrusted import LeftOut, mapping, whole
-from nacre.platform import json_text
+from nacre.gateway.channels.untrusted import LeftOut, decode_object, mapping, text, whole
+from nacre.gateway.channels.web_api import Reply, WebApi
 from nacre.platform.ids import Clock, utc_now
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Limits, Outgoing
 
@@ -49,7 +47,8 @@ class Telegram:
         self._clock = clock
         self._token = setup.secrets["token"]
         self._path_token = quote(self._token, safe=":")
-        self._connection = Connection("Telegram", connection.base_url(setup))
+        self._base = str(setup.options["base_url"]).rstrip("/")
+        self._api = WebApi("Telegram", self._base, {})
         self._bot = Bot(self._token.partition(":")[0])
         self._first_ids: dict[str, str] = {}
         self.left_out = LeftOut(setup.tell)
@@ -88,7 +87,7 @@ class Telegram:
             self._note_move(chat, error.target)
             chat = error.target
             sent = await self._call("sendMessage", **_message(outgoing, chat))
-        return message_id(self._bot, chat, whole(mapping(sent).get("message_id")) or 0)
+        return message_id(self._bot, chat, whole(sent.get("message_id")) or 0)
 
     async def show_typing(self, chat: Chat) -> None:
         """Five seconds of typing."""
@@ -98,40 +97,41 @@ class Telegram:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Fetch a file; bots get none of more than 20 MB."""
-        file = mapping(await self._call("getFile", file_id=attachment.source))
+        file = await self._call("getFile", file_id=attachment.source)
         if (whole(file.get("file_size")) or 0) > most_bytes:
-            raise connection.too_large(most_bytes)
-        path = quote(untrusted.text(file.get("file_path"), untrusted.MOST_ID))
+            raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+        path = quote(text(file, "file_path", 1_000))
         if not path or ".." in path.split("/"):
             raise ChannelRefused("Telegram named no place of the file")
-        await self._connection.download(
-            f"{self._connection.base}/file/bot{self._path_token}/{path}", target, most_bytes
-        )
+        await self._api.download(f"{self._base}/file/bot{self._path_token}/{path}", target, most_bytes, {})
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._connection.close()
+        await self._api.close()
 
     async def _introduce(self) -> None:
-        me = mapping(await self._call("getMe"))
-        self._bot = Bot(self._bot.id, untrusted.text(me.get("username"), untrusted.MOST_NAME))
+        me = await self._call("getMe")
+        self._bot = Bot(self._bot.id, text(me, "username"))
         if self._setup.options.get("groups") == "all" and me.get("can_read_all_group_messages") is not True:
             self._setup.tell("in groups Telegram shows the bot only what is said to it: @BotFather, /setprivacy")
 
-    async def _poll(self, offset: int | None) -> Sequence[Any]:
+    async def _poll(self, offset: int | None) -> list[Mapping[str, Any]]:
         asked: dict[str, Any] = {"timeout": _POLL_SECONDS, "limit": _MOST_UPDATES, "allowed_updates": _ALLOWED}
         if offset is not None:
             asked["offset"] = offset
-        updates = await self._call("getUpdates", _POLL_SECONDS + _GRACE_SECONDS, **asked)
-        if not isinstance(updates, list):
+        answer = await self._request("getUpdates", asked, _POLL_SECONDS + _GRACE_SECONDS)
+        if not isinstance(answer.get("result"), list):
             raise _strange()
-        return updates
+        return [one if isinstance(one, dict) else {} for one in answer["result"]]
 
-    async def _receive(self, inbox: Inbox, updates: Sequence[Any], offset: int | None) -> int:
+    async def _receive(self, inbox: Inbox, updates: Sequence[Mapping[str, Any]], offset: int | None) -> int:
         """Keep a batch in the order in which it was written; the offset that confirms it."""
-        numbered = {number: one for one in updates if (number := whole(mapping(one).get("update_id"))) is not None}
-        for _ in range(len(updates) - len(numbered)):
-            self.left_out.note("an update without a number")
+        numbered: dict[int, Mapping[str, Any]] = {}
+        for update in updates:
+            if (number := whole(update.get("update_id"))) is None:
+                self.left_out.note("an update without a number")
+            else:
+                numbered[number] = update
         if not numbered:
             raise _strange()
         messages = [message for _, update in sorted(numbered.items()) if (message := self._incoming(update))]
@@ -140,7 +140,7 @@ class Telegram:
         await inbox.receive(messages, **state)
         return after
 
-    def _incoming(self, update: dict[str, Any]) -> Incoming | None:
+    def _incoming(self, update: Mapping[str, Any]) -> Incoming | None:
         if move := moved(update):
             self._note_move(*move)
         try:
@@ -171,15 +171,17 @@ class Telegram:
         places = [new for new, first in self._first_ids.items() if first == first_id]
         return places[-1] if places else first_id
 
-    async def _call(self, method: str, seconds: float = 30.0, **asked: Any) -> Any:
-        reply = await self._connection.ask("POST", f"/bot{self._path_token}/{method}", asked, seconds=seconds)
-        body = mapping(reply.body)
-        if reply.status < 300 and body.get("ok") is True:
-            return body.get("result")
-        raise self._error(reply, untrusted.text(body.get("description"), _MOST_SAID).replace(self._token, "…"))
+    async def _call(self, method: str, **asked: Any) -> Mapping[str, Any]:
+        return mapping(await self._request(method, asked), "result")
+
+    async def _request(self, method: str, asked: Any, seconds: float = 30.0) -> Mapping[str, Any]:
+        reply = await self._api.ask("POST", f"/bot{self._path_token}/{method}", json=asked, seconds=seconds)
+        if reply.status < 300 and reply.body.get("ok") is True:
+            return reply.body
+        raise self._error(reply, text(reply.body, "description", _MOST_SAID).replace(self._token, "…"))
 
     def _error(self, reply: Reply, said: str) -> NacreError:
-        parameters = mapping(mapping(reply.body).get("parameters"))
+        parameters = mapping(reply.body, "parameters")
         if reply.status in _WRONG_TOKEN:
             hint = f"gateway.channels.{self._setup.name}.token is what @BotFather gave: <number>:<letters>"
             return ChannelRefused("Telegram does not know the token", hint=hint)
@@ -192,7 +194,7 @@ class Telegram:
             return _Moved(str(target))
         if reply.status == _BLOCKED:
             return ChannelRefused(f"Telegram: {said}", hint="the bot was blocked, or is no member of the group")
-        if 400 <= reply.status < 500 and reply.body is not None:
+        if 400 <= reply.status < 500 and reply.body:
             return ChannelRefused(f"Telegram: {said}")
         return ChannelUnavailable(f"Telegram answered with status {reply.status}")
 
@@ -239,7 +241,7 @@ def _thread(chat: Chat) -> dict[str, Any]:
 
 def _read_moves(state: str) -> dict[str, str]:
     with suppress(ValueError):
-        return {str(new): str(first) for new, first in mapping(json_text.parse(state)).items()}
+        return {str(new): str(first) for new, first in decode_object(state).items()}
     return {}
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from nacre.gateway.channels import untrusted
-from nacre.gateway.channels.untrusted import mapping, sequence, whole
+from nacre.gateway.channels.untrusted import MOST_TEXT, mapping, mappings, text, whole
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Sender
 
 _KINDS = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
 _MOST_ENTITIES = 100
 _MOST_SIZES = 20
+_MOST_SOURCE = 1_000
 _FILES = {
     "document": ("file", ""),
     "voice": ("voice.ogg", "audio/ogg"),
@@ -46,8 +47,8 @@ def number_in(of_message: str, chat: str) -> int | None:
 
 def moved(update: Mapping[str, Any]) -> tuple[str, str] | None:
     """The old and the new id of a group that this update says became a supergroup."""
-    message = mapping(update.get("message"))
-    here = whole(mapping(message.get("chat")).get("id"))
+    message = mapping(update, "message")
+    here = whole(mapping(message, "chat").get("id"))
     target, source = whole(message.get("migrate_to_chat_id")), whole(message.get("migrate_from_chat_id"))
     if here is None or (target is None and source is None):
         return None
@@ -65,13 +66,13 @@ def incoming(update: Mapping[str, Any], channel: str, bot: Bot, first_ids: Mappi
         return None
     if not isinstance(message, dict):
         raise ValueError("a message is no object")
-    chat_id, number = whole(mapping(message.get("chat")).get("id")), whole(message.get("message_id"))
+    chat_id, number = whole(mapping(message, "chat").get("id")), whole(message.get("message_id"))
     if chat_id is None or number is None:
         raise ValueError("a message without a number or a chat")
-    kind = _KINDS.get(untrusted.text(message["chat"].get("type")))
+    kind = _KINDS.get(text(message["chat"], "type"))
     sender = _sender(message)
-    text, attachments = _text(message, bot), _attachments(message)
-    if kind is None or sender is None or not (text or attachments):
+    said, attachments = _text(message, bot), _attachments(message)
+    if kind is None or sender is None or not (said or attachments):
         return None
     itself = message_id(bot, str(chat_id), number)
     thread = whole(message.get("message_thread_id")) if message.get("is_topic_message") is True else None
@@ -79,8 +80,8 @@ def incoming(update: Mapping[str, Any], channel: str, bot: Bot, first_ids: Mappi
         id=itself if edited is None else f"{itself}/{update.get('update_id')}",
         chat=Chat(channel, first_ids.get(str(chat_id), str(chat_id)), kind, thread=str(thread or "")),
         sender=sender,
-        text=text,
-        sent=untrusted.moment(message.get("date" if edited is None else "edit_date")),
+        text=said,
+        sent=untrusted.moment(message, "date" if edited is None else "edit_date"),
         attachments=attachments,
         edits="" if edited is None else itself,
         to_agent=kind is ChatType.DIRECT or _is_to(bot, message),
@@ -90,40 +91,40 @@ def incoming(update: Mapping[str, Any], channel: str, bot: Bot, first_ids: Mappi
 def _sender(message: Mapping[str, Any]) -> Sender | None:
     """Who wrote it: a person, or the chat in whose name an administrator writes; None for other bots, lest two bots
     answer each other for ever."""
-    behalf = mapping(message.get("sender_chat"))
+    behalf = mapping(message, "sender_chat")
     if (chat := whole(behalf.get("id"))) is not None:
-        return Sender(str(chat), untrusted.text(behalf.get("title"), untrusted.MOST_NAME))
-    person = mapping(message.get("from"))
+        return Sender(str(chat), text(behalf, "title"))
+    person = mapping(message, "from")
     who = whole(person.get("id"))
     if who is None:
         raise ValueError("a message that nobody wrote")
     if person.get("is_bot") is True:
         return None
-    names = (untrusted.text(person.get(key), untrusted.MOST_NAME) for key in ("first_name", "last_name"))
+    names = (text(person, key) for key in ("first_name", "last_name"))
     return Sender(str(who), " ".join(name for name in names if name))
 
 
 def _entities(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """The parts of the text that Telegram marked: kind, words, and the mark. Offsets count UTF-16 units."""
-    key = "entities" if "text" in message else "caption_entities"
-    data = untrusted.text(message.get("text", message.get("caption"))).encode("utf-16-le")
+    words_key, key = ("text", "entities") if "text" in message else ("caption", "caption_entities")
+    data = text(message, words_key, MOST_TEXT).encode("utf-16-le")
     found = []
-    for mark in sequence(message.get(key), _MOST_ENTITIES):
-        begin, length = whole(mapping(mark).get("offset")), whole(mapping(mark).get("length"))
+    for mark in mappings(message, key, _MOST_ENTITIES):
+        begin, length = whole(mark.get("offset")), whole(mark.get("length"))
         if begin is not None and length is not None and begin >= 0 and length > 0:
             words = data[2 * begin : 2 * (begin + length)].decode("utf-16-le", "replace")
-            found.append((untrusted.text(mark.get("type"), 50), words, mark))
+            found.append((text(mark, "type"), words, mark))
     return found
 
 
 def _is_to(bot: Bot, message: Mapping[str, Any]) -> bool:
     """Whether a message in a group mentions the bot, replies to it, or is a command for it."""
-    replied = mapping(mapping(message.get("reply_to_message")).get("from"))
+    replied = mapping(mapping(message, "reply_to_message"), "from")
     if str(whole(replied.get("id"))) == bot.id:
         return True
     name = f"@{bot.username}".casefold()
     for kind, words, mark in _entities(message):
-        if kind == "text_mention" and str(whole(mapping(mark.get("user")).get("id"))) == bot.id:
+        if kind == "text_mention" and str(whole(mapping(mark, "user").get("id"))) == bot.id:
             return True
         if kind == "mention" and bot.username and words.casefold() == name:
             return True
@@ -134,12 +135,12 @@ def _is_to(bot: Bot, message: Mapping[str, Any]) -> bool:
 
 def _text(message: Mapping[str, Any], bot: Bot) -> str:
     """What was said, without the bot's name where it begins with that: ``/new@name`` is ``/new``."""
-    said = untrusted.text(message.get("text", message.get("caption")))
+    said = text(message, "text" if "text" in message else "caption", MOST_TEXT)
     if bot.username:
         name = re.escape(bot.username)
         bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", said, flags=re.IGNORECASE)
         said = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or said
-    return said or untrusted.text(mapping(message.get("sticker")).get("emoji"), 50)
+    return said or text(mapping(message, "sticker"), "emoji")
 
 
 def _attachments(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
@@ -147,21 +148,20 @@ def _attachments(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
     found = []
     for key, (name, media_type) in _FILES.items():
         if key != "animation" or "document" not in message:
-            found.append(_attachment(message.get(key), name, media_type))
-    sizes = [mapping(size) for size in sequence(message.get("photo"), _MOST_SIZES)]
-    largest = max(sizes, key=lambda size: (whole(size.get("width")) or 0, whole(size.get("file_size")) or 0), default=0)
+            found.append(_attachment(mapping(message, key), name, media_type))
+    sizes = mappings(message, "photo", _MOST_SIZES)
+    largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
     found.append(_attachment(largest, "photo.jpg", "image/jpeg"))
     return tuple(one for one in found if one)
 
 
-def _attachment(value: object, name: str, media_type: str) -> Attachment | None:
-    file = mapping(value)
-    source = untrusted.text(file.get("file_id"), untrusted.MOST_ID)
+def _attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
+    source = text(file, "file_id", _MOST_SOURCE)
     if not source:
         return None
     return Attachment(
-        untrusted.file_name(file.get("file_name"), name),
-        untrusted.text(file.get("mime_type"), untrusted.MOST_NAME) or media_type,
+        untrusted.file_name(file, "file_name", name),
+        text(file, "mime_type") or media_type,
         whole(file.get("file_size")),
         source,
     )

@@ -1,4 +1,4 @@
-"""What a platform sends, taken as it should be: other types become nothing, texts and lists have bounds."""
+"""Read what a platform sent: of any size and shape, until it was looked at."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 MOST_TEXT = 20_000
 """Characters of one message. No platform allows as many."""
-MOST_NAME = 200
-MOST_ID = 1_000
 
-_MOST_FILE_NAME = 120
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _LARGEST = 2**63
+_MOST_FILE_NAME = 120
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 
 
@@ -31,39 +33,74 @@ class LeftOut:
             self._tell(f"{what} could not be read and was left out; further ones are left out in silence")
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """An object; anything else is an empty one."""
-    return value if isinstance(value, dict) else {}
+def decode(data: str | bytes) -> Any:
+    """The JSON in a text. Raises ValueError where it is none."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ValueError("no JSON") from error
 
 
-def sequence(value: object, most: int) -> list[Any]:
-    """The first items of a list; anything else has none."""
-    return value[:most] if isinstance(value, list) else []
+def decode_object(data: str | bytes) -> Mapping[str, Any]:
+    """The JSON object in a text. Raises ValueError where it is none."""
+    found = decode(data)
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
 
 
-def text(value: object, most: int = MOST_TEXT) -> str:
-    """A text that can be written as UTF-8, cut where it is too long; anything else is empty."""
-    return value[:most].replace("\0", "").encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+def text(values: Mapping[str, Any], key: str, most: int = 200) -> str:
+    """A text, cut to ``most`` characters; empty where there is none."""
+    found = values.get(key)
+    return found[:most].replace("\0", "") if isinstance(found, str) else ""
+
+
+def number(values: Mapping[str, Any], key: str) -> float | None:
+    """A number that is not negative and finite."""
+    found = values.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if 0 <= found < 1e15 else None
 
 
 def whole(value: object) -> int | None:
     """A whole number of at most 64 bits, also where it is written as text."""
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
-    is_whole = isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST
-    return value if is_whole else None  # type: ignore[return-value] # mypy does not follow the name
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -_LARGEST <= value < _LARGEST else None
 
 
-def file_name(value: object, default: str) -> str:
-    """The name of a file without folders and control characters."""
-    name = _NOT_IN_NAMES.sub("_", text(value, MOST_NAME)).strip(" ._")
-    return name[-_MOST_FILE_NAME:] or default
-
-
-def moment(value: object) -> datetime | None:
+def moment(values: Mapping[str, Any], key: str) -> datetime | None:
     """A time in seconds since 1970."""
-    seconds = whole(value)
+    seconds = whole(values.get(key))
     try:
         return None if not seconds else datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return None
+
+
+def file_name(values: Mapping[str, Any], key: str, default: str) -> str:
+    """The name of a file without folders and control characters."""
+    return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MOST_FILE_NAME:] or default
+
+
+def mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An object; an empty one where there is none."""
+    found = values.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mapping[str, Any]]:
+    """The objects of a list, ``most`` at most."""
+    found = values.get(key)
+    return [one for one in found[:most] if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def identifier(values: Mapping[str, Any], key: str) -> str:
+    """An id of the platform's, fit to stand in an address. Raises ValueError where it is none."""
+    found = values.get(key)
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise ValueError(f"{key} is no id")
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, Unavailable
-from nacre.gateway.channels import connection, untrusted
 from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Option
-from nacre.gateway.channels.connection import Connection, Reply
-from nacre.gateway.channels.untrusted import LeftOut, mapping, whole
+from nacre.gateway.channels.untrusted import LeftOut, decode_object, mapping, mappings, text, whole
+from nacre.gateway.channels.web_api import Reply, WebApi
 from nacre.gateway.channels.whatsapp_notices import Notice, Number, read
-from nacre.platform import json_text
 from nacre.platform.ids import Clock, utc_now
 from nacre.platform.lazy import Module
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Limits, Outgoing
@@ -68,8 +66,9 @@ class WhatsApp:
         self.limits = Limits(characters=4_096, utf16=True, typing_seconds=25.0)
         self._setup = setup
         self._clock = clock
-        bearer = {"authorization": f"Bearer {setup.secrets['token']}"}
-        self._connection = Connection("WhatsApp", connection.base_url(setup), bearer)
+        self._bearer = {"authorization": f"Bearer {setup.secrets['token']}"}
+        self._base = str(setup.options["base_url"]).rstrip("/")
+        self._api = WebApi("WhatsApp", self._base, self._bearer)
         self._number = Number(str(setup.options["phone_number_id"]))
         self._inbox: Inbox | None = None
         self._last: dict[str, str] = {}
@@ -77,8 +76,8 @@ class WhatsApp:
 
     async def run(self, inbox: Inbox) -> None:
         """Ask for the number, which tries the token, then take what is delivered until cancelled."""
-        shown = mapping(await self._call("GET", quote(self._number.id, safe=""), fields="display_phone_number"))
-        digits = re.sub(r"\D", "", untrusted.text(shown.get("display_phone_number"), untrusted.MOST_NAME))
+        shown = await self._call("GET", quote(self._number.id, safe=""), fields="display_phone_number")
+        digits = re.sub(r"\D", "", text(shown, "display_phone_number"))
         self._number = Number(self._number.id, digits)
         self._inbox = inbox
         try:
@@ -107,9 +106,8 @@ class WhatsApp:
         }
         if is_group and outgoing.reply_to:
             body["context"] = {"message_id": outgoing.reply_to}
-        sent = mapping(await self._call("POST", self._messages, body))
-        first = next(iter(untrusted.sequence(sent.get("messages"), 1)), None)
-        return untrusted.text(mapping(first).get("id"), untrusted.MOST_ID)
+        sent = await self._call("POST", self._messages, body)
+        return text(next(iter(mappings(sent, "messages", 1)), {}), "id", 1_000)
 
     async def show_typing(self, chat: Chat) -> None:
         """Mark the last message of the chat as read, and show that an answer is being written."""
@@ -120,17 +118,17 @@ class WhatsApp:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Ask where the file is, which holds for five minutes, and fetch it."""
-        media = mapping(await self._call("GET", quote(attachment.source, safe="")))
+        media = await self._call("GET", quote(attachment.source, safe=""))
         if (whole(media.get("file_size")) or 0) > most_bytes:
-            raise connection.too_large(most_bytes)
-        url = untrusted.text(media.get("url"), 4_000)
+            raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+        url = text(media, "url", 4_000)
         if not self._is_metas(url):
             raise ChannelRefused("WhatsApp named a place for the file that is not Meta's")
-        await self._connection.download(url, target, most_bytes)
+        await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._connection.close()
+        await self._api.close()
 
     @property
     def _messages(self) -> str:
@@ -138,7 +136,7 @@ class WhatsApp:
 
     def _is_metas(self, url: str) -> bool:
         try:
-            asked, own = urlsplit(url), urlsplit(self._connection.base)
+            asked, own = urlsplit(url), urlsplit(self._base)
             host = asked.hostname or ""
         except ValueError:
             return False
@@ -163,7 +161,7 @@ class WhatsApp:
         if not self._is_signed(body, request.headers.get("x-hub-signature-256", "")):
             return responses.Response(status_code=401)
         try:
-            payload = json_text.parse(body)
+            payload = decode_object(body)
         except ValueError:
             self.left_out.note("a delivery")
             return responses.Response()
@@ -198,17 +196,16 @@ class WhatsApp:
             del self._last[next(iter(self._last))]
         return True
 
-    async def _call(self, method: str, path: str, body: Any = None, **asked: str) -> Any:
-        reply = await self._connection.ask(method, f"/{path}", body, asked or None)
-        if reply.status < 300 and isinstance(reply.body, dict):
+    async def _call(self, method: str, path: str, body: Any = None, **asked: str) -> Mapping[str, Any]:
+        reply = await self._api.ask(method, f"/{path}", json=body, params=asked or None)
+        if reply.status < 300 and reply.body:
             return reply.body
         raise self._error(reply)
 
     def _error(self, reply: Reply) -> NacreError:
-        error = mapping(mapping(reply.body).get("error"))
+        error = mapping(reply.body, "error")
         code = whole(error.get("code"))
-        details = mapping(error.get("error_data")).get("details")
-        said = untrusted.text(details, _MOST_SAID) or untrusted.text(error.get("message"), _MOST_SAID)
+        said = text(mapping(error, "error_data"), "details", _MOST_SAID) or text(error, "message", _MOST_SAID)
         said = said.replace(self._setup.secrets["token"], "…")
         if code is None or reply.status < 300:
             is_refusal = 400 <= reply.status < 500 and reply.status != 429
