@@ -47,7 +47,7 @@ class Reply:
     def retry_after(self) -> float | None:
         """Seconds that the header of that name asks to wait."""
         try:
-            return max(0.0, float(self.headers.get("retry-after", "")))
+            return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
         except ValueError:
             return None
 
