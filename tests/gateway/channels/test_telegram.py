@@ -14,6 +14,7 @@ import pytest
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels.channel import ChannelSetup
 from nacre.gateway.channels.telegram import KIND, Telegram
+from nacre.gateway.channels.web_api import WebApi
 from nacre.platform.ids import Clock, utc_now
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
@@ -27,10 +28,10 @@ SECONDS = 20.0
 class Scene:
     """A server, a channel that receives from it, and the inbox that it fills."""
 
-    def __init__(self, server: FakeTelegram, folder: Path, inbox: MemoryInbox | None = None) -> None:
+    def __init__(self, server: FakeTelegram, folder: Path) -> None:
         self.server = server
         self.folder = folder
-        self.inbox = inbox or MemoryInbox()
+        self.inbox = MemoryInbox()
         self.told: list[str] = []
 
     def channel(self, clock: Clock = utc_now, **options: Any) -> Telegram:
@@ -43,6 +44,7 @@ class Scene:
         asyncio.run(asyncio.wait_for(self._during(work, **options), SECONDS))
 
     async def _during(self, work: Callable[[Telegram], Awaitable[None]], **options: Any) -> None:
+        self.inbox = self.inbox.again()
         channel = self.channel(**options)
         running = asyncio.create_task(channel.run(self.inbox))
         working = asyncio.ensure_future(work(channel))
@@ -164,11 +166,12 @@ def test_a_topic_is_a_thread_and_a_reply_outside_of_topics_is_none(scene: Scene)
 def test_files_come_with_name_type_and_size_and_a_caption_is_the_text(scene: Scene) -> None:
     server = scene.server
     small, large = server.file(b"s", width=90), server.file(b"large", width=900)
-    server.say(OTTO, OTTO, caption="the plan", document=server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf"))
+    plan = server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf")
+    server.say(OTTO, OTTO, caption="the plan", document=plan)
     server.say(OTTO, OTTO, photo=[large, small])
     server.say(OTTO, OTTO, voice=server.file(b"OggS"))
-    plan, photo, voice = scene.receive(3)
-    assert (plan.text, plan.attachments) == ("the plan", (Attachment("_plan.pdf", "a/pdf", 4, "file-2"),))
+    document, photo, voice = scene.receive(3)
+    assert (document.text, document.attachments) == ("the plan", (Attachment("plan.pdf", "a/pdf", 4, "file-2"),))
     assert photo.attachments == (Attachment("photo.jpg", "image/jpeg", 5, "file-1"),)
     assert voice.attachments == (Attachment("voice.ogg", "audio/ogg", 4, "file-3"),)
 
@@ -365,7 +368,9 @@ def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
 def test_a_second_program_with_the_same_token_is_named(scene: Scene) -> None:
     async def poll_beside(_: Telegram) -> None:
         await asyncio.to_thread(scene.server.wait_for, lambda: scene.server.polls)
-        await scene.channel()._api.ask("POST", f"/bot{TOKEN}/getUpdates", json={"timeout": 0})
+        other = WebApi("Telegram", scene.server.url, {})
+        await other.ask("POST", f"/bot{TOKEN}/getUpdates", json={"timeout": 0})
+        await other.close()
         await asyncio.Event().wait()
 
     with pytest.raises(ChannelUnavailable, match="another program") as caught:
@@ -398,7 +403,6 @@ def test_no_error_and_no_log_holds_the_token(scene: Scene, caplog: pytest.LogCap
     scene.send()
     said = repr([(error, error.hint, error.__cause__) for error in errors]) + repr(scene.channel()) + caplog.text
     assert "letters-of-the-fake" not in said
-    assert {error.__suppress_context__ for error in errors} <= {True, False}
 
 
 # answers
