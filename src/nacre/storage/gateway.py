@@ -27,7 +27,7 @@ _MOST_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message with its state: ``heard``, ``waiting`` or ``taken``; ``line`` is the id of its line in the transcript."""
+    """A message with its state: ``heard``, ``waiting`` or ``taken``; ``line`` is its id in the transcript."""
 
     received: Received
     state: str
@@ -67,7 +67,7 @@ class GatewayStore:
 
     def channel_value(self, channel: str, name: str) -> str:
         """What a channel kept under a name; empty where it kept nothing."""
-        found = self._db.one("channel_value", channel=channel, name=name)
+        found = self._db.one("channel_value", channel=channel, field=name)
         return str(found[0]) if found else ""
 
     @in_transaction
@@ -80,7 +80,7 @@ class GatewayStore:
                 is_owner=one.is_owner, received=to_ms(one.received), state=becomes,
             )  # fmt: skip
         for name, value in state.items():
-            self._db.run("keep_channel_value", channel=channel, name=name, value=value)
+            self._db.run("keep_channel_value", channel=channel, field=name, value=value)
         return new
 
     @in_transaction
@@ -117,7 +117,7 @@ class GatewayStore:
 
     def waiting(self) -> int:
         """How many messages wait to be answered."""
-        return int((self._db.one("count_waiting") or (0,))[0])
+        return int((self._db.one("count_waiting_inbound") or (0,))[0])
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """When the last message came that waits in a conversation, and how many do."""
@@ -128,7 +128,7 @@ class GatewayStore:
 
     @in_transaction
     def take(self, session: str, taken: Sequence[tuple[int, str | None]], lines: Sequence[Line]) -> None:
-        """Messages are being answered: their numbers, each with the id of its line where it is new to the transcript."""
+        """Messages are being answered: their numbers, and the ids of their lines."""
         for seq, line in taken:
             self._db.run("take_inbound", seq=seq, line=line)
         self._add_lines(session, lines)
@@ -294,7 +294,7 @@ class GatewayStore:
     def ask_pairing(self, pairing: Pairing) -> None:
         """A sender asks to be let in."""
         self._db.run(
-            "ask_pairing", channel=pairing.channel, sender=pairing.sender, name=pairing.name, code=pairing.code,
+            "ask_pairing", channel=pairing.channel, sender=pairing.sender, called=pairing.name, code=pairing.code,
             asked=to_ms(pairing.asked),
         )  # fmt: skip
 

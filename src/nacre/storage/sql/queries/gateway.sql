@@ -1,10 +1,10 @@
 -- channel_value --
 -- What a channel kept under a name.
-SELECT value FROM channel_state WHERE channel = :channel AND name = :name;
+SELECT value FROM channel_state WHERE channel = :channel AND name = :field;
 
 -- keep_channel_value --
 -- Keep it.
-INSERT INTO channel_state (channel, name, value) VALUES (:channel, :name, :value)
+INSERT INTO channel_state (channel, name, value) VALUES (:channel, :field, :value)
 ON CONFLICT (channel, name) DO UPDATE SET value = excluded.value;
 
 -- insert_inbound --
@@ -30,7 +30,7 @@ WHERE key = :key AND state IN ('heard', 'waiting', 'taken') ORDER BY seq LIMIT :
 -- Conversations in which something waits to be answered, the one that waits longest first.
 SELECT key, channel FROM inbound WHERE state IN ('waiting', 'taken') GROUP BY key ORDER BY min(seq);
 
--- count_waiting --
+-- count_waiting_inbound --
 -- How many messages wait to be answered.
 SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken');
 
@@ -184,7 +184,7 @@ SELECT count(*) FROM pairings WHERE channel = :channel AND approved IS NULL AND 
 
 -- ask_pairing --
 -- A sender asks to be let in; a code that was not used in time is replaced.
-INSERT INTO pairings (channel, sender, name, code, asked) VALUES (:channel, :sender, :name, :code, :asked)
+INSERT INTO pairings (channel, sender, name, code, asked) VALUES (:channel, :sender, :called, :code, :asked)
 ON CONFLICT (channel, sender) DO UPDATE SET code = excluded.code, asked = excluded.asked, name = excluded.name
 WHERE approved IS NULL;
 
