@@ -21,9 +21,6 @@ from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
 
 VERSION = 1
-MOST_BYTES = 2 * 1024 * 1024
-"""Of a transcript since the last compaction (seed facts 5)."""
-
 _TAIL_BYTES = 256 * 1024
 _MOST_TAIL = 8 * 1024 * 1024
 
