@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import SettingsInvalid
+from nacre.errors import NacreError, SettingsInvalid
 from nacre.gateway.admission import Rules, identities
 from nacre.gateway.channels.channel import Channel
 from nacre.gateway.channels.registry import options_of
-from nacre.settings import Settings
+from nacre.settings import Settings, load_settings
 from nacre.values.gateway.message import Chat, ChatType
 
 _CHOICES = {
@@ -69,6 +70,32 @@ class Open:
 
     channel: Channel
     options: ChannelOptions
+
+
+class LiveRules:
+    """The rules of a channel with the owner's identities as the config file has them now: who was paired as the owner
+    need not wait until the gateway is started anew."""
+
+    def __init__(self, settings: Settings, rules: Rules) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._stamp = _stamp(settings.config)
+
+    def __call__(self) -> Rules:
+        """As they are now; those from before where the file cannot be read."""
+        stamp = _stamp(self._settings.config)
+        if stamp != self._stamp:
+            with suppress(NacreError):
+                known = owner_in(load_settings(self._settings.home, self._settings.environ))
+                self._rules, self._stamp = replace(self._rules, identities=known), stamp
+        return self._rules
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    with suppress(OSError):
+        seen = path.stat()
+        return seen.st_mtime_ns, seen.st_size
+    return 0, 0
 
 
 def owner_in(settings: Settings) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Long conversations: what is worth keeping is kept, then the beginning is summed up. The transcript keeps everything."""
+"""Long conversations: what is worth keeping is kept, then the beginning is summed up. The transcript keeps it all."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
 from nacre.gateway.answering import Answering, Work, excuse
-from nacre.gateway.channel_options import ChannelOptions, Open
+from nacre.gateway.channel_options import ChannelOptions, LiveRules, Open
 from nacre.gateway.channels.channel import Channel, ServesHttp
 from nacre.gateway.delivery import Delivery
 from nacre.gateway.inbox import HISTORY_KEYS, ChannelInbox, Cleans, Desk
@@ -124,7 +124,7 @@ class Gateway:
         while True:
             began = loop.time()
             try:
-                await one.channel.run(ChannelInbox(desk, one.options.rules))
+                await one.channel.run(ChannelInbox(desk, LiveRules(self._parts.settings, one.options.rules)))
                 return
             except ChannelRefused as error:
                 self._parts.tell(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))

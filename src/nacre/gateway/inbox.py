@@ -48,9 +48,13 @@ class Desk:
 class ChannelInbox:
     """The inbox of one channel; implements Inbox."""
 
-    def __init__(self, desk: Desk, rules: Rules) -> None:
+    def __init__(self, desk: Desk, rules: Callable[[], Rules]) -> None:
         self._desk = desk
-        self._rules = rules
+        self._now = rules
+
+    @property
+    def _rules(self) -> Rules:
+        return self._now()
 
     def state(self, name: str) -> str:
         """What the channel kept under a name."""

@@ -88,8 +88,9 @@ class GatewayStore:
         new = 0
         for one, becomes in messages:
             new += self._db.run(
-                "insert_inbound", channel=channel, id=one.message.id, key=one.key, message=_text(one.message),
-                sender=one.message.sender.id, is_owner=one.is_owner, received=to_ms(one.received), state=becomes,
+                "insert_inbound", channel=channel, id=one.message.id, key=one.key, sender=one.message.sender.id,
+                message="" if becomes == "done" else _text(one.message), is_owner=one.is_owner,
+                received=to_ms(one.received), state=becomes,
             )  # fmt: skip
         for name, value in state.items():
             self._db.run("keep_channel_value", channel=channel, field=name, value=value)
