@@ -43,7 +43,7 @@ CATALOGUE: Mapping[str, Operation] = {
         OWN,
         MODELS,
         CARE,
-    )  # fmt: skip
+    )
     for one in part
 }
 """By name."""
