@@ -150,13 +150,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("web.insecure", bool, False, "HTTP may be served to other machines without encryption"),
     Setting("gateway.enabled", bool, False, "the daemon answers in the channels; else nacre gateway run does"),
     Setting(
-        "gateway.channels", dict[str, dict[str, Any]], {}, "where the agent answers: name = {kind = \"telegram\", …}"
+        "gateway.channels", dict[str, dict[str, Any]], {}, 'where the agent answers: name = {kind = "telegram", …}'
     ),
     Setting("gateway.listen", str, "127.0.0.1:7078", "[host:]port at which platforms deliver to webhooks"),
     Setting("gateway.instructions", str, "", "what the agent is told of itself before each answer"),
     Setting("gateway.debounce_seconds", float, 1.5, "pause after a message, in seconds; those within it are one turn"),
     Setting("gateway.at_once", int, 3, "answers that are made at a time"),
     Setting("gateway.answer_seconds", float, 300.0, "longest time an answer may take, in seconds"),
+    Setting(
+        "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
+    ),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
     Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
     Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),
