@@ -157,6 +157,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gateway.debounce_seconds", float, 1.5, "pause after a message, in seconds; those within it are one turn"),
     Setting("gateway.at_once", int, 3, "answers that are made at a time"),
     Setting("gateway.answer_seconds", float, 300.0, "longest time an answer may take, in seconds"),
+    Setting(
+        "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
+    ),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
     Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
     Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),
