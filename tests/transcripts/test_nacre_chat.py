@@ -134,5 +134,3 @@ def test_a_session_of_openclaw_is_not_taken_for_one(write: Any) -> None:
 def test_a_key_tells_its_channel() -> None:
     keys = ("telegram:5054", "agent:main:slack:T1:group:C9", "agent:5054", "terminal")
     assert [channel_of(key) for key in keys] == ["telegram", "slack", "agent", "terminal"]
-
-

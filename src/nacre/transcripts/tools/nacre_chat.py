@@ -81,6 +81,7 @@ class _Line(msgspec.Struct, gc=False):
     timestamp: str | None = None
     message: _Message = msgspec.field(default_factory=_Message)
     summary: str = ""
+    reason: str = ""
     key: str = ""
     chatType: str = _DIRECT  # noqa: N815
 
@@ -112,6 +113,8 @@ class _Reader:
                 yield from self.agent(line, line.message)
             case "compaction", _:
                 yield from self.say(line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY)
+            case "failure", _:
+                yield from self.talk.failed(line.id, line.reason, parse_time(line.timestamp))
             case kind, role:
                 self.source.unknown(f"{kind or 'no type'}{'/' * bool(role)}{role}")
 
@@ -190,6 +193,14 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     versions="session version 1",
-    reads=("what was said, by whom", "conversation", "model", "tokens", "summaries", "names of files"),
+    reads=(
+        "what was said, by whom",
+        "conversation",
+        "model",
+        "tokens",
+        "summaries",
+        "names of files",
+        "errors of the model",
+    ),
     leaves_out=("contents of files", "cost"),
 )
