@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 
+from typing import Any
+
 from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.transcripts.tools.nacre_chat import ADAPTER, channel_of
@@ -105,7 +107,7 @@ def test_a_session_has_the_conversations_key_the_model_and_the_tokens(read: Any,
         "a.jsonl", header(), said(1, "Bake at six.", owner=True),
         answered(2, "I will.", model="claude-code:", usage={"input": 8, "output": 2}),
         answered(3, "Done.", usage={"input": 1, "output": 1}),
-        {"type": "compaction", "id": "line-4", "timestamp": at(4), "summary": "Baking.", "removedCount": 2, "by": "rules"},
+        {"type": "compaction", "id": "line-4", "timestamp": at(4), "summary": "Baking.", "removedCount": 2, "by": "x"},
     )  # fmt: skip
     sessions, turns, source = read(ADAPTER, path)
     session = sessions[-1]

@@ -34,9 +34,9 @@ class Filter:
     ``projects`` without ``strict`` also admits what they depend on, as their pages say, and what belongs to no project.
     ``since`` and ``until`` are half open: ``since <= t < until``. ``scope`` is who asks: a private request sees
     everything, any other one no turns. The fields from ``kinds`` to ``expiry`` concern memories, the others both;
-    ``tools`` are those in whose sessions it was said, ``sessions`` names these sessions themselves. ``as_of`` asks for what was true on that day, also where it was
-    superseded since. ``trusted`` leaves out what draws on text from outside, ``settled`` what waits in the inbox: what
-    an agent is given unasked is looked for with both.
+    ``tools`` are those in whose sessions it was said, ``sessions`` names these sessions themselves. ``as_of`` asks for
+    what was true on that day, also where it was superseded since. ``trusted`` leaves out what draws on text from
+    outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with both.
     """
 
     projects: Annotated[

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -164,7 +163,7 @@ class _Reader:
 def channel_of(key: str) -> str:
     """The channel of a conversation: ``telegram`` of ``telegram:5054`` and ``agent:main:telegram:bot:group:99``."""
     parts = key.split(":")
-    return parts[2] if parts[0] == "agent" and len(parts) > 5 else parts[0]  # noqa: PLR2004 - as it is written
+    return parts[2] if parts[0] == "agent" and len(parts) > 5 else parts[0]
 
 
 def sessions_folder(home: Path) -> Path:
