@@ -12,6 +12,8 @@ SESSIONS = (
     ),
     Operation("match-sessions", "sessions.answers:match", "sessions.requests:MatchRequest",
               "sessions.pattern_search:Matches"),
+    Operation("search-chats", "sessions.chat_search:search", "sessions.requests:ChatSearchRequest",
+              "sessions.chat_search:Passages"),
     Operation("sessions", "sessions.answers:list_sessions", "sessions.requests:SessionsRequest", "views:SessionPage"),
     Operation("session", "sessions.answers:show", "sessions.requests:SessionRequest", "views:SessionView"),
     Operation("resume", "sessions.resume:resume", "sessions.requests:ResumeRequest", "views:Resumption"),
