@@ -1,8 +1,8 @@
 """Telegram's Bot API on loopback, as https://core.telegram.org/bots/api describes it: long polling, offsets, refusals. ::
 
-    with FakeTelegram() as server:
-        server.say(chat=5054, user=5054, text="hello")   # [gateway.channels.telegram] token, base_url = server.url
-        server.wait_for(lambda: server.sent)
+with FakeTelegram() as server:
+    server.say(chat=5054, user=5054, text="hello")   # [gateway.channels.telegram] token, base_url = server.url
+    server.wait_for(lambda: server.sent)
 """
 
 from __future__ import annotations
@@ -187,7 +187,11 @@ class FakeTelegram(FakePlatform):
 def marks(text: str) -> list[dict[str, Any]]:
     """Commands and mentions in a text, as Telegram marks them: in UTF-16 units."""
     return [
-        {"type": "bot_command" if found[0].startswith("/") else "mention", "offset": _units(text[: found.start()]), "length": _units(found[0])}
+        {
+            "type": "bot_command" if found[0].startswith("/") else "mention",
+            "offset": _units(text[: found.start()]),
+            "length": _units(found[0]),
+        }
         for found in _MARKS.finditer(text)
     ]
 

@@ -164,7 +164,9 @@ def test_a_topic_is_a_thread_and_a_reply_outside_of_topics_is_none(scene: Scene)
 def test_files_come_with_name_type_and_size_and_a_caption_is_the_text(scene: Scene) -> None:
     server = scene.server
     small, large = server.file(b"s", width=90), server.file(b"large", width=900)
-    server.say(OTTO, OTTO, caption="the plan", document=server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf"))
+    server.say(
+        OTTO, OTTO, caption="the plan", document=server.file(b"%PDF", file_name="../plan.pdf", mime_type="a/pdf")
+    )
     server.say(OTTO, OTTO, photo=[large, small])
     server.say(OTTO, OTTO, voice=server.file(b"OggS"))
     plan, photo, voice = scene.receive(3)

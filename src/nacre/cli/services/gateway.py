@@ -184,7 +184,7 @@ def _state_record(state: GatewayState) -> dict[str, Any]:
 def _show_state(paper: Paper, state: GatewayState) -> None:
     hint = "" if state.running else "  nacre gateway run starts it"
     paper.line(bold("The gateway runs." if state.running else "No gateway runs."), dim(hint))
-    answers = "nobody yet: nacre config set models.chat claude-code:" if state.model == "none" else state.model
+    answers = "nobody yet: nacre config set models.chat claude-cli:" if state.model == "none" else state.model
     paper.facts((("answers", answers),), indent=2)
     if not state.channels:
         paper.line(dim("No channel is configured: docs/gateway.md tells how. nacre chat works without one."), indent=2)
