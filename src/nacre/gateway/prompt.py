@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from nacre.context.build import build
-from nacre.context.frame import quoted
+from nacre.context.frame import frame_tokens, framed, line_of, quoted
+from nacre.context.gate import asked_by
 from nacre.gateway.transcript import Recent, Said
 from nacre.home.home import Home
+from nacre.retrieval.recall import recall
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 from nacre.values.context import ContextRequest, Moment, Part
 from nacre.values.gateway.message import ChatType, Received
+from nacre.values.recall import Filter, RecallQuery
 
 INSTRUCTIONS = (
     "You are the assistant of one person, and answer in a chat. Write the answer and nothing else: no greeting in "
@@ -27,6 +30,7 @@ RULES = (
 _START_SHARE = 0.6
 """Of the budget for memories, what goes to what always holds; the rest goes to what fits the message."""
 
+_MOST_FITTING = 8
 _ALWAYS = (Part.IDENTITY, Part.PROFILE, Part.CORE, Part.ACTIVE, Part.PREFERENCES)
 _MOST_CHARACTERS = 24_000
 """Of one message, as it is shown to the responder."""
@@ -51,12 +55,28 @@ class Turn:
 
 
 def remembered(home: Home, question: str, budget_tokens: int) -> str:
-    """What the owner's memory has to say, in its frame: what always holds, then what fits the question."""
+    """What the owner's memory has to say, in its frame: what always holds, then what answers the question. Only what is
+    trusted is told, and nothing of it counts as use."""
     start = ContextRequest(Moment.START, budget_tokens=int(budget_tokens * _START_SHARE), parts=_ALWAYS)
     always = build(home, start)
-    left = max(0, budget_tokens - always.tokens)
-    fitting = build(home, ContextRequest(Moment.PROMPT, prompt=question, budget_tokens=left, parts=(Part.RELEVANT,)))
-    return "\n\n".join(block.text for block in (always, fitting) if block.text)
+    left = budget_tokens - always.tokens - frame_tokens()
+    fitting = framed([(Part.RELEVANT, _fitting(home, question, left, {item.ref for item in always.items}))])
+    return "\n\n".join(text for text in (always.text, fitting) if text)
+
+
+def _fitting(home: Home, question: str, budget_tokens: int, told: Collection[str | None]) -> list[str]:
+    query = asked_by(question).query
+    if not query:
+        return []
+    wanted = Filter(trusted=True, settled=True)
+    asked = RecallQuery(query, filter=wanted, limit=_MOST_FITTING, update=False, co_recall=False)
+    lines: list[str] = []
+    for hit in recall(home, asked).hits:
+        line = line_of(hit.memory)
+        budget_tokens -= count_tokens(line)
+        if hit.memory.id not in told and budget_tokens >= 0:
+            lines.append(line)
+    return lines
 
 
 def system_prompt(instructions: str) -> str:
