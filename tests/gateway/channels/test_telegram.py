@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels.channel import ChannelSetup
 from nacre.gateway.channels.telegram import KIND, Telegram
+from nacre.gateway.channels.telegram_updates import Bot, incoming, moved
 from nacre.gateway.channels.web_api import WebApi
 from nacre.platform.ids import Clock, utc_now
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Outgoing
@@ -329,6 +333,30 @@ def test_odd_types_and_sizes_within_a_message_cost_no_more_than_themselves(scene
     (file,) = message.attachments
     assert (file.size, file.media_type, len(file.name)) == (None, "", 120)
     assert not set(file.name) & set("\0/\\")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = "text caption entities from sender_chat reply_to_message document photo voice sticker date migrate_to_chat_id"
+KINDS = st.sampled_from(["private", "group", "channel"])
+CHATS = st.fixed_dictionaries({"id": st.integers(-9, 9), "type": KINDS | JSON})
+MESSAGES = st.builds(
+    lambda head, rest: {**rest, **head},
+    st.fixed_dictionaries({"message_id": st.integers(0, 9), "chat": CHATS | JSON}),
+    st.dictionaries(st.sampled_from(FIELDS.split()), JSON | st.just([{"type": "mention", "offset": 0, "length": 1}])),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["message", "edited_message", "update_id"]), MESSAGES | JSON))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
+    moved(update)
+    with suppress(ValueError):
+        message = incoming(update, "telegram", Bot("5000", "nacre_bot"), {})
+        assert message is None or (message.id and message.sender.id)
 
 
 # disturbances
