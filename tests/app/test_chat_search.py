@@ -53,7 +53,8 @@ def write_pairs(home: Path) -> None:
 def memory(world: World) -> Iterator[MemoryHome]:
     write_pairs(world.home)
     write_chat(
-        world.home, 100, [("Ines", BAIT), ("owner", "What did Ines want with the boat house?"), ("agent", f"This: {BAIT}")],
+        world.home, 100,
+        [("Ines", BAIT), ("owner", "What did Ines want with the boat house?"), ("agent", f"This: {BAIT}")],
         key=GROUP, start=NOON - timedelta(days=2), group=True,
     )  # fmt: skip
     with world.open() as opened:

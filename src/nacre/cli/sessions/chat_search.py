@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.formats import Record, joined, short_session, when
+from nacre.cli.formats import Record, short_session, when
 from nacre.cli.operations import ask
 from nacre.cli.options import limit_option
-from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.values.session import Trust
@@ -35,7 +35,7 @@ _NOTHING = "Nothing that was said in a channel comes near."
 @option("search-chats", "session", help="Only this conversation (telegram:5054), or one session, by its id.")
 @option("search-chats", "since")
 @option("search-chats", "until")
-def chats(  # noqa: PLR0913 - one parameter an option
+def chats(
     run: Run, question: tuple[str, ...], limit: int, channel: str | None, session: str | None,
     since: datetime | None, until: datetime | None,
 ) -> None:  # fmt: skip
@@ -44,10 +44,8 @@ def chats(  # noqa: PLR0913 - one parameter an option
         run, "search-chats", query=" ".join(question), limit=limit, channel=channel, session=session, since=since,
         until=until,
     )  # fmt: skip
-    run.answer(
-        {"query": found.query, "passages": [_record(one) for one in found.passages]},
-        lambda paper: _render(paper, found),
-    )
+    record = {"query": found.query, "passages": [_record(one) for one in found.passages]}
+    run.answer(record, lambda paper: _render(paper, found))
 
 
 def _record(passage: Passage) -> Record:
