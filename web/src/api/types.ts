@@ -1196,6 +1196,22 @@ export interface Pair {
 
 export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
 
+export interface Passage {
+  text: string;
+  score: number;
+  session: string;
+  key: string;
+  channel: string;
+  time: string | null;
+  trust: Trust;
+}
+
+export interface Passages {
+  query: string;
+  passages: Array<Passage>;
+  lanes: Array<Lane>;
+}
+
 export interface Plan {
   setting: string;
   model: string;
@@ -1711,7 +1727,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
 export interface TaskCost {
   task: string;
@@ -2315,6 +2331,15 @@ export interface CandidatesRequest {
   offset?: number;
 }
 
+export interface ChatSearchRequest {
+  query: string;
+  limit?: number;
+  channel?: string | null;
+  session?: string | null;
+  since?: string | null;
+  until?: string | null;
+}
+
 export interface ChoresRequest {
   seconds?: number;
 }
@@ -2476,6 +2501,7 @@ export interface Filter {
   scope?: Scope;
   owner_only?: boolean;
   tools?: Array<string>;
+  sessions?: Array<string>;
   as_of?: string | null;
   trusted?: boolean;
   settled?: boolean;
@@ -3188,6 +3214,7 @@ export interface Operations {
   "graph-impact": [ImpactRequest, CodeAnswer];
   "search-sessions": [TurnQuery, RecallResult];
   "match-sessions": [MatchRequest, Matches];
+  "search-chats": [ChatSearchRequest, Passages];
   "sessions": [SessionsRequest, SessionPage];
   "session": [SessionRequest, SessionView];
   "resume": [ResumeRequest, Resumption];

@@ -10,7 +10,6 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, short_session, when
 from nacre.cli.operations import ask
-from nacre.cli.options import limit_option
 from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
@@ -30,11 +29,12 @@ _NOTHING = "Nothing that was said in a channel comes near."
     ],
 )
 @click.argument("question", nargs=-1, required=True, type=TEXT)
-@limit_option("search-chats")
+@option("search-chats", "limit", "--limit", "-n")
 @option("search-chats", "channel")
 @option("search-chats", "session", help="Only this conversation (telegram:5054), or one session, by its id.")
 @option("search-chats", "since")
 @option("search-chats", "until")
+@click.pass_obj
 def chats(
     run: Run, question: tuple[str, ...], limit: int, channel: str | None, session: str | None,
     since: datetime | None, until: datetime | None,
@@ -51,7 +51,7 @@ def chats(
 def _record(passage: Passage) -> Record:
     return {
         "text": passage.text, "score": passage.score, "session": passage.session, "key": passage.key,
-        "channel": passage.channel, "time": passage.time, "trust": passage.trust,
+        "channel": passage.channel, "time": stamp(passage.time), "trust": passage.trust,
     }  # fmt: skip
 
 
