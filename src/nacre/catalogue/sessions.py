@@ -50,6 +50,30 @@ SESSIONS = (
     Operation("quickstart", "setup.quickstart:run_quickstart", NOTHING, "setup.quickstart:QuickstartResult", **LONG),
 )  # fmt: skip
 
+GATEWAY = (
+    Operation("gateway-status", "gateway.answers:gateway_status", NOTHING, "gateway.answers:GatewayState"),
+    Operation(
+        "gateway-sessions", "gateway.answers:list_chats", "gateway.requests:ChatsRequest",
+        "list[values.gateway.conversation:ChatSession]",
+    ),
+    Operation("gateway-session", "gateway.answers:show_chat", "gateway.requests:ChatRequest", "gateway.answers:Chat"),
+    Operation(
+        "gateway-end", "gateway.answers:end_chat", "gateway.requests:EndChatRequest",
+        "values.gateway.conversation:ChatSession", writes=True, owners=True,
+    ),
+    Operation(
+        "gateway-pairings", "gateway.answers:list_pairings", NOTHING, "list[values.gateway.conversation:Pairing]",
+        owners=True,
+    ),
+    Operation(
+        "gateway-pair", "gateway.answers:pair", "gateway.requests:PairRequest", "gateway.answers:Paired", writes=True,
+        owners=True,
+    ),
+    Operation(
+        "gateway-unpair", "gateway.answers:unpair", "gateway.requests:UnpairRequest", "bool", writes=True, owners=True,
+    ),
+)  # fmt: skip
+
 AGENTS = (
     Operation("context", "context.build:build", "values.context:ContextRequest", "values.context:ContextBlock"),
     Operation("context-given", "context.answers:note_given", "context.requests:GivenRequest", "None"),
