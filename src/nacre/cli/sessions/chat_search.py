@@ -1,4 +1,4 @@
-"""``nacre sessions chats``: a search of conversations in channels."""
+"""``nacre gateway search``: a search of conversations in channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.formats import Record, short_session, when
+from nacre.cli.formats import Record, short_session, stamp, when
 from nacre.cli.operations import ask
 from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.request_options import option
@@ -22,10 +22,10 @@ _NOTHING = "Nothing that was said in a channel comes near."
 
 
 @command(
-    "chats",
+    "search",
     examples=[
-        'nacre sessions chats "which oil does the tractor take"',
-        "nacre sessions chats boat house key --channel telegram --since march",
+        'nacre gateway search "which oil does the tractor take"',
+        "nacre gateway search boat house key --channel telegram --since march",
     ],
 )
 @click.argument("question", nargs=-1, required=True, type=TEXT)
@@ -35,7 +35,7 @@ _NOTHING = "Nothing that was said in a channel comes near."
 @option("search-chats", "since")
 @option("search-chats", "until")
 @click.pass_obj
-def chats(
+def search(
     run: Run, question: tuple[str, ...], limit: int, channel: str | None, session: str | None,
     since: datetime | None, until: datetime | None,
 ) -> None:  # fmt: skip

@@ -34,7 +34,6 @@ _PLACES = {
     "show": "sessions.session:show",
     "tail": "sessions.session:tail",
     "search": "sessions.search:search",
-    "chats": "sessions.chat_search:chats",
     "summary": "sessions.summary:summary",
     "export": "sessions.export:export_session",
     "restore": "sessions.restore:restore",
