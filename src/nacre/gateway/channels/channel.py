@@ -22,8 +22,8 @@ class Inbox(Protocol):
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Keep messages, and what the channel wants to remember, in one transaction: on disk when this returns.
 
-        Returns how many of the messages are new. Only then may a channel confirm them to its platform. Messages that came before are left out. It waits while too
-        many messages wait to be answered.
+        Only then may a channel confirm them to its platform. Messages that came before are left out: it returns how
+        many are new. It waits while too many messages wait to be answered.
         """
 
 

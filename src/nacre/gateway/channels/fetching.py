@@ -42,9 +42,8 @@ async def fetch_public(url: str, target: Path, most_bytes: int, *, may_be_privat
 def is_public(address: str) -> bool:
     """Whether an IP address belongs to the public internet, whatever it is wrapped in."""
     found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address):
-        if found not in _GLOBAL_V6 or found.sixtofour or found.teredo:
-            return False  # among them those that hold an IPv4 address
+    if isinstance(found, ipaddress.IPv6Address):  # those that hold an IPv4 address are not
+        return found in _GLOBAL_V6 and not found.sixtofour and not found.teredo and found.is_global
     return found.is_global and not found.is_multicast
 
 

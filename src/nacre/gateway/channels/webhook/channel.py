@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class Webhook:
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(f"gateway.channels.{setup.name}", target, self._signatures) if target else None
         self._inbox: Inbox | None = None
-        self._told: set[str] = set()
+        self._told: set[int] = set()
 
     async def run(self, inbox: Inbox) -> None:
         """See Channel: requests bring the messages."""
@@ -153,7 +154,8 @@ class Webhook:
     def _refused(self, refusal: Refusal) -> Response:
         if refusal.status not in self._told:
             self._told.add(refusal.status)
-            self._setup.tell(f"{self._setup.name}: a request was refused: {refusal.detail}")
+            phrase = HTTPStatus(refusal.status).phrase
+            self._setup.tell(f"{self._setup.name}: the first request was refused with {refusal.status} {phrase}")
         return Response(refusal.body, refusal.status, {k.decode(): v.decode() for k, v in refusal.headers})
 
 
@@ -176,7 +178,7 @@ class _Answered(JSONResponse):
 
 async def _is_answered(request: Request, waiter: Waiter, seconds: int) -> bool:
     """Whether an answer came in time, to somebody who is still there. Raises ClientDisconnect."""
-    gone = asyncio.ensure_future(request.receive())
+    gone: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({gone, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not gone.done():

@@ -92,18 +92,15 @@ class _Connection:
 
     async def run(self) -> None:
         """Until the program goes. Raises WebSocketDisconnect."""
-        await self._websocket.send_json({"type": "ready"})
-        keeping = asyncio.create_task(self._keep_all())
+        await self._send({"type": "ready"})
+        tasks = {asyncio.create_task(self._read_all()), asyncio.create_task(self._keep_all())}
         try:
-            while True:
-                frame = await _next_frame(self._websocket)
-                try:
-                    self._take(decode(frame, MessageFrame | ReceivedFrame))
-                except NacreError as error:
-                    await self._refuse(error)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            keeping.cancel()
-            await asyncio.wait({keeping})
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        done.pop().result()
 
     def leave(self) -> None:
         """Hear nothing more."""
@@ -115,21 +112,30 @@ class _Connection:
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
         """See Listener."""
-        given = self._given[answer["key"]] = asyncio.get_running_loop().create_future()
+        given: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._given[answer["key"]] = given
         try:
             async with asyncio.timeout(TAKE_SECONDS):
-                await self._websocket.send_json({"type": "answer", **answer})
+                await self._send({"type": "answer", **answer})
                 return await given
-        except (TimeoutError, WebSocketDisconnect, RuntimeError):  # starlette's, once it is closed
+        except (TimeoutError, WebSocketDisconnect):
             return False
         finally:
-            del self._given[answer["key"]]
+            self._given.pop(answer["key"], None)
 
     async def show_typing(self, chat: Chat) -> None:
         """See Listener."""
-        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
+        with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
-                await self._websocket.send_json({"type": "typing", "chat": chat_of(chat)})
+                await self._send({"type": "typing", "chat": chat_of(chat)})
+
+    async def _read_all(self) -> None:
+        while True:
+            frame = await _next_frame(self._websocket)
+            try:
+                self._take(decode(frame, MessageFrame | ReceivedFrame))
+            except InvalidInput as error:
+                await self._refuse(error)
 
     def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
         if isinstance(frame, ReceivedFrame):
@@ -145,17 +151,16 @@ class _Connection:
             raise InvalidInput(f"too many messages wait: {message.id}", hint=hint) from error
 
     async def _keep_all(self) -> None:
-        with suppress(WebSocketDisconnect, RuntimeError):
-            while True:
-                message = await self._unkept.get()
-                try:
-                    self._listen(message.chat)
-                    is_new = await self._keep(message)
-                except NacreError as error:
-                    await self._refuse(error, message.id)
-                else:
-                    accepted = {"type": "accepted", "id": message.id, "duplicate": not is_new}
-                    await self._websocket.send_json(accepted)
+        while True:
+            message = await self._unkept.get()
+            try:
+                self._listen(message.chat)
+                is_new = await self._keep(message)
+            except NacreError as error:
+                await self._refuse(error, message.id)
+            else:
+                accepted = {"type": "accepted", "id": message.id, "duplicate": not is_new}
+                await self._send(accepted)
 
     def _listen(self, chat: Chat) -> None:
         if (chat.id, chat.thread) in self._chats:
@@ -165,9 +170,15 @@ class _Connection:
         self._chats[chat.id, chat.thread] = chat
         self._listeners.add(chat, self)
 
+    async def _send(self, frame: Mapping[str, Any]) -> None:
+        try:
+            await self._websocket.send_json(frame)
+        except RuntimeError as error:  # the server is closing it
+            raise WebSocketDisconnect from error
+
     async def _refuse(self, error: NacreError, message: str = "") -> None:
         told = {"type": "error", "code": error.code, "message": str(error), "hint": error.hint}
-        await self._websocket.send_json(told | ({"id": message} if message else {}))
+        await self._send(told | ({"id": message} if message else {}))
 
 
 async def _next_frame(websocket: WebSocket) -> bytes:

@@ -65,8 +65,8 @@ class Message(_Object, frozen=True):
         chat = self.chat or ChatFields(self.sender.id)
         return Incoming(
             self.id, Chat(channel, chat.id, chat.kind, thread=chat.thread), Sender(self.sender.id, self.sender.name),
-            self.text, attachments=tuple(Attachment(one.name, one.media_type, source=one.url) for one in self.attachments),
-            to_agent=self.to_agent,
+            self.text, to_agent=self.to_agent,
+            attachments=tuple(Attachment(one.name, one.media_type, source=one.url) for one in self.attachments),
         )  # fmt: skip
 
 
