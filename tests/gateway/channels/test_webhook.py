@@ -373,7 +373,9 @@ NEAR = st.fixed_dictionaries(
         "to_agent": JSON,
     },
 )
-BODIES = st.binary() | JSON.map(lambda made: json.dumps(made).encode()) | NEAR.map(lambda made: json.dumps(made).encode())
+BODIES = (
+    st.binary() | JSON.map(lambda made: json.dumps(made).encode()) | NEAR.map(lambda made: json.dumps(made).encode())
+)
 
 
 def test_no_body_and_no_signature_make_the_server_fail(tmp_path: Path) -> None:
@@ -389,7 +391,11 @@ def test_no_body_and_no_signature_make_the_server_fail(tmp_path: Path) -> None:
         site = runner.run(opened.__aenter__())
 
         @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(BODIES, st.booleans(), st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f")))
+        @given(
+            BODIES,
+            st.booleans(),
+            st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f")),
+        )
         def never_fails(body: bytes, is_signed: bool, header: str) -> None:
             status = runner.run(post(site, body, is_signed, header))
             assert status in ((202, 400) if is_signed else (401,))

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import ChannelUnavailable, InvalidInput, NacreError
 from nacre.gateway.channels.webhook.listeners import TAKE_SECONDS, Listeners
 from nacre.gateway.channels.webhook.messages import AuthFrame, MessageFrame, ReceivedFrame, chat_of, decode
 from nacre.gateway.channels.webhook.signatures import Signatures, Stamp
@@ -133,11 +133,11 @@ class _Connection:
         while True:
             frame = await _next_frame(self._websocket)
             try:
-                self._take(decode(frame, MessageFrame | ReceivedFrame))
+                await self._take(decode(frame, MessageFrame | ReceivedFrame))
             except InvalidInput as error:
                 await self._refuse(error)
 
-    def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
+    async def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
         if isinstance(frame, ReceivedFrame):
             given = self._given.get(frame.key)
             if given and not given.done():
@@ -146,9 +146,9 @@ class _Connection:
         message = frame.incoming(self._name)
         try:
             self._unkept.put_nowait(message)
-        except asyncio.QueueFull as error:
-            hint = "send the next message once one is accepted"
-            raise InvalidInput(f"too many messages wait: {message.id}", hint=hint) from error
+        except asyncio.QueueFull:
+            hint = "send it again once another is accepted"
+            await self._refuse(ChannelUnavailable("too many messages wait to be accepted", hint=hint), message.id)
 
     async def _keep_all(self) -> None:
         while True:
