@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from nacre.gateway.channels.registry import kind_of
 from nacre.gateway.channels.webhook import KIND
 from nacre.gateway.channels.webhook.channel import Webhook
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Sender
-from tests.gateway.sites import NOW, Routes, Site, hello, listening, mac, run, setup, signed, webhook
+from tests.gateway.sites import NOW, Routes, Site, client_of, hello, listening, mac, run, setup, signed, webhook
 
 RIGHT = json.dumps(hello()).encode()
 HEADER = "Nacre-Signature"
@@ -80,7 +81,9 @@ def test_without_a_chat_a_message_is_in_the_senders_own(tmp_path: Path) -> None:
         [(HEADER, "t=1" + "0" * 5_000 + ",v1=" + "0" * 64)],
         [(HEADER, "t=\xe9,v1=" + "\xe9" * 64)],
     ],
-    ids="missing empty forged other-secret other-body other-time old future upper short order minus twice long odd".split(),
+    ids=(
+        "missing empty forged other-secret other-body other-time old future upper short order minus twice long odd"
+    ).split(),
 )
 def test_what_is_not_signed_right_is_refused(tmp_path: Path, headers: list[tuple[str, str]]) -> None:
     told: list[str] = []
@@ -300,9 +303,10 @@ def test_the_secret_shows_nowhere(tmp_path: Path) -> None:
         b"", b"null", b"[]", b"{", b"\xff", b'"text"', b"[" * 100_000, b'{"id":' * 10_000,
         b'{"id": "m1", "text": "\\ud800", "sender": {"id": "o"}}', b"1e999", b"9" * 100_000,
         *(json.dumps(hello(**change)).encode() for change in (
-            {"id": ""}, {"id": 1}, {"id": "a\nb"}, {"id": "a\n"}, {"id": "x" * 201}, {"text": None}, {"text": "x" * 32_001},
-            {"sender": "otto"}, {"sender": {}}, {"sender": {"id": "o", "owner": True}}, {"chat": {"id": "c", "kind": "all"}},
-            {"attachments": {}}, {"attachments": [{"name": "a", "url": "https://x"}] * 11}, {"to_agent": 1},
+            {"id": ""}, {"id": 1}, {"id": "a\nb"}, {"id": "a\n"}, {"id": "x" * 201}, {"text": None},
+            {"text": "x" * 32_001}, {"sender": "otto"}, {"sender": {}}, {"sender": {"id": "o", "owner": True}},
+            {"chat": {"id": "c", "kind": "all"}}, {"attachments": {}}, {"to_agent": 1},
+            {"attachments": [{"name": "a", "url": "https://x"}] * 11},
             {"deep": [[[[]]]]}, {"__proto__": {}},
         )),
     ],
@@ -328,11 +332,9 @@ def test_a_huge_body_is_not_read_to_its_end(tmp_path: Path, chunked: bool) -> No
     async def work() -> None:
         async with webhook(tmp_path) as site:
             headers = signed(b"") if chunked else signed(b"") | {"Content-Length": str(10**12)}
-            try:
+            with suppress(httpx2.TransportError):  # it may still be writing when the server has enough
                 answer = await site.client.post("/hook", content=pieces(), headers=headers)
                 assert answer.status_code == 413
-            except httpx2.TransportError:
-                pass  # it was still writing when the server had enough
             assert (await site.post(b" " * 262_145)).status_code == 413
             assert (await site.post(hello(text="x" * 32_000))).status_code == 202
 
@@ -354,7 +356,7 @@ def test_while_the_gateway_cannot_keep_messages_they_are_refused_for_now(tmp_pat
 def test_a_channel_that_does_not_run_takes_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         channel = Webhook(setup(tmp_path, []), lambda: NOW)
-        async with listening([channel]) as address, httpx2.AsyncClient(base_url=address) as client:
+        async with listening([channel]) as address, client_of(address) as client:
             answer = await client.post("/hook", content=RIGHT, headers=signed(RIGHT))
             assert answer.status_code == 503
 
@@ -373,9 +375,8 @@ NEAR = st.fixed_dictionaries(
         "to_agent": JSON,
     },
 )
-BODIES = (
-    st.binary() | JSON.map(lambda made: json.dumps(made).encode()) | NEAR.map(lambda made: json.dumps(made).encode())
-)
+BODIES = st.binary() | (JSON | NEAR).map(lambda made: json.dumps(made).encode())
+HEADERS = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f"))
 
 
 def test_no_body_and_no_signature_make_the_server_fail(tmp_path: Path) -> None:
@@ -390,12 +391,8 @@ def test_no_body_and_no_signature_make_the_server_fail(tmp_path: Path) -> None:
         opened = webhook(tmp_path, told=told)
         site = runner.run(opened.__aenter__())
 
-        @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(
-            BODIES,
-            st.booleans(),
-            st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f")),
-        )
+        @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(BODIES, st.booleans(), HEADERS)
         def never_fails(body: bytes, is_signed: bool, header: str) -> None:
             status = runner.run(post(site, body, is_signed, header))
             assert status in ((202, 400) if is_signed else (401,))

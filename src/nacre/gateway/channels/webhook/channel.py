@@ -38,7 +38,10 @@ _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
 UNSIGNED = Refusal.of(
     401, "unsigned", "the signature is missing, wrong, or of another time", f"sign with {HEADER}: t=…,v1=…"
 )  # fmt: skip
-TOO_LARGE = Refusal.of(413, "too_large", f"a message has at most {MOST_BYTES:,} bytes", "send files as attachments")
+TOO_LARGE = Refusal.of(
+    413, "too_large", f"a message has at most {MOST_BYTES:,} bytes", "send files as attachments",
+    (b"connection", b"close"),  # what comes yet is not read
+)  # fmt: skip
 
 
 class Webhook:
