@@ -16,14 +16,12 @@ from typing import Any
 import msgspec
 
 from nacre.platform import private_files
-from nacre.storage.gateway import FOLDER, GatewayStore, Line
+from nacre.platform.locks import FileLock
+from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Line
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
 
 VERSION = 1
-MOST_BYTES = 2 * 1024 * 1024
-"""Of a transcript since the last compaction (seed facts 5)."""
-
 _TAIL_BYTES = 256 * 1024
 _MOST_TAIL = 8 * 1024 * 1024
 
@@ -68,19 +66,24 @@ class Transcripts:
         if not pending:
             return
         private_files.make_folder(self.folder)
-        descriptor = private_files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
+            self._append(self.path(session), [line for _, line in pending])
+        store.drop_lines(session, pending[-1][0])
+
+    def _append(self, path: Path, lines: Sequence[Line]) -> None:
+        """Those that are not there yet; what a crash left half written goes first."""
+        descriptor = private_files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "rb+") as file:
             tail = _tail(file)
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
             known = {_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for _, line in pending if line.id not in known]
+            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in known]
             file.seek(0, os.SEEK_END)
             file.write(b"".join(fresh))
             file.flush()
             os.fsync(file.fileno())
-        store.drop_lines(session, pending[-1][0])
 
     def recent(self, session: str, limit: int) -> Recent:
         """The last messages, at most so many, back to the last compaction."""

@@ -16,10 +16,15 @@ from nacre.platform.ids import at_ms, from_ms, to_ms
 from nacre.storage.sqlite.database import Database, Row, in_transaction
 from nacre.storage.sqlite.open import open_database
 from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairing, Undelivered
-from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Part, Received, Sender
+from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Part, Received
 
 FOLDER = "gateway"
-_FILE = "gateway.db"
+DATABASE = f"{FOLDER}/gateway.db"
+"""In the home."""
+
+TRANSCRIPTS_LOCK = "transcripts.lock"
+"""In that folder; held by whoever writes to transcripts of conversations."""
+
 _MICRO = 1_000_000
 _MOST_AT_ONCE = 200
 """So many messages are one turn at most; the rest is the next one."""
@@ -33,6 +38,18 @@ class Kept:
     state: str
     line: str | None
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A message that came, in whatever state; its text is there until it is answered."""
+
+    seq: int
+    key: str
+    sender: str
+    state: str
+    line: str | None
+    message: Incoming | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +70,7 @@ class GatewayStore:
     def open(cls, home: Path) -> GatewayStore:
         """That of a home, made where there is none. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
         private_files.make_folder(home / FOLDER)
-        return cls(open_database(home / FOLDER / _FILE, migrations=FOLDER))
+        return cls(open_database(home / DATABASE, migrations=FOLDER))
 
     def close(self) -> None:
         """Close the database."""
@@ -76,8 +93,9 @@ class GatewayStore:
         new = 0
         for one, becomes in messages:
             new += self._db.run(
-                "insert_inbound", channel=channel, id=one.message.id, key=one.key, message=_text(one.message),
-                is_owner=one.is_owner, received=to_ms(one.received), state=becomes,
+                "insert_inbound", channel=channel, id=one.message.id, key=one.key, sender=one.message.sender.id,
+                message="" if becomes == "done" else _text(one.message), is_owner=one.is_owner,
+                received=to_ms(one.received), state=becomes,
             )  # fmt: skip
         for name, value in state.items():
             self._db.run("keep_channel_value", channel=channel, field=name, value=value)
@@ -89,15 +107,13 @@ class GatewayStore:
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
-    def find(self, channel: str, message: str) -> Kept | None:
-        """A message that is kept, by its platform's id."""
+    def find(self, channel: str, message: str) -> Known | None:
+        """A message that came, by its platform's id."""
         row = self._db.one("find_inbound", channel=channel, id=message)
         if row is None:
             return None
-        seq, key, text, is_owner, received, state, line = row
-        body = _message(text) if text else None
-        found = Received(seq, key, body, at_ms(received), bool(is_owner)) if body else None
-        return Kept(found, state, line, 0) if found else Kept(_gone(seq, key, received), state, line, 0)
+        seq, key, sender, text, state, line = row
+        return Known(seq, key, sender, state, line, _message(text) if text else None)
 
     def replace_text(self, seq: int, message: Incoming) -> None:
         """A message that waits was edited."""
@@ -123,6 +139,10 @@ class GatewayStore:
         """When the last message came that waits in a conversation, and how many do."""
         moment, count = self._db.one("last_waiting", key=key) or (None, 0)
         return from_ms(moment), count
+
+    def is_taken(self, key: str) -> bool:
+        """Whether messages of a conversation were being answered when the gateway ended."""
+        return self._db.one("is_taken_inbound", key=key) is not None
 
     # Turns
 
@@ -239,12 +259,13 @@ class GatewayStore:
         row = self._db.one("next_outbound", key=key)
         if row is None:
             return None
-        seq, text, attempts, not_before, _ = row
-        return Part(seq, key, json_values.decode(text.encode(), Outgoing), attempts, from_ms(not_before or None))
+        seq, text, attempts, not_before, created = row
+        outgoing = json_values.decode(text.encode(), Outgoing)
+        return Part(seq, key, outgoing, at_ms(created), attempts, from_ms(not_before or None))
 
-    def begin_part(self, seq: int) -> None:
-        """It is being sent."""
-        self._db.run("begin_outbound", seq=seq)
+    def begin_part(self, seq: int, *, is_idempotent: bool) -> None:
+        """It is being sent; where it was before and the gateway ended meanwhile, it may come twice."""
+        self._db.run("begin_outbound", seq=seq, counts=not is_idempotent)
 
     def delay_part(self, seq: int, until: datetime, problem: str) -> None:
         """The platform did not take it."""
@@ -316,11 +337,6 @@ def _text(value: Any) -> str:
 def _message(text: str) -> Incoming:
     found: Incoming = json_values.decode(text.encode(), Incoming)
     return found
-
-
-def _gone(seq: int, key: str, received: int) -> Received:
-    """A message whose text is kept no more, as it is answered."""
-    return Received(seq, key, Incoming("", Chat("", ""), Sender(""), ""), at_ms(received))
 
 
 def _session(row: Row) -> ChatSession:

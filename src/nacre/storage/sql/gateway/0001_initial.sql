@@ -34,6 +34,7 @@ CREATE TABLE inbound (
     channel TEXT NOT NULL,
     id TEXT NOT NULL,
     key TEXT NOT NULL,
+    sender TEXT NOT NULL,
     message TEXT NOT NULL,          -- JSON of values.gateway.message.Incoming; empty once it is answered
     is_owner INTEGER NOT NULL,
     received INTEGER NOT NULL,

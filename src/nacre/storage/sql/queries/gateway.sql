@@ -9,13 +9,13 @@ ON CONFLICT (channel, name) DO UPDATE SET value = excluded.value;
 
 -- insert_inbound --
 -- A message; one that came before is left alone.
-INSERT INTO inbound (channel, id, key, message, is_owner, received, state)
-VALUES (:channel, :id, :key, :message, :is_owner, :received, :state)
+INSERT INTO inbound (channel, id, key, sender, message, is_owner, received, state)
+VALUES (:channel, :id, :key, :sender, :message, :is_owner, :received, :state)
 ON CONFLICT (channel, id) DO NOTHING;
 
 -- find_inbound --
 -- A message that is kept, by its platform's id.
-SELECT seq, key, message, is_owner, received, state, line FROM inbound WHERE channel = :channel AND id = :id;
+SELECT seq, key, sender, message, state, line FROM inbound WHERE channel = :channel AND id = :id;
 
 -- set_inbound_message --
 -- Another text of it.
@@ -37,6 +37,10 @@ SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken');
 -- last_waiting --
 -- When the last message came that waits in a conversation.
 SELECT max(received), count(*) FROM inbound WHERE key = :key AND state = 'waiting';
+
+-- is_taken_inbound --
+-- Whether something was being answered in a conversation.
+SELECT 1 FROM inbound WHERE key = :key AND state = 'taken' LIMIT 1;
 
 -- take_inbound --
 -- It is being answered, and has a line in the transcript.
@@ -129,7 +133,7 @@ ON CONFLICT (id) DO NOTHING;
 
 -- next_outbound --
 -- The first part of a conversation that is not sent.
-SELECT seq, message, attempts, not_before, state FROM outbound
+SELECT seq, message, attempts, not_before, created FROM outbound
 WHERE key = :key AND state IN ('waiting', 'sending') ORDER BY seq LIMIT 1;
 
 -- list_outbound_keys --
@@ -138,7 +142,7 @@ SELECT DISTINCT key, channel FROM outbound WHERE state IN ('waiting', 'sending')
 
 -- begin_outbound --
 -- It is being sent; where it was before, the platform may have taken it already.
-UPDATE outbound SET attempts = attempts + 1, may_be_doubled = may_be_doubled + (state = 'sending'), state = 'sending'
+UPDATE outbound SET attempts = attempts + 1, may_be_doubled = may_be_doubled + (:counts AND state = 'sending'), state = 'sending'
 WHERE seq = :seq;
 
 -- delay_outbound --
