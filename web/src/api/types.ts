@@ -1711,7 +1711,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
 export interface TaskCost {
   task: string;
@@ -1806,7 +1806,7 @@ export interface Trace {
   session: string;
 }
 
-export type TraceKind = "case" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
+export type TraceKind = "case" | "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
 
 export interface TraceView {
   trace: Trace;
