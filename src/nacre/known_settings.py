@@ -150,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("web.insecure", bool, False, "HTTP may be served to other machines without encryption"),
     Setting("gateway.enabled", bool, False, "the daemon answers in the channels; else nacre gateway run does"),
     Setting(
-        "gateway.channels", dict[str, dict[str, Any]], {}, "where the agent answers: name = {kind = \"telegram\", …}"
+        "gateway.channels", dict[str, dict[str, Any]], {}, 'where the agent answers: name = {kind = "telegram", …}'
     ),
     Setting("gateway.listen", str, "127.0.0.1:7078", "[host:]port at which platforms deliver to webhooks"),
     Setting("gateway.instructions", str, "", "what the agent is told of itself before each answer"),
