@@ -462,10 +462,10 @@ def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: Fa
     ("status", "body", "headers", "retry_after"),
     [
         (429, {"retry_after": 1.5, "global": False}, {"retry-after": "9"}, 1.5),
-        (429, "<html>", {"retry-after": "7"}, 7.0),
+        (429, b"<html>", {"retry-after": "7"}, 7.0),
         (429, {}, {"x-ratelimit-reset-after": "0.4"}, 0.4),
         (429, {"retry_after": "soon"}, {}, 5.0),
-        (502, "<html>", {}, None),
+        (502, b"<html>", {}, None),
     ],
 )
 def test_what_may_be_tried_again_says_when(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,6 +29,7 @@ _CLOSE_SECONDS = 1.0
 _MOST_FRAME = 4 << 20
 _MOST_FRAMES = 256
 """Bytes of a frame, and frames that wait to be read; then the platform has to wait."""
+_MOST_BREAKS = 5
 
 
 class SocketClosed(ChannelUnavailable):
@@ -80,3 +83,24 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
         # the library's own words may name the address, and with it a ticket; ImportError: it has no SOCKS proxies
         raise ChannelUnavailable(f"{platform} cannot be reached ({type(error).__name__})") from None
     return Socket(platform, connection)
+
+
+@dataclass(slots=True)
+class Breaks:
+    """Connections to a platform that ended soon after they began, one after another.
+
+    The first is replaced at once, each later one after a ``pause`` that grows, in seconds. One that lasted ``steady``
+    seconds or brought something was none of them.
+    """
+
+    platform: str
+    pause: float
+    steady: float
+    count: int = 0
+
+    async def ended(self, seconds: float, *, was_useful: bool) -> None:
+        """A connection ended after so long. Raises ChannelUnavailable after too many."""
+        self.count = 0 if was_useful or seconds > self.steady else self.count + 1
+        if self.count > _MOST_BREAKS:
+            raise ChannelUnavailable(f"{self.platform} ends each connection soon after it began")
+        await asyncio.sleep(self.pause * max(self.count - 1, 0))

@@ -16,6 +16,7 @@ from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Opt
 from nacre.gateway.channels.discord.gateway import Gateway, Timing
 from nacre.gateway.channels.discord.messages import incoming, plain_id
 from nacre.gateway.channels.discord.records import Records
+from nacre.gateway.channels.socket import Breaks
 from nacre.gateway.channels.untrusted import mapping, number, text
 from nacre.gateway.channels.web_api import Reply, WebApi
 from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Outgoing
@@ -27,7 +28,6 @@ _NO_EMBEDS = 1 << 2
 _NONCE = 25
 """The longest nonce that Discord takes."""
 _PAGE, _MOST_PAGES = 100, 50
-_MOST_BREAKS = 5
 _MOST_WAIT = 60.0
 _DEFAULT_WAIT = 5.0
 
@@ -56,7 +56,7 @@ class Discord:
         records = Records(inbox)
         intake = _Intake(self._name, records, self._ask, self._tell_once)
         gateway = Gateway(self._token, records, intake.take, intake.catch_up, self._tell_once, self._timing)
-        breaks = 0
+        breaks = Breaks("Discord", self._timing.pause, self._timing.steady)
         while True:
             began, kept = _now(), intake.kept
             try:
@@ -65,11 +65,7 @@ class Discord:
                 if records.url and not gateway.is_ready:  # the session may be resumed, if not there
                     await records.begin(records.session, "", records.bot, records.seq)
                 raise
-            is_steady = _now() - began > self._timing.steady or intake.kept > kept
-            breaks = 0 if is_steady else breaks + 1
-            if breaks > _MOST_BREAKS:
-                raise ChannelUnavailable("Discord's gateway ends each connection soon after it began")
-            await asyncio.sleep(self._timing.pause * max(breaks - 1, 0))
+            await breaks.ended(_now() - began, was_useful=intake.kept > kept)
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part; nobody is notified by what stands in it, and no link in it is looked up."""
