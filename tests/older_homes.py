@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 _LATER = """
+DROP INDEX sessions_labels; ALTER TABLE sessions DROP COLUMN label;
 DROP VIEW last_uses; DROP INDEX sessions_latest; DROP TABLE unreadable_files;
 DROP VIEW other_names; DROP TABLE project_dependencies; ALTER TABLE sessions DROP COLUMN met_as;
 DROP TABLE code_edges; DROP TABLE code_outside; DROP TABLE code_mentions; DROP TABLE code_mentions_read;

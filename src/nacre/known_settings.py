@@ -157,13 +157,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gateway.debounce_seconds", float, 1.5, "pause after a message, in seconds; those within it are one turn"),
     Setting("gateway.at_once", int, 3, "answers that are made at a time"),
     Setting("gateway.answer_seconds", float, 300.0, "longest time an answer may take, in seconds"),
+    Setting(
+        "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
+    ),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
     Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
     Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),
     Setting("gateway.index_every", int, 5, "messages after which a conversation is made searchable"),
     Setting("gateway.search_results", int, 5, "passages of earlier conversations that an answer sees, at most"),
     Setting("gateway.context_tokens", int, 2_000, "tokens of memories and passages that an answer sees, at most"),
-    Setting("gateway.messages_a_minute", int, 20, "messages of one sender that are taken a minute"),
+    Setting("gateway.answers_a_minute", int, 10, "answers in one conversation a minute; more messages wait for them"),
     Setting("gateway.most_waiting", int, 10_000, "messages that may wait; then channels receive more slowly"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.changed_since", str, "", "a time: transcripts that did not change since wait for nacre ingest"),
@@ -206,7 +209,7 @@ _LEAST = {
     "gateway.answer_seconds": 1,
     "gateway.history": 1,
     "gateway.index_every": 1,
-    "gateway.messages_a_minute": 1,
+    "gateway.answers_a_minute": 1,
     "gateway.most_waiting": 1,
 }
 """Of numbers, where that is more than 0."""

@@ -573,6 +573,7 @@ LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
 WITHOUT_SHAPE = {
     "aider-llm": "requests that repeat all that went before",
     "cursor-text": "text in which tool output may look like the owner's turn, so that what follows is not trusted",
+    "nacre-chat": "people and an agent that write to each other: what the agent did besides is not in it",
     "plaud": "people in a room, and no agent",
     "text": "one speaker",
 }

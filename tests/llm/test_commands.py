@@ -33,6 +33,7 @@ Path(os.environ["NOTES"]).write_text(json.dumps({
     "marked": os.environ.get("NACRE_OWN_CALL"), "inside": os.environ.get("CLAUDECODE"),
     "thinking": os.environ.get("MAX_THINKING_TOKENS"), "tries": os.environ.get("CLAUDE_CODE_MAX_RETRIES"),
     "keeps": os.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY"), "searches": os.environ.get("ENABLE_TOOL_SEARCH"),
+    "attaches": os.environ.get("CLAUDE_CODE_DISABLE_ATTACHMENTS"),
 }))
 print(json.dumps({
     "type": "result", "subtype": "success", "is_error": False, "result": "", "session_id": "5e55-1",
@@ -135,7 +136,10 @@ def test_claude_is_told_to_be_no_coding_agent_to_think_nothing_and_to_give_up_at
     assert "--system-prompt" in told["arguments"]
     assert (told["thinking"], told["tries"], told["keeps"], told["searches"]) == ("0", "0", "1", "false")
     pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
-    assert json.loads(pairs["--settings"]) == {"enabledPlugins": {"agents-md@builtin": False}}
+    settings = json.loads(pairs["--settings"])
+    assert settings["enabledPlugins"] == {"agents-md@builtin": False}
+    assert settings["permissions"] == {"deny": ["Read(//**)"]}
+    assert told["attaches"] == "1"
 
 
 def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ HERE = {"continue", "gemini-cli"}
 ELSEWHERE = {
     "aider": "test_aider.py", "cline": "test_cline.py", "roo-code": "test_cline.py",
     "cursor-state": "test_cursor_state.py", "openclaw-store": "test_openclaw_store.py", "opencode": "test_opencode.py",
-    "opencode-files": "test_opencode.py",
+    "opencode-files": "test_opencode.py", "nacre-chat": "test_nacre_chat.py",
 }  # fmt: skip
 """Counted where databases and documents of that tool are made."""
 

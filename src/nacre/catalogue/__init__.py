@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from nacre.catalogue.home import CARE, MODELS, OWN, PROJECTS
 from nacre.catalogue.memories import CODE, FORGETTING, GRAPH, HISTORY, MEMORIES, REVIEW
-from nacre.catalogue.sessions import AGENTS, SESSIONS
+from nacre.catalogue.sessions import AGENTS, GATEWAY, SESSIONS
 from nacre.catalogue.withheld import NOT_BY
 from nacre.operation import Needs, Operation
 from nacre.values.actor import Face
@@ -29,7 +29,21 @@ def _with_reasons(operation: Operation) -> Operation:
 
 CATALOGUE: Mapping[str, Operation] = {
     one.name: _with_reasons(one)
-    for part in (MEMORIES, GRAPH, CODE, SESSIONS, AGENTS, REVIEW, HISTORY, FORGETTING, PROJECTS, OWN, MODELS, CARE)
+    for part in (
+        MEMORIES,
+        GRAPH,
+        CODE,
+        SESSIONS,
+        GATEWAY,
+        AGENTS,
+        REVIEW,
+        HISTORY,
+        FORGETTING,
+        PROJECTS,
+        OWN,
+        MODELS,
+        CARE,
+    )
     for one in part
 }
 """By name."""

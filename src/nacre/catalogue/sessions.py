@@ -12,6 +12,8 @@ SESSIONS = (
     ),
     Operation("match-sessions", "sessions.answers:match", "sessions.requests:MatchRequest",
               "sessions.pattern_search:Matches"),
+    Operation("search-chats", "sessions.chat_search:search", "sessions.requests:ChatSearchRequest",
+              "sessions.chat_search:Passages"),
     Operation("sessions", "sessions.answers:list_sessions", "sessions.requests:SessionsRequest", "views:SessionPage"),
     Operation("session", "sessions.answers:show", "sessions.requests:SessionRequest", "views:SessionView"),
     Operation("resume", "sessions.resume:resume", "sessions.requests:ResumeRequest", "views:Resumption"),
@@ -46,6 +48,30 @@ SESSIONS = (
         **LONG,
     ),
     Operation("quickstart", "setup.quickstart:run_quickstart", NOTHING, "setup.quickstart:QuickstartResult", **LONG),
+)  # fmt: skip
+
+GATEWAY = (
+    Operation("gateway-status", "gateway.answers:gateway_status", NOTHING, "gateway.answers:GatewayState"),
+    Operation(
+        "gateway-sessions", "gateway.answers:list_chats", "gateway.requests:ChatsRequest",
+        "list[values.gateway.conversation:ChatSession]",
+    ),
+    Operation("gateway-session", "gateway.answers:show_chat", "gateway.requests:ChatRequest", "gateway.answers:Chat"),
+    Operation(
+        "gateway-end", "gateway.answers:end_chat", "gateway.requests:EndChatRequest",
+        "values.gateway.conversation:ChatSession", writes=True, owners=True,
+    ),
+    Operation(
+        "gateway-pairings", "gateway.answers:list_pairings", NOTHING, "list[values.gateway.conversation:Pairing]",
+        owners=True,
+    ),
+    Operation(
+        "gateway-pair", "gateway.answers:pair", "gateway.requests:PairRequest", "gateway.answers:Paired", writes=True,
+        owners=True,
+    ),
+    Operation(
+        "gateway-unpair", "gateway.answers:unpair", "gateway.requests:UnpairRequest", "bool", writes=True, owners=True,
+    ),
 )  # fmt: skip
 
 AGENTS = (

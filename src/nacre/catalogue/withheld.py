@@ -61,6 +61,9 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
         "it is for pictures, which people look at": "graph-map today activity report",
+        "conversations with others, and who may write, are the person's; memory_search finds what was said": (
+            "gateway-status gateway-sessions gateway-session gateway-end gateway-pairings gateway-pair gateway-unpair"
+        ),
         "the installation is the person's": (
             "hosts hosts-preview hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get "
             "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"

@@ -43,6 +43,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "open": Entry("services.open:open_dashboard", "Open the dashboard in your browser."),
         "events": Entry("services.live_events:events", "Tell what changes in the home, as it happens."),
+        "chat": Entry("services.chat:chat", "Talk to an agent that remembers."),
+        "gateway": Entry("services.gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."),
         "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
         "statusline": Entry("services.statusline:statusline", "Print a line for the status line of Claude Code."),

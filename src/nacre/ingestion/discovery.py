@@ -21,6 +21,7 @@ from nacre.platform.lazy import Module
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.databases import SUFFIXES as _DATABASES
 from nacre.transcripts.registry import adapters, parts_of
+from nacre.transcripts.tools.nacre_chat import sessions_folder
 from nacre.values.reports import Problem
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
 def tool_roots(home: Home, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[tuple[Adapter, Root]]:
     """Where tools keep transcripts, some of them in the folders of projects, each with the adapter that says so."""
     settings = home.settings
-    places = Places(settings.user_home, settings.environ, settings.platform, projects)
+    places = Places(settings.user_home, settings.environ, settings.platform, projects, settings.home)
     for adapter in adapters():
         roots = roots_of(adapter, places)
         if isinstance(roots, Problem):
@@ -177,11 +178,12 @@ def tool_roots(home: Home, projects: tuple[Path, ...], problems: list[Problem]) 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
     excluded = home.settings.texts("ingest.exclude")
     home_path = str(home.settings.home) + os.sep
+    conversations = sessions_folder(home.settings.home)
     kept = [
         file
         for file in files
         if not any(fnmatch.fnmatch(str(file.path), pattern) for pattern in excluded)
-        and (file.is_named or not str(file.path).startswith(home_path))
+        and (file.is_named or file.path.parent == conversations or not str(file.path).startswith(home_path))
     ]
     return Findings(sorted(kept, key=lambda file: (file.mtime_ns, str(file.path))), problems)
 

@@ -33,7 +33,7 @@ class Cached:
 
     The same is asked where model, version, schema and every text are the same. What was cut off, or too long, is not
     kept; nor is what had to be mended: then the answer before it goes, too. Trials of a model (Task.TEST) reach it
-    always.
+    always, and so do conversations (Task.CHAT), where the same may be asked again and be answered anew.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -44,7 +44,7 @@ class Cached:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises what the model raises."""
-        if prompt.task is Task.TEST:
+        if prompt.task in (Task.TEST, Task.CHAT):
             return self._model.complete(prompt)
         before, repair, _ = prompt.text.rpartition(REPAIR)
         if repair:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -222,6 +222,12 @@ def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:
         return ModelRefused(f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     message = f"the command of {label} failed for {asked.name}{_quoted(asked, said)}"
     return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
+
+
+def no_such_tool(asked: CallTarget, tools: Iterable[str], known: str) -> ModelRefused:
+    """The error for tools that an agent's command has not."""
+    told = ", ".join(tools)
+    return ModelRefused(f"{asked.provider.label} has no tools called {told} ({asked.name})", hint=f"tools: {known}")
 
 
 def declined(asked: CallTarget) -> ModelRefused:

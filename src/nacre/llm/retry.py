@@ -7,11 +7,12 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 
 from nacre.errors import ModelUnavailable
 from nacre.protocols import LanguageModel
-from nacre.values.model_calls import TIMEOUT_SECONDS, Capabilities, Completion, Prompt
+from nacre.values.model_calls import TIMEOUT_SECONDS, Capabilities, Completion, Prompt, Task
 
 Sleep = Callable[[float], object]
 
@@ -58,7 +59,8 @@ class RetryingModel:
     """Asks another model again where that may help; implements LanguageModel.
 
     All tries and waits together stay within the prompt's time; ``seconds``, where it is given, replaces the default
-    time of prompts and bounds that of all. ``sleep``, ``now`` (seconds) and ``draw`` (0 to 1) are there for tests; by
+    time of prompts and bounds that of all but conversations. Once pieces of an answer were heard, nothing is tried
+    again: they would be heard twice. ``sleep``, ``now`` (seconds) and ``draw`` (0 to 1) are there for tests; by
     default a wait ends as soon as the model is closed.
     """
 
@@ -95,13 +97,16 @@ class RetryingModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt, after some tries if need be. Raises ModelUnavailable, ModelRefused."""
         seconds = self._patience(prompt)
+        heard: list[str] = []
+        if prompt.hear:
+            prompt = replace(prompt, hear=partial(_hear, heard, prompt.hear))
         end = self._now() + seconds
         for number in range(1, self._pace.tries + 1):
             began = self._now()
             try:
                 return self._model.complete(replace(prompt, timeout_seconds=min(end - began, seconds)))
             except ModelUnavailable as error:
-                wait = self._wait(number, error)
+                wait = None if heard else self._wait(number, error)
                 if wait is None or self._now() + wait >= end:
                     raise
                 self._tell(prompt, Setback(number, self._pace.tries, error, self._now() - began, wait))
@@ -116,7 +121,7 @@ class RetryingModel:
         self._model.close()
 
     def _patience(self, prompt: Prompt) -> float:
-        if self._seconds is None:
+        if self._seconds is None or prompt.task is Task.CHAT:  # whose time is gateway.answer_seconds
             return prompt.timeout_seconds
         is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
         return self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
@@ -127,3 +132,8 @@ class RetryingModel:
 
     def _wait(self, number: int, error: ModelUnavailable) -> float | None:
         return None if self._closed.is_set() else self._pace.wait(number, error, self._draw)
+
+
+def _hear(heard: list[str], hear: Callable[[str], None], piece: str) -> None:
+    heard.append(piece)
+    hear(piece)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta
@@ -69,6 +70,26 @@ class MatchRequest(Request, frozen=True, kw_only=True):
     aspect: Aspect = "all"
     role: Role = "all"
     seconds: Annotated[float, Meta(description="Longest time to look.", gt=0, le=60)] = 10.0
+
+
+class ChatSearchRequest(Request, frozen=True, kw_only=True):
+    """What is looked for in conversations in channels."""
+
+    query: Annotated[str, Meta(description="A question or key words.", max_length=4_000)]
+    limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
+    channel: (
+        Annotated[str, Meta(description="Only conversations in this channel.", examples=["telegram"], max_length=100)]
+        | None
+    ) = None
+    session: (
+        Annotated[
+            str,
+            Meta(description="Only this conversation, by its key, or one session, by its id.", max_length=300),
+        ]
+        | None
+    ) = None
+    since: Annotated[datetime | None, Meta(description="From then on.")] = None
+    until: Annotated[datetime | None, Meta(description="Before then.")] = None
 
 
 class DidQuery(Request, frozen=True, kw_only=True):

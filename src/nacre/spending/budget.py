@@ -24,13 +24,13 @@ from nacre.spending import tracing
 from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.spending import Spending
 from nacre.storage.sqlite.database import Database
-from nacre.values.model_calls import Prompt, Tokens
+from nacre.values.model_calls import Prompt, Task, Tokens
 from nacre.values.spending import DOLLAR, Call, Spent, dollars
 from nacre.views import Budget, CostReport
 
 DAILY = "models.daily_budget_usd"
 TASKS = "models.task_budgets"
-TOKENS = "writer.tokens_per_day"
+TOKENS, CHAT_TOKENS = "writer.tokens_per_day", "gateway.tokens_per_day"
 
 
 _ANSWER_TOKENS = 2_000
@@ -176,17 +176,20 @@ class HomeBooks:
         return is_by_subscription(self._home.settings, model)
 
     def _beyond_tokens(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
-        most = self._home.settings.whole(TOKENS)
-        taken, _ = spending.tokens_in_background(call.day, call.model)
+        is_chat = call.task == Task.CHAT
+        key = CHAT_TOKENS if is_chat else TOKENS
+        most = self._home.settings.whole(key)
+        taken, _ = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
         wanted = call.tokens.input + call.tokens.output
         if most <= 0:
-            hint = "nacre writer set says which writer may take how many tokens a day"
+            writer = "nacre writer set says which writer may take how many tokens a day"
+            hint = f"{key} is 0: nacre config set {key} …" if is_chat else writer
             return "no tokens", BudgetSpent(f"{call.model} may take no tokens by itself", hint=hint)
         if taken + wanted <= most:
             return None
         told = f"{call.model} may take {most:,} tokens a day, {taken:,} are taken, and a call may take {wanted:,}"
         until = f"it goes on at {resets_at(self._home):%Y-%m-%d %H:%M}"
-        return "tokens", BudgetSpent(told, hint=f"{until}; for more: nacre config set {TOKENS} …")
+        return "tokens", BudgetSpent(told, hint=f"{until}; for more: nacre config set {key} …")
 
     def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
         key = TASKS if task else DAILY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -16,6 +17,14 @@ _VISIBLE = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
+
+_IN_SESSIONS = """s.row IN (
+    SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
+    OR label IN (SELECT value FROM json_each(?))
+)"""
+_SAID_IN = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
+    SELECT tool || ':' || native_id FROM sessions WHERE label IN (SELECT value FROM json_each(?))
+))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         *_among("m.expiry", wanted.expiry),
         *_among("substr(m.session, 1, instr(m.session, ':') - 1)", wanted.tools),
     ]
+    if wanted.sessions:
+        parts.append((_SAID_IN, (json.dumps(wanted.sessions),) * 2))
     if wanted.scope != Scope.PRIVATE:
         parts += _among("m.scope", _VISIBLE[wanted.scope])
     if today is not None and wanted.as_of is None:
@@ -94,6 +105,8 @@ def turn_clause(wanted: Filter) -> Clause:
         *_session_parts(wanted),
         *_among("s.tool", wanted.tools),
     ]
+    if wanted.sessions:
+        parts.append((_IN_SESSIONS, (json.dumps(wanted.sessions),) * 2))
     if wanted.owner_only:
         parts.append(("t.speaker = 'owner'", ()))
     if wanted.trusted:

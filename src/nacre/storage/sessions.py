@@ -79,7 +79,8 @@ class Sessions:
         row = self._db.one(
             "upsert_session", tool=session.tool, native_id=session.native_id, project=project, title=session.title,
             cwd=session.cwd, branch=session.branch, kind=session.kind.value, parent=session.parent,
-            started=to_ms(session.started), tool_version=session.tool_version, model=session.model, file=file,
+            started=to_ms(session.started), tool_version=session.tool_version, model=session.model,
+            label=session.label, file=file,
             tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
             tokens_output=spent and spent.output,
         )  # fmt: skip
@@ -307,6 +308,10 @@ class Sessions:
         found = self._db.all("find_places", rows=json.dumps(list(rows)))
         return {row: (session, seq) for row, session, seq in found}
 
+    def labels(self, tool: str) -> list[str]:
+        """What the sessions with a tool are called: rooms, conversations."""
+        return [label for (label,) in self._db.all("list_labels", tool=tool)]
+
     def authors(self) -> set[str]:
         """People named as authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}
@@ -427,12 +432,12 @@ def _length(said: tuple[str, str]) -> int:
 
 def _stored(row: Row) -> StoredSession:
     (
-        number, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, version, model, file, turns,
-        *spent,
+        number, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, version, model, label, file,
+        turns, *spent,
     ) = row  # fmt: skip
     tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
     session = Session(
-        tool=tool, native_id=native_id, title=title, cwd=cwd, branch=branch, kind=SessionKind(kind), parent=parent,
-        started=from_ms(started), tool_version=version, model=model, tokens=tokens,
+        tool=tool, native_id=native_id, title=title, cwd=cwd, branch=branch, label=label, kind=SessionKind(kind),
+        parent=parent, started=from_ms(started), tool_version=version, model=model, tokens=tokens,
     )  # fmt: skip
     return StoredSession(number, session, project, from_ms(ended), file, turns)

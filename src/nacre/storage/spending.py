@@ -38,9 +38,10 @@ class Spending:
         row = self._db.one("sum_background_cost", day=day.isoformat(), task=task)
         return (row[0], row[1]) if row else (0, 0)
 
-    def tokens_in_background(self, day: date, model: str) -> tuple[int, int]:
-        """Tokens that background calls of a day took of a model so far, and how many calls that were."""
-        row = self._db.one("sum_background_tokens", day=day.isoformat(), model=model)
+    def tokens_in_background(self, day: date, model: str, *, is_chat: bool = False) -> tuple[int, int]:
+        """Tokens that background calls of a day took of a model so far, and how many calls that were: those that
+        answered in conversations, or all others."""
+        row = self._db.one("sum_background_tokens", day=day.isoformat(), model=model, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def since(self, day: date) -> list[Spent]:

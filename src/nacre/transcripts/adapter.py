@@ -23,13 +23,15 @@ _ANY = msgspec.json.Decoder()
 class Places:
     """Where to look for transcripts: the user's home folder, the environment's variables, ``sys.platform``.
 
-    ``projects`` are the folders in which sessions are known to have worked: some tools keep transcripts there.
+    ``projects`` are the folders in which sessions are known to have worked: some tools keep transcripts there. ``own``
+    is nacre's own home, where it is known.
     """
 
     home: Path
     environ: Mapping[str, str]
     platform: str
     projects: tuple[Path, ...] = ()
+    own: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

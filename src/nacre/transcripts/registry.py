@@ -18,6 +18,7 @@ GROUP = "nacre.transcripts"
 BUILTINS: dict[str, str] = {
     "claude-code": "nacre.transcripts.claude_code.transcript:ADAPTER",
     "codex": "nacre.transcripts.codex.rollout:ADAPTER",
+    "nacre-chat": "nacre.transcripts.tools.nacre_chat:ADAPTER",
     "openclaw": "nacre.transcripts.openclaw.session_file:ADAPTER",
     "gemini-cli": "nacre.transcripts.tools.gemini_cli:ADAPTER",
     "copilot-cli": "nacre.transcripts.copilot.cli:ADAPTER",

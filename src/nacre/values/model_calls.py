@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from nacre.platform.fast_dataclass import dataclass
@@ -17,6 +18,9 @@ TIMEOUT_SECONDS = 120.0
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
 """The beginning of each question that goes through an agent's command: a session that begins so is not read."""
+
+OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
+"""The same where the question is an answer in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,10 @@ class Prompt:
     """One question to a model. It has no memory of others.
 
     ``system`` and ``shared`` are alike in many prompts and come first, so that a provider's cache can keep them;
-    ``text`` is what this one asks. ``answer`` is the JSON schema of what is wanted, ``name`` what it is called, for
-    models that answer by calling a tool. ``version`` names the prompt's file, as ``extraction/1``.
+    ``text`` is what this one asks. ``answer`` is the JSON schema of what is wanted; an empty one wants plain text.
+    ``name`` is what it is called, for models that answer by calling a tool. ``version`` names the prompt's file, as
+    ``extraction/1``. Plain text may come in pieces: ``hear`` is given them in their order, by another thread, and must
+    not raise. ``tools`` are those of an agent's command, by its own names, that it may use in ``folder``.
     """
 
     task: Task
@@ -91,11 +97,14 @@ class Prompt:
     version: str = ""
     output_tokens: int = 4_096
     timeout_seconds: float = TIMEOUT_SECONDS
+    hear: Callable[[str], None] | None = None
+    tools: tuple[str, ...] = ()
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered. ``text`` is JSON where it kept to the schema; nobody has checked that yet."""
+    """What a model answered. ``text`` is JSON where it kept to a schema; nobody has checked that yet."""
 
     text: str
     tokens: Tokens = Tokens()
@@ -106,7 +115,7 @@ class Completion:
     is_repeated: bool = False
     """Whether the answer was kept from an earlier call, and cost nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else the provider told: its id of the call, the time it took in seconds."""
+    """What else the provider told: its id of the call, the time it took in seconds, the ``steps`` of its tools."""
 
 
 def most_written(prompt: Prompt, able: Capabilities) -> int:

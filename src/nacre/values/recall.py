@@ -34,9 +34,9 @@ class Filter:
     ``projects`` without ``strict`` also admits what they depend on, as their pages say, and what belongs to no project.
     ``since`` and ``until`` are half open: ``since <= t < until``. ``scope`` is who asks: a private request sees
     everything, any other one no turns. The fields from ``kinds`` to ``expiry`` concern memories, the others both;
-    ``tools`` are those in whose sessions it was said. ``as_of`` asks for what was true on that day, also where it was
-    superseded since. ``trusted`` leaves out what draws on text from outside, ``settled`` what waits in the inbox: what
-    an agent is given unasked is looked for with both.
+    ``tools`` are those in whose sessions it was said, ``sessions`` names these sessions themselves. ``as_of`` asks for
+    what was true on that day, also where it was superseded since. ``trusted`` leaves out what draws on text from
+    outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with both.
     """
 
     projects: Annotated[
@@ -57,6 +57,9 @@ class Filter:
     scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = Scope.PRIVATE
     owner_only: Annotated[bool, bounds("Only what the owner said.")] = False
     tools: Annotated[tuple[str, ...], bounds("Only what was said in sessions with these tools, e.g. claude-code.")] = ()
+    sessions: Annotated[
+        tuple[str, ...], bounds("Only what was said in these sessions, by their ids or labels, e.g. telegram:5054.")
+    ] = ()
     as_of: Annotated[date | None, bounds("What was true on that day, also what was superseded since.")] = None
     trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
     settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False

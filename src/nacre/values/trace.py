@@ -33,6 +33,7 @@ class TraceKind(StrEnum):
     RECALL = "recall"
     HANDOFF = "handoff"
     DREAM = "dream"
+    CHAT = "chat"
     TEST = "test"
 
 

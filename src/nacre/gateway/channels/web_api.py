@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,8 +24,11 @@ else:
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
+_DOWNLOAD_SECONDS = 300.0
 _MOST_ANSWER = 8 << 20
 """Bytes of an answer: a hundred of the longest messages with room."""
+
+logging.getLogger("httpx2").setLevel(logging.WARNING)  # below that it logs addresses, and some hold a token
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,14 @@ class Reply:
     headers: Mapping[str, str]
     body: Mapping[str, Any]
     rows: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the header of that name asks to wait."""
+        try:
+            return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
+        except ValueError:
+            return None
 
 
 class WebApi:
@@ -57,11 +70,12 @@ class WebApi:
 
     async def ask(
         self, method: str, path: str, *, json: Any = None, params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None, seconds: float = _SECONDS,
     ) -> Reply:  # fmt: skip
-        """The answer, whatever its status. Raises ChannelUnavailable where there is none."""
+        """The answer, whatever its status. Raises ChannelUnavailable where there is none within ``seconds``."""
+        sent = {**self._headers, **(headers or {})}
         async with self._stream(
-            method, f"{self._address}{path}", json=json, params=params, headers={**self._headers, **(headers or {})}
+            method, f"{self._address}{path}", seconds, json=json, params=params, headers=sent
         ) as response:
             data = bytearray()
             async for piece in response.aiter_bytes():
@@ -75,7 +89,7 @@ class WebApi:
 
         Raises ChannelUnavailable, and ChannelRefused where there is no such file, or a larger one.
         """
-        async with self._stream("GET", url, headers=headers) as response:
+        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=headers) as response:
             if response.status_code >= 500 or response.status_code == 429:
                 raise ChannelUnavailable(f"{self.platform} does not give the file now (status {response.status_code})")
             if response.status_code != 200:
@@ -95,15 +109,21 @@ class WebApi:
             await client.aclose()
 
     @asynccontextmanager
-    async def _stream(self, method: str, url: str, **more: Any) -> AsyncIterator[httpx2.Response]:
+    async def _stream(self, method: str, url: str, seconds: float, **more: Any) -> AsyncIterator[httpx2.Response]:
         if self._client is None:
             # no proxy stands between nacre and this very machine
             here = is_loopback(urlsplit(self._address).hostname or "")
-            timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
-            self._client = httpx2.AsyncClient(timeout=timeout, trust_env=not here, follow_redirects=False)
+            self._client = httpx2.AsyncClient(trust_env=not here, follow_redirects=False)
+        timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
         try:
-            async with self._client.stream(method, url, **more) as response:
+            # a byte now and then would keep an answer open for ever, but for the time of it all
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(method, url, timeout=timeout, **more) as response,
+            ):
                 yield response
+        except (TimeoutError, httpx2.TimeoutException):
+            raise ChannelUnavailable(f"{self.platform} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             # the library's own words may name the address, and with it a secret
             raise ChannelUnavailable(f"{self.platform} cannot be reached ({type(error).__name__})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from nacre.llm import failures
 from nacre.llm.cancellable import Calls
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.connection import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
-from nacre.llm.wires.schemas import strict, told
+from nacre.llm.wires.schemas import held, strict, system_of
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens, most_written
 
 STREAMED_TOKENS = 8_192
@@ -69,7 +70,7 @@ class AnthropicModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
         while True:
-            able = self.capabilities
+            able = held(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
             except ModelRefused as error:
@@ -78,8 +79,12 @@ class AnthropicModel:
     def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
         seconds = prompt.timeout_seconds
         request = {**_request(prompt, able), "model": self._asked.model, "timeout": timeout_of(seconds)}
-        work = self._stream if request["max_tokens"] > STREAMED_TOKENS else self._whole
-        message: _Message = call(self._calls, self._asked, self._library, seconds, lambda: work(request))
+        is_streamed = prompt.hear or request["max_tokens"] > STREAMED_TOKENS
+
+        def work() -> _Message:
+            return self._stream(request, prompt.hear) if is_streamed else self._whole(request)
+
+        message: _Message = call(self._calls, self._asked, self._library, seconds, work)
         return self._completion(message)
 
     def close(self) -> None:
@@ -91,11 +96,14 @@ class AnthropicModel:
         raw = self._client.messages.with_raw_response.create(**request)
         return body_of(self._asked, raw.http_response, _Message)
 
-    def _stream(self, request: dict[str, Any]) -> _Message:
+    def _stream(self, request: dict[str, Any], hear: Callable[[str], None] | None) -> _Message:
         with self._client.messages.stream(**request) as stream:
             kind = stream.response.headers.get("content-type", "")
             if "event-stream" not in kind:
                 raise failures.strange(self._asked, kind, stream.response.read())
+            if hear:
+                for piece in stream.text_stream:
+                    hear(piece)
             whole = stream.get_final_message()
         return msgspec.json.decode(whole.to_json(), type=_Message)
 
@@ -117,12 +125,11 @@ class AnthropicModel:
 
 def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     mark = {"cache_control": _KEPT} if able.caches else {}
-    is_told = able.answers not in ("schema", "tool")
-    system = f"{prompt.system}\n\n{told(prompt)}" if is_told else prompt.system
+    system = system_of(prompt, able)
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
     request: dict[str, Any] = {
         "max_tokens": most_written(prompt, able),
-        "system": [{"type": "text", "text": system, **mark}],
+        **({"system": [{"type": "text", "text": system, **mark}]} if system else {}),
         "messages": [{"role": "user", "content": [*content, {"type": "text", "text": prompt.text}]}],
     }
     if able.answers == "schema":

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import IO, TypeVar
 
 import msgspec
@@ -21,12 +21,15 @@ from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.schemas import told
 from nacre.platform.environment import OWN_CALL_VARIABLE, of_the_owner
-from nacre.values.model_calls import OWN_CALL, Capabilities, Completion, Prompt
+from nacre.values.model_calls import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt
 
 E = TypeVar("E")
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
 """Instead of the words by which a command makes its model a coding agent: those are thousands of tokens a call."""
+
+_LOOK_SECONDS = 0.05
+"""The pause between two looks at what a command has written so far."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
@@ -41,10 +44,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How a command is called for one question: its arguments, and the variables that it is given besides."""
+    """How a command is called for one question: its arguments, the variables that it is given besides, and the folder
+    that it runs in, where that is not an empty one of its own."""
 
     arguments: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 Invokes = Callable[[Prompt, Path], Invocation]
@@ -56,7 +61,8 @@ class CommandModel:
 
     ``invoke`` makes the command line for a prompt and a folder of its own, beside the empty one that the command runs
     in; ``read`` makes the answer, or raises what went wrong. ``complaint`` finds what the command said went wrong, in
-    the output of one that was still trying when its time was over.
+    the output of one that was still trying when its time was over. ``piece`` is what a line of output adds to an answer
+    in plain text, for a command that writes as its model does.
 
     The question begins with a mark and the environment has a variable: nacre reads no session with that mark, and does
     nothing where the variable is set, so that it never learns from its own calls. No variable says that an agent runs
@@ -67,6 +73,7 @@ class CommandModel:
     def __init__(
         self, asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str], *, program: str,
         invoke: Invokes, read: Reads, complaint: Callable[[str], str] = lambda _: "",
+        piece: Callable[[str], str] | None = None,
     ) -> None:  # fmt: skip
         self.name = asked.name
         self.capabilities = capabilities
@@ -80,6 +87,7 @@ class CommandModel:
         self._invoke = invoke
         self._read = read
         self._complaint = complaint
+        self._piece = piece
         self._calls = Calls()
         self._lock = Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -87,11 +95,13 @@ class CommandModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
         form = told(prompt) if self.capabilities.answers == "text" else ""
-        text = "\n\n".join(part for part in (OWN_CALL, prompt.system, form, prompt.shared, prompt.text) if part)
+        head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
+        text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
         with tempfile.TemporaryDirectory(prefix="nacre-call-", ignore_cleanup_errors=True) as made:
             folder = Path(made)
             (folder / "empty").mkdir()
-            output = self._run(self._invoke(prompt, folder), text, folder / "empty", prompt.timeout_seconds)
+            call = self._invoke(prompt, folder)
+            output = self._run(replace(call, folder=call.folder or folder / "empty"), text, prompt)
         return self._read(output, self._asked)
 
     def close(self) -> None:
@@ -101,10 +111,11 @@ class CommandModel:
             for process in self._running:
                 _kill(process)
 
-    def _run(self, call: Invocation, text: str, folder: Path, seconds: float) -> Output:
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    def _run(self, call: Invocation, text: str, prompt: Prompt) -> Output:
+        seconds = prompt.timeout_seconds
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, self._heard(out, prompt):
             process = subprocess.Popen(
-                [self._program, *call.arguments], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=folder,
+                [self._program, *call.arguments], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=call.folder,
                 env={**self._environ, **call.environ}, start_new_session=True,
             )  # fmt: skip
             with self._lock:
@@ -127,6 +138,38 @@ class CommandModel:
             said = _written(out)
             failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
             return Output(said, failed if process.returncode else "")
+
+    @contextmanager
+    def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
+        """Tell the pieces of an answer while they are written; what is left is told in the end."""
+        read, hear = self._piece, prompt.hear
+        if read is None or hear is None or os.name != "posix":  # elsewhere a look would move where the command writes
+            yield
+            return
+        over = Event()
+
+        def follow() -> None:
+            at, rest, is_last = 0, b"", False
+            while not is_last:
+                is_last = over.wait(_LOOK_SECONDS)
+                while part := os.pread(out.fileno(), 65_536, at):
+                    at += len(part)
+                    *lines, rest = (rest + part).split(b"\n")
+                    for piece in filter(None, (read(line.decode(errors="replace")) for line in lines)):
+                        hear(piece)
+
+        following = Thread(target=follow, name="nacre-pieces", daemon=True)
+        following.start()
+        try:
+            yield
+        finally:
+            over.set()
+            following.join()
+
+
+def instructions(prompt: Prompt) -> str:
+    """The system prompt that a command is given: the prompt's own, where it wants plain text."""
+    return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
 def events_in(text: str, decoder: msgspec.json.Decoder[E]) -> Iterator[E]:

@@ -12,7 +12,7 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, link
+from nacre.llm.wires.command_line import CommandModel, Invocation, Output, instructions, link
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
@@ -73,13 +73,13 @@ class _Own(msgspec.Struct):
 def gemini_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``gemini``. Raises ModelRefused where that is not installed."""
 
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:  # noqa: ARG001 - it goes by standard input alone
+    def invoke(prompt: Prompt, folder: Path) -> Invocation:
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
         ours, told = folder / "home" / ".gemini", folder / "instructions.md"
         link(theirs, _SIGN_IN, ours)
         settings = {**_SETTINGS, "security": {"folderTrust": {"enabled": False}, **_way_to_sign_in(theirs)}}
         (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        told.write_text(INSTRUCTIONS, encoding="utf-8")
+        told.write_text(instructions(prompt), encoding="utf-8")
         model = ["--model", asked.model] if asked.model not in ("", "default") else []
         return Invocation(
             [*_FLAGS, *model],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,10 +12,13 @@ from nacre.llm import failures
 from nacre.llm.cancellable import Calls
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.connection import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
-from nacre.llm.wires.schemas import strict, told
+from nacre.llm.wires.schemas import held, strict, system_of
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens, most_written
 
 _LESS = {"schema": "json", "tool": "json", "json": "text"}
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+Hear = Callable[[str], None]
 
 
 class _Details(msgspec.Struct):
@@ -57,6 +60,20 @@ class _Chat(msgspec.Struct):
     id: str = ""
 
 
+class _ChoicePiece(msgspec.Struct):
+    delta: _Said
+    finish_reason: str | None = None
+
+
+class _ChatPiece(msgspec.Struct):
+    """One event of a chat that is streamed; the last one has the tokens, and no choices."""
+
+    choices: list[_ChoicePiece]
+    usage: _Usage | None = None
+    model: str = ""
+    id: str = ""
+
+
 class _Part(msgspec.Struct):
     type: str
     text: str = ""
@@ -76,6 +93,14 @@ class _Response(msgspec.Struct):
     usage: _Usage | None = None
     model: str = ""
     id: str = ""
+
+
+class _ResponsePiece(msgspec.Struct):
+    """One event of a response that is streamed."""
+
+    type: str
+    delta: Any = None
+    response: Any = None
 
 
 class OpenAIModel:
@@ -100,7 +125,7 @@ class OpenAIModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
         while True:
-            able = self.capabilities
+            able = held(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
             except ModelRefused as error:
@@ -117,12 +142,17 @@ class OpenAIModel:
         request = _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
         request |= {"model": self._asked.model, "timeout": timeout_of(seconds)}
         work = self._respond if by_responses else self._chat
-        completion: Completion = call(self._calls, self._asked, self._library, seconds, lambda: work(request))
+        completion: Completion = call(
+            self._calls, self._asked, self._library, seconds, lambda: work(request, prompt.hear)
+        )
         return completion
 
-    def _chat(self, request: dict[str, Any]) -> Completion:
-        raw = self._client.chat.completions.with_raw_response.create(**request)
-        chat = body_of(self._asked, raw.http_response, _Chat)
+    def _chat(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+        if hear:
+            chat = self._streamed_chat(request, hear)
+        else:
+            raw = self._client.chat.completions.with_raw_response.create(**request)
+            chat = body_of(self._asked, raw.http_response, _Chat)
         if not chat.choices:
             raise failures.broken(self._asked)
         choice = chat.choices[0]
@@ -132,9 +162,48 @@ class OpenAIModel:
         text = calls[0].function.arguments if calls else choice.message.content or ""
         return _completion(text, chat, is_cut=choice.finish_reason == "length")
 
-    def _respond(self, request: dict[str, Any]) -> Completion:
-        raw = self._client.responses.with_raw_response.create(**request)
-        response = body_of(self._asked, raw.http_response, _Response)
+    def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
+        """A chat of which each piece is heard. Without its last piece it is broken."""
+        whole, last, said = _Chat([]), _Choice(_Said()), list[str]()
+        for piece in self._pieces(self._client.chat.completions, request, stream_options={"include_usage": True}):
+            part = msgspec.json.decode(piece, type=_ChatPiece)
+            whole = _Chat([last], part.usage or whole.usage, part.model, part.id)
+            for choice in part.choices:
+                last.finish_reason = choice.finish_reason or last.finish_reason
+                last.message.refusal = choice.delta.refusal or last.message.refusal
+                if choice.delta.content:
+                    said.append(choice.delta.content)
+                    hear(choice.delta.content)
+        if last.finish_reason is None:
+            raise failures.broken(self._asked)
+        last.message.content = "".join(said)
+        whole.usage = whole.usage or _estimated(request, last.message.content)
+        return whole
+
+    def _streamed_response(self, request: dict[str, Any], hear: Hear) -> _Response:
+        for piece in self._pieces(self._client.responses, request):
+            event = msgspec.json.decode(piece, type=_ResponsePiece)
+            if event.type == "response.output_text.delta" and event.delta:
+                hear(event.delta)
+            if event.type in _ENDS:
+                return msgspec.convert(event.response, _Response)
+        raise failures.broken(self._asked)
+
+    def _pieces(self, api: Any, request: dict[str, Any], **more: Any) -> Iterator[str]:
+        """The events of a streamed answer, as JSON."""
+        with api.create(**request, stream=True, **more) as stream:
+            kind = stream.response.headers.get("content-type", "")
+            if "event-stream" not in kind:
+                raise failures.strange(self._asked, kind, stream.response.read())
+            for event in stream:
+                yield event.to_json(indent=None)
+
+    def _respond(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+        if hear:
+            response = self._streamed_response(request, hear)
+        else:
+            raw = self._client.responses.with_raw_response.create(**request)
+            response = body_of(self._asked, raw.http_response, _Response)
         if response.error:
             codes, said = str(response.error.get("code") or ""), str(response.error.get("message") or "")
             raise failures.refusal(self._asked, 500, said, {}, codes)
@@ -156,14 +225,16 @@ def _completion(text: str, answer: _Chat | _Response, *, is_cut: bool) -> Comple
     return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
 
 
-def _system(prompt: Prompt, able: Capabilities) -> str:
-    return prompt.system if able.answers in ("schema", "tool") else f"{prompt.system}\n\n{told(prompt)}"
+def _estimated(request: dict[str, Any], said: str) -> _Usage:
+    """What a stream took whose server counts nothing: four characters a token."""
+    asked = sum(len(str(message["content"])) for message in request["messages"])
+    return _Usage(prompt_tokens=asked // 4, completion_tokens=len(said) // 4)
 
 
 def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
     request: dict[str, Any] = {
-        "messages": [{"role": "system", "content": _system(prompt, able)}, {"role": "user", "content": text}],
+        "messages": [{"role": "system", "content": system_of(prompt, able)}, {"role": "user", "content": text}],
         "max_tokens": most_written(prompt, able),
     }
     if able.answers == "schema":
@@ -181,7 +252,7 @@ def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
 def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     parts = [prompt.shared, prompt.text] if prompt.shared else [prompt.text]
     request: dict[str, Any] = {
-        "instructions": _system(prompt, able),
+        "instructions": system_of(prompt, able),
         "input": [{"role": "user", "content": [{"type": "input_text", "text": part} for part in parts]}],
         "max_output_tokens": most_written(prompt, able),
         "store": False,

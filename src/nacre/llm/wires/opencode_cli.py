@@ -12,20 +12,15 @@ import msgspec
 
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
-from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, events_in, link
+from nacre.llm.wires.command_line import CommandModel, Invocation, Output, events_in, instructions, link
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
 _FLAGS = (
     "run", "--pure", "--format", "json", "--print-logs", "--log-level", "ERROR", "--agent", "nacre", "--title", "nacre",
 )  # fmt: skip
-_CONFIG = {
-    "autoupdate": False, "share": "disabled",
-    "agent": {
-        "nacre": {"mode": "primary", "prompt": INSTRUCTIONS, "tools": {"*": False}, "permission": {"*": "deny"}},
-        "title": {"disable": True},
-    },
-}  # fmt: skip
+_AGENT = {"mode": "primary", "tools": {"*": False}, "permission": {"*": "deny"}}
+_REFERENCE = re.compile(r"\{(?=(?:file|env):)")
 _ENVIRON = {
     **{
         f"OPENCODE_DISABLE_{name}": "1"
@@ -34,7 +29,7 @@ _ENVIRON = {
             "EXTERNAL_SKILLS",
         )
     },
-    "OPENCODE_CONFIG_CONTENT": json.dumps(_CONFIG), "OPENCODE_CONFIG": "", "OPENCODE_CONFIG_DIR": "",
+    "OPENCODE_CONFIG": "", "OPENCODE_CONFIG_DIR": "",
     "npm_config_fetch_retries": "0",  # it installs what plugins need, and waits for it
 }  # fmt: skip
 _ERROR = re.compile(r'\berror="((?:[^"\\]|\\.)*)"')
@@ -73,18 +68,26 @@ _EVENT = msgspec.json.Decoder(_Event)
 def opencode_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
     """A model by ``opencode``. Raises ModelRefused where that is not installed."""
 
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:  # noqa: ARG001 - it goes by standard input alone
+    def invoke(prompt: Prompt, folder: Path) -> Invocation:
         data = Path(environ.get("XDG_DATA_HOME") or Path(user_home(environ)) / ".local" / "share") / "opencode"
         link(data, ("auth.json",), folder / "data" / "opencode")
         folders = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in _FOLDERS}
         model = ["--model", asked.model] if asked.model not in ("", "default") else []
         home = str(folder / "home")
-        return Invocation([*_FLAGS, *model], {**_ENVIRON, **folders, "HOME": home, "USERPROFILE": home})
+        own = {**folders, "HOME": home, "USERPROFILE": home, "OPENCODE_CONFIG_CONTENT": _config(prompt)}
+        return Invocation([*_FLAGS, *model], {**_ENVIRON, **own})
 
     return CommandModel(
         asked, capabilities, environ, program="opencode", invoke=invoke, read=_read,
         complaint=lambda said: "".join(_ERROR.findall(said)[-1:]),
     )  # fmt: skip
+
+
+def _config(prompt: Prompt) -> str:
+    """Its configuration, in which ``{file:…}`` and ``{env:…}`` would be replaced by what they name."""
+    told = _REFERENCE.sub("{ ", instructions(prompt))
+    agents = {"nacre": {**_AGENT, "prompt": told}, "title": {"disable": True}}
+    return json.dumps({"autoupdate": False, "share": "disabled", "agent": agents})
 
 
 def _read(output: Output, asked: CallTarget) -> Completion:

@@ -9,7 +9,7 @@ from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
 from nacre.llm.providers import Provider
-from nacre.llm.wires.schemas import told
+from nacre.llm.wires.schemas import system_of
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
 Sample = Callable[[str, str, int], tuple[str, str]]
@@ -30,7 +30,7 @@ class SamplingModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, also where the client or its user says no."""
-        system = f"{prompt.system}\n\n{told(prompt)}"
+        system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
         most = min(prompt.output_tokens, self.capabilities.output)
         try:

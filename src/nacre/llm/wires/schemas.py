@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from nacre.values.model_calls import Prompt
+from nacre.values.model_calls import Capabilities, Prompt
 
 _UNENFORCED = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems "
@@ -38,6 +39,19 @@ def _stricter(value: Any) -> Any:
 
 
 def told(prompt: Prompt) -> str:
-    """What a model is told of the schema where nothing else holds it to one."""
+    """What a model is told of the schema where nothing else holds it to one; nothing where it answers in plain text."""
+    if not prompt.answer:
+        return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
     return f"Answer with one JSON object of this schema, and nothing else:\n{schema}"
+
+
+def held(able: Capabilities, prompt: Prompt) -> Capabilities:
+    """What a model can do, as far as a prompt wants it: one that wants plain text holds it to no schema."""
+    return able if prompt.answer else replace(able, answers="text")
+
+
+def system_of(prompt: Prompt, able: Capabilities) -> str:
+    """The system prompt, with the schema where the model is only told of it."""
+    is_held = able.answers in ("schema", "tool")
+    return "\n\n".join(part for part in (prompt.system, "" if is_held else told(prompt)) if part)

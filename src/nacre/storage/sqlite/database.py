@@ -17,7 +17,7 @@ import apsw
 from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.platform import private_files
 from nacre.platform.locks import Observe
-from nacre.storage.sqlite.migrate import migrate
+from nacre.storage.sqlite.migrate import MAIN, migrate
 from nacre.storage.sqlite.queries import query
 from nacre.storage.sqlite.read_only import connect_to_read
 
@@ -49,7 +49,7 @@ def in_transaction(method: Method) -> Method:
 
 
 class Database:
-    """A connection to ``nacre.db``, migrated to the present schema.
+    """A connection to ``nacre.db``, or to another database whose ``migrations`` are named, with the present schema.
 
     ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
     written: then the database is only read, and each write raises it; ``patience_ms`` is how long that may wait.
@@ -57,7 +57,7 @@ class Database:
 
     def __init__(
         self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None,
-        patience_ms: int | None = None,
+        patience_ms: int | None = None, migrations: str = MAIN,
     ) -> None:  # fmt: skip
         self.path = path
         self.unwritable = unwritable
@@ -81,7 +81,7 @@ class Database:
                     "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
                     "PRAGMA cache_size = -32000"
                 ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
-                migrate(self._connection, path)
+                migrate(self._connection, path, migrations)
             except BaseException:
                 self.close()
                 raise

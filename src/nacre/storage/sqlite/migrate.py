@@ -1,4 +1,7 @@
-"""Numbered, forward-only migrations: ``sql/migrations/NNNN_name.sql``, each in one transaction with its record."""
+"""Numbered, forward-only migrations: ``sql/migrations/NNNN_name.sql``, each in one transaction with its record.
+
+Another database of the home has its own, in another folder beside them: that of the gateway in ``sql/gateway``.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,17 @@ if TYPE_CHECKING:
 else:
     wikilinks = Module("nacre.text.wikilinks")
 
-_FOLDER = Path(__file__).parent.parent / "sql" / "migrations"
+_FOLDERS = Path(__file__).parent.parent / "sql"
+MAIN = "migrations"
+"""The folder of those of ``nacre.db``."""
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
 @cache
-def migrations() -> dict[int, str]:
+def migrations(folder: str = MAIN) -> dict[int, str]:
     """Number → SQL, in order."""
     found = {}
-    for file in _FOLDER.iterdir():
+    for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
         if match:
             found[int(match.group(1))] = file.read_text(encoding="utf-8")
@@ -35,31 +40,31 @@ def migrations() -> dict[int, str]:
 
 
 @cache
-def newest() -> int:
+def newest(folder: str = MAIN) -> int:
     """The number of the present schema, by the files' names alone."""
-    names = (_NAME.match(file.name) for file in _FOLDER.iterdir())
+    names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 
-def migrate(connection: apsw.Connection, path: Path) -> None:
+def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
     """Bring a database to the present schema; a file that already has data is copied beside itself first.
 
     Raises SchemaTooNew when a newer nacre wrote it.
     """
     version = _version(connection)
-    if version == newest():
+    if version == newest(folder):
         return
-    if version > newest():
+    if version > newest(folder):
         raise SchemaTooNew(
-            f"{path} has schema {version}, this nacre knows up to {newest()}",
+            f"{path} has schema {version}, this nacre knows up to {newest(folder)}",
             hint="upgrade nacre, or point NACRE_HOME at another folder",
         )
     if version:
-        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest():04d}"))
+        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest(folder):04d}"))
     _lend_functions(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number, sql in migrations().items():
+        for number, sql in migrations(folder).items():
             if number > _version(connection):
                 connection.execute(sql)
                 connection.execute(f"PRAGMA user_version = {number}")

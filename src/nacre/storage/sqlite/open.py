@@ -12,11 +12,12 @@ from nacre.errors import SchemaTooNew, StoreBusy, StoreUnusable, Unavailable
 from nacre.platform import private_files
 from nacre.platform.locks import Observe
 from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.migrate import MAIN
 
 _SPOILED = (apsw.CorruptError, apsw.NotADBError)
 
 
-def open_database(path: Path, observe: Observe | None = None) -> Database:
+def open_database(path: Path, observe: Observe | None = None, migrations: str = MAIN) -> Database:
     """Open a database, making it where there is none.
 
     One on a full or read-only disk, or that this user may only read, is opened to be read. Raises StoreUnusable,
@@ -24,7 +25,7 @@ def open_database(path: Path, observe: Observe | None = None) -> Database:
     """
     try:
         _create_private(path)
-        return Database(path, observe)
+        return Database(path, observe, migrations=migrations)
     except (SchemaTooNew, StoreBusy):
         raise
     except (StoreUnusable, Unavailable) as error:

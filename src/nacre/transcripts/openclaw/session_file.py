@@ -329,7 +329,7 @@ def _sniff(head: Head) -> bool:
     if head.path.name == "sessions.json" or head.path.name.endswith(".lock"):
         return False
     first = head.objects[0] if head.objects else {}
-    return first.get("type") == "session" and "id" in first and "timestamp" in first
+    return first.get("type") == "session" and "id" in first and "timestamp" in first and "key" not in first
 
 
 def parse(source: Source) -> Said:

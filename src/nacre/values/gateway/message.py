@@ -113,6 +113,7 @@ class Part:
     seq: int
     key: str
     outgoing: Outgoing
+    created: datetime
     attempts: int = 0
     not_before: datetime | None = None
 

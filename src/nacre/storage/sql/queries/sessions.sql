@@ -1,10 +1,10 @@
 -- upsert_session --
 -- What is known of a session; later readings add to it and never take away. One in which somebody spoke in the end
 -- is the owner's, however it began.
-INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file,
-    tokens_input, tokens_cached, tokens_output)
-VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file,
-    :tokens_input, :tokens_cached, :tokens_output)
+INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label,
+    file, tokens_input, tokens_cached, tokens_output)
+VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model,
+    :label, :file, :tokens_input, :tokens_cached, :tokens_output)
 ON CONFLICT (tool, native_id) DO UPDATE SET
     project = coalesce(project, excluded.project),
     title = coalesce(excluded.title, title),
@@ -14,6 +14,7 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     started = coalesce(min(started, excluded.started), started, excluded.started),
     tool_version = coalesce(excluded.tool_version, tool_version),
     model = coalesce(excluded.model, model),
+    label = coalesce(excluded.label, label),
     file = coalesce(file, excluded.file),
     tokens_input = coalesce(max(tokens_input, excluded.tokens_input), tokens_input, excluded.tokens_input),
     tokens_cached = coalesce(max(tokens_cached, excluded.tokens_cached), tokens_cached, excluded.tokens_cached),
@@ -141,27 +142,27 @@ ORDER BY started, row;
 
 -- find_session --
 -- By tool and its own id.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
+    turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- find_session_by_row --
 -- By row.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
+    turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
 -- By the tool's id, or its beginning; of one tool, or of any.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
+    turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
 -- Newest first; the last column says how many fit.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output, count(*) OVER ()
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
+    turns, tokens_input, tokens_cached, tokens_output, count(*) OVER ()
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
@@ -173,10 +174,14 @@ WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :projec
     ))
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
+-- list_labels --
+-- What the sessions with a tool are called.
+SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL;
+
 -- list_children --
 -- The sessions that a session sent out, in order.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
-    tokens_input, tokens_cached, tokens_output
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
+    turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started, row;
 
 -- sum_active --

@@ -17,9 +17,9 @@ SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0
 FROM model_calls WHERE day = :day AND background;
 
 -- sum_background_tokens --
--- What a day took of a model so far in the background.
+-- What a day took of a model so far in the background: for conversations, or for all else.
 SELECT coalesce(sum(input + output + cached + written), 0), count(*)
-FROM model_calls WHERE day = :day AND background AND model = :model;
+FROM model_calls WHERE day = :day AND background AND model = :model AND (task = 'chat') = :is_chat;
 
 -- sum_model_calls --
 -- Since a day.

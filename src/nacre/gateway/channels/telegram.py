@@ -1,0 +1,257 @@
+"""Telegram, by long polling: https://core.telegram.org/bots/api. Nothing of this machine need be reached from outside.
+
+Telegram keeps updates for a day until they are confirmed, which is what asking for those after them does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
+from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Option
+from nacre.gateway.channels.telegram_updates import Bot, incoming, message_id, moved, number_in
+from nacre.gateway.channels.untrusted import LeftOut, decode_object, mapping, text, whole
+from nacre.gateway.channels.web_api import Reply, WebApi
+from nacre.platform.ids import Clock, utc_now
+from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Limits, Outgoing
+
+_POLL_SECONDS = 25
+_GRACE_SECONDS = 10
+_MOST_UPDATES = 100
+_ALLOWED = ["message", "edited_message"]
+_OFFSET_LASTS = timedelta(days=1)
+"""Telegram may begin anew with the numbers of updates after a week without any; it keeps none for longer than a day."""
+_PAUSE_SECONDS = 1.0
+"""Before asking again, where an answer without updates came at once."""
+_MOST_MOVES = 200
+_MOST_SAID = 300
+_WRONG_TOKEN = (401, 404)
+_CONFLICT = 409
+_BLOCKED = 403
+_TOO_MANY = 429
+
+
+class Telegram:
+    """One bot."""
+
+    def __init__(self, setup: ChannelSetup, clock: Clock = utc_now) -> None:
+        self.limits = Limits(characters=4_096, utf16=True, seconds_between=1.0, typing_seconds=5.0)
+        self._setup = setup
+        self._clock = clock
+        self._token = setup.secrets["token"]
+        self._path_token = quote(self._token, safe=":")
+        self._base = str(setup.options["base_url"]).rstrip("/")
+        self._api = WebApi("Telegram", self._base, {})
+        self._bot = Bot(self._token.partition(":")[0])
+        self._first_ids: dict[str, str] = {}
+        self.left_out = LeftOut(setup.tell)
+
+    async def run(self, inbox: Inbox) -> None:
+        """Ask for updates for ever. A poll that fails is tried again at once; if that fails, it is the gateway's."""
+        await self._introduce()
+        self._first_ids = _read_moves(inbox.state("moved"))
+        offset = self._kept_offset(inbox)
+        has_failed = False
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                updates = await self._poll(offset)
+            except _Conflict:
+                raise
+            except ChannelUnavailable as error:
+                if has_failed or error.retry_after is not None:
+                    raise
+                has_failed = True
+                continue
+            has_failed = False
+            if updates:
+                offset = await self._receive(inbox, updates, offset)
+            elif asyncio.get_running_loop().time() - began < _PAUSE_SECONDS:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            if self._is_old(inbox):
+                offset = None
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send a text as it is, in groups as a reply. A group that has moved gets it where it is now."""
+        chat = self._present_id(outgoing.chat.id)
+        try:
+            sent = await self._call("sendMessage", **_message(outgoing, chat))
+        except _Moved as error:
+            self._note_move(chat, error.target)
+            chat = error.target
+            sent = await self._call("sendMessage", **_message(outgoing, chat))
+        return message_id(self._bot, chat, whole(sent.get("message_id")) or 0)
+
+    async def show_typing(self, chat: Chat) -> None:
+        """Five seconds of typing."""
+        asked = {"chat_id": whole(self._present_id(chat.id)), "action": "typing"} | _thread(chat)
+        with suppress(NacreError):
+            await self._call("sendChatAction", **asked)
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """Fetch a file; bots get none of more than 20 MB."""
+        file = await self._call("getFile", file_id=attachment.source)
+        if (whole(file.get("file_size")) or 0) > most_bytes:
+            raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
+        path = quote(text(file, "file_path", 1_000))
+        if not path or ".." in path.split("/"):
+            raise ChannelRefused("Telegram named no place of the file")
+        await self._api.download(f"{self._base}/file/bot{self._path_token}/{path}", target, most_bytes, {})
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    async def _introduce(self) -> None:
+        me = await self._call("getMe")
+        self._bot = Bot(self._bot.id, text(me, "username"))
+        if self._setup.options.get("groups") == "all" and me.get("can_read_all_group_messages") is not True:
+            self._setup.tell("in groups Telegram shows the bot only what is said to it: @BotFather, /setprivacy")
+
+    async def _poll(self, offset: int | None) -> list[Mapping[str, Any]]:
+        asked: dict[str, Any] = {"timeout": _POLL_SECONDS, "limit": _MOST_UPDATES, "allowed_updates": _ALLOWED}
+        if offset is not None:
+            asked["offset"] = offset
+        answer = await self._request("getUpdates", asked, _POLL_SECONDS + _GRACE_SECONDS)
+        if not isinstance(answer.get("result"), list):
+            raise _strange()
+        return [one if isinstance(one, dict) else {} for one in answer["result"]]
+
+    async def _receive(self, inbox: Inbox, updates: Sequence[Mapping[str, Any]], offset: int | None) -> int:
+        """Keep a batch in the order in which it was written; the offset that confirms it."""
+        numbered: dict[int, Mapping[str, Any]] = {}
+        for update in updates:
+            if (number := whole(update.get("update_id"))) is None:
+                self.left_out.note("an update without a number")
+            else:
+                numbered[number] = update
+        if not numbered:
+            raise _strange()
+        messages = [message for _, update in sorted(numbered.items()) if (message := self._incoming(update))]
+        after = max(*numbered, (offset or 0) - 1) + 1
+        state = {self._offset_name: f"{after} {int(self._clock().timestamp())}", "moved": json.dumps(self._first_ids)}
+        await inbox.receive(messages, **state)
+        return after
+
+    def _incoming(self, update: Mapping[str, Any]) -> Incoming | None:
+        if move := moved(update):
+            self._note_move(*move)
+        try:
+            return incoming(update, self._setup.name, self._bot, self._first_ids)
+        except ValueError:
+            self.left_out.note("an update")
+            return None
+
+    @property
+    def _offset_name(self) -> str:
+        return f"offset_{self._bot.id}"  # another bot's updates have other numbers
+
+    def _kept_offset(self, inbox: Inbox) -> int | None:
+        value = whole(inbox.state(self._offset_name).partition(" ")[0])
+        return None if value is None or self._is_old(inbox) else value
+
+    def _is_old(self, inbox: Inbox) -> bool:
+        at = whole(inbox.state(self._offset_name).partition(" ")[2])
+        return at is not None and self._clock() - datetime.fromtimestamp(at, UTC) > _OFFSET_LASTS
+
+    def _note_move(self, old: str, new: str) -> None:
+        self._first_ids[new] = self._first_ids.get(old, old)
+        while len(self._first_ids) > _MOST_MOVES:
+            del self._first_ids[next(iter(self._first_ids))]
+
+    def _present_id(self, first_id: str) -> str:
+        """Where a chat is now: the last place it moved to."""
+        places = [new for new, first in self._first_ids.items() if first == first_id]
+        return places[-1] if places else first_id
+
+    async def _call(self, method: str, **asked: Any) -> Mapping[str, Any]:
+        return mapping(await self._request(method, asked), "result")
+
+    async def _request(self, method: str, asked: Any, seconds: float = 30.0) -> Mapping[str, Any]:
+        reply = await self._api.ask("POST", f"/bot{self._path_token}/{method}", json=asked, seconds=seconds)
+        if reply.status < 300 and reply.body.get("ok") is True:
+            return reply.body
+        raise self._error(reply, text(reply.body, "description", _MOST_SAID).replace(self._token, "…"))
+
+    def _error(self, reply: Reply, said: str) -> NacreError:
+        parameters = mapping(reply.body, "parameters")
+        if reply.status in _WRONG_TOKEN:
+            hint = f"gateway.channels.{self._setup.name}.token is what @BotFather gave: <number>:<letters>"
+            return ChannelRefused("Telegram does not know the token", hint=hint)
+        if reply.status == _CONFLICT:
+            return _conflict(said)
+        if reply.status == _TOO_MANY:
+            wait = whole(parameters.get("retry_after"))
+            return ChannelUnavailable(f"Telegram: {said}", retry_after=reply.retry_after if wait is None else wait)
+        if (target := whole(parameters.get("migrate_to_chat_id"))) is not None:
+            return _Moved(str(target))
+        if reply.status == _BLOCKED:
+            return ChannelRefused(f"Telegram: {said}", hint="the bot was blocked, or is no member of the group")
+        if 400 <= reply.status < 500 and reply.body:
+            return ChannelRefused(f"Telegram: {said}")
+        return ChannelUnavailable(f"Telegram answered with status {reply.status}")
+
+
+class _Conflict(ChannelUnavailable):
+    """Somebody else gets the bot's updates."""
+
+
+class _Moved(ChannelRefused):
+    """The group is a supergroup now, with another id."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__("the group moved")
+        self.target = target
+
+
+def _conflict(said: str) -> ChannelUnavailable:
+    if "webhook" in said.casefold():
+        hint = "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
+        return _Conflict("Telegram delivers this bot's messages to a webhook", hint=hint)
+    hint = "stop the other program, or make another bot; a token that leaked is renewed by @BotFather: /revoke"
+    return _Conflict("another program receives this bot's messages", hint=hint)
+
+
+def _strange() -> ChannelUnavailable:
+    return ChannelUnavailable("Telegram answered what is no list of updates")
+
+
+def _message(outgoing: Outgoing, chat: str) -> dict[str, Any]:
+    number = whole(chat)
+    if number is None:
+        raise ChannelRefused(f"Telegram has no chat {chat!r}")
+    asked = {"chat_id": number, "text": outgoing.text, "link_preview_options": {"is_disabled": True}}
+    replied = number_in(outgoing.reply_to, chat)
+    if outgoing.chat.kind is ChatType.GROUP and replied is not None:
+        asked["reply_parameters"] = {"message_id": replied, "allow_sending_without_reply": True}
+    return asked | _thread(outgoing.chat)
+
+
+def _thread(chat: Chat) -> dict[str, Any]:
+    number = whole(chat.thread)
+    return {} if number is None else {"message_thread_id": number}
+
+
+def _read_moves(state: str) -> dict[str, str]:
+    with suppress(ValueError):
+        return {str(new): str(first) for new, first in decode_object(state).items()}
+    return {}
+
+
+KIND = ChannelKind(
+    "telegram",
+    "Telegram",
+    Telegram,
+    options=(
+        Option("token", "the bot's token, from @BotFather", is_secret=True, is_required=True),
+        Option("base_url", "where the Bot API is", default="https://api.telegram.org"),
+    ),
+    identity="the number of a Telegram user: 5054",
+)

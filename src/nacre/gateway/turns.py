@@ -1,0 +1,159 @@
+"""Turns: the messages that are answered together, from the database to the transcript and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nacre.errors import ChannelRefused, ChannelUnavailable
+from nacre.gateway.channel_options import ChannelOptions, Open
+from nacre.gateway.channels.channel import Channel
+from nacre.gateway.prompt import Turn, tokens_of
+from nacre.gateway.sessions import Sessions, is_reset
+from nacre.gateway.splitting import split
+from nacre.gateway.transcript import Recent, answer_line, failure_line, message_line
+from nacre.platform import private_files
+from nacre.settings import Settings
+from nacre.storage.gateway import FOLDER, Kept, Line
+from nacre.values.gateway.conversation import ChatSession
+from nacre.values.gateway.message import Answer, Attachment, Chat, ChatType, Limits, Outgoing
+
+_MOST_ATTEMPTS = 3
+_MOST_FILE_BYTES = 20_000_000
+_NEW = "A new conversation. I still remember what I learned."
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Messages that are being answered, and the session they belong to."""
+
+    session: ChatSession
+    turn: Turn
+    numbers: tuple[int, ...]
+    reply_to: str
+    tokens: int
+    messages: int
+    is_owners: bool
+    is_hopeless: bool = False
+    """Whether the gateway ended too often while these were answered."""
+
+    @property
+    def chat(self) -> Chat:
+        """Where the answer goes."""
+        return self.turn.asked[-1].message.chat
+
+
+class Turns:
+    """Takes what waits, and records what was answered. It runs in the event loop."""
+
+    def __init__(self, sessions: Sessions, settings: Settings) -> None:
+        self.sessions = sessions
+        self._settings = settings
+        self._store = sessions.store
+
+    async def take(self, key: str, one: Open) -> Taken | None:
+        """What waits in a conversation; nothing where it was a command, which is answered at once."""
+        kept = self._store.open_messages(key)
+        asked = [message for message in kept if message.state != "heard"]
+        if not asked:
+            return None
+        if is_reset(asked[0].received.message.text):
+            self._reset(key, asked[0])
+            return None
+        commands = (at for at, message in enumerate(asked) if is_reset(message.received.message.text))
+        asked = asked[: next(commands, len(asked))]
+        last = asked[-1].received
+        heard = [message for message in kept if message.state == "heard" and message.received.seq < last.seq]
+        session = self._session(key, last.message.chat, last.message.sender.name or last.message.sender.id, one.options)
+        lines = await self._write(session, sorted((*heard, *asked), key=lambda message: message.received.seq), one)
+        recent = self.sessions.transcripts.recent(
+            session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
+        )
+        return self._taken(session, asked, heard, _without(recent, lines), one.options)
+
+    def finish(
+        self, taken: Taken, answer: Answer, limits: Limits, *, problem: str = "", is_silent: bool = False
+    ) -> None:  # fmt: skip
+        """Record an answer, whose parts wait to be sent then; ``problem`` where it is only an excuse."""
+        now, one = self.sessions.clock(), self.sessions.new_id()
+        texts = [] if is_silent else split(answer.text, limits)
+        parts = [
+            Outgoing(f"{one}:{at}", taken.chat, text, "" if at else taken.reply_to) for at, text in enumerate(texts)
+        ]
+        line = failure_line(one, problem, now) if problem else answer_line(one, taken.chat.channel, answer, now)
+        self._store.finish(
+            taken.session, taken.numbers, answer, parts, [line], now,
+            tokens=taken.tokens + (0 if problem else tokens_of([answer.text])),
+            messages=taken.messages + (0 if problem else 1),
+        )  # fmt: skip
+        self.sessions.transcripts.write_pending(self._store, taken.session.id)
+
+    def _session(self, key: str, chat: Chat, name: str, options: ChannelOptions) -> ChatSession:
+        shown = name if chat.kind is ChatType.DIRECT else f"group {chat.id}"
+        return self.sessions.current(key, chat, shown, options.hours)
+
+    def _reset(self, key: str, command: Kept) -> None:
+        """``/new``: the next message begins a new session."""
+        message = command.received.message
+        session = self.sessions.reset(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
+        part = Outgoing(self.sessions.new_id(), message.chat, _NEW, message.id)
+        self._store.finish(session, [command.received.seq], Answer(""), [part], [], self.sessions.clock())
+        self.sessions.transcripts.write_pending(self._store, session.id)
+
+    async def _write(self, session: ChatSession, messages: Sequence[Kept], one: Open) -> set[str]:
+        """Put messages into the transcript, unless they are there; the ids of all their lines."""
+        taken: list[tuple[int, str]] = []
+        lines: list[Line] = []
+        for message in messages:
+            line = message.line
+            if line is None:
+                line = self.sessions.new_id()
+                files = [await self._file(session, line, file, one.channel) for file in self._files(message)]
+                lines.append(message_line(line, message.received, message.received.message.text, files))
+            taken.append((message.received.seq, line))
+        self._store.take(session.id, taken, lines)
+        self.sessions.transcripts.write_pending(self._store, session.id)
+        return {line for _, line in taken}
+
+    def _files(self, message: Kept) -> Sequence[Attachment]:
+        return message.received.message.attachments if message.state != "heard" else ()
+
+    async def _file(self, session: ChatSession, line: str, file: Attachment, channel: Channel) -> Mapping[str, Any]:
+        """What the transcript says of a file; it is fetched into the home, where it can be."""
+        known = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
+        folder = self.sessions.transcripts.home / FOLDER / "files" / session.id
+        target = folder / f"{line}-{_safe(file.name)}"
+        try:
+            private_files.make_folder(folder)
+            await channel.fetch(file, target, _MOST_FILE_BYTES)
+        except (ChannelUnavailable, ChannelRefused, OSError) as error:
+            return {**known, "problem": str(error)}
+        return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}
+
+    def _taken(
+        self, session: ChatSession, asked: Sequence[Kept], heard: Sequence[Kept], recent: Recent,
+        options: ChannelOptions,
+    ) -> Taken:  # fmt: skip
+        last = asked[-1].received
+        speakers = [one.received.is_owner for one in asked]
+        texts = [one.received.message.text for one in (*heard, *asked)]
+        turn = Turn(
+            [one.received for one in asked], [one.received for one in heard], recent,
+            options.sees_memories(last.message.chat, speakers),
+        )  # fmt: skip
+        return Taken(
+            session, turn, tuple(one.received.seq for one in asked),
+            last.message.id if last.message.chat.kind is ChatType.GROUP else "", tokens_of(texts), len(texts),
+            all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
+        )  # fmt: skip
+
+
+def _without(recent: Recent, lines: set[str]) -> Recent:
+    return Recent([one for one in recent.messages if one.id not in lines], recent.summary)
+
+
+def _safe(name: str) -> str:
+    """A name of a file without folders, and without what shells and other systems trip over."""
+    kept = "".join(one if one.isalnum() or one in "._-" else "_" for one in name.replace("\\", "/").rpartition("/")[2])
+    return kept.strip(".")[-80:] or "file"
