@@ -64,13 +64,12 @@ class ChannelInbox:
         """Keep messages and state; waits while too many messages wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        kept = list(self._judged(messages))
-        self._desk.store.receive(self._rules.channel, kept, state)
-        self._tell(kept)
+        cleaned = [self._cleaned(one) for one in messages]
+        self._tell(self._desk.store.receive(self._rules.channel, self._judged(cleaned), state))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        for raw in messages:
-            message = self._cleaned(raw)
+        """What becomes of each; it is done in the transaction that keeps them: an edit may follow its message at once."""
+        for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
@@ -92,7 +91,7 @@ class ChannelInbox:
         """A new text of a message: it is answered as edited, where it still waits; else the transcript says so."""
         store = self._desk.store
         found = store.find(self._rules.channel, message.edits)
-        if found is None or found.sender != message.sender.id:
+        if found is None or found.sender != message.sender.id or store.find(self._rules.channel, message.id):
             return
         edited = Received(0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender))
         if found.message and found.state in ("waiting", "heard"):
