@@ -68,7 +68,7 @@ class ChannelInbox:
         self._tell(self._desk.store.receive(self._rules.channel, self._judged(cleaned), state))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        """What becomes of each; it is done in the transaction that keeps them: an edit may follow its message at once."""
+        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
         for message in messages:
             if message.edits:
                 yield from self._edit(message)
