@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Condition
+from time import monotonic
 from typing import Any
 
 from click.testing import CliRunner
@@ -27,6 +28,7 @@ OWNERS = range(5001, 5041)
 """Identities of the owner's: each test has a conversation of its own."""
 
 SECONDS = 20.0
+_LOOK_SECONDS = 0.05
 
 
 class Agent:
@@ -51,7 +53,7 @@ class Agent:
             self.changed.notify_all()
         try:
             found = next((answer for word, answer in self.rules.items() if word in (new or prompt)), None)
-            return found(request) if callable(found) else found or f"Answer to {new.splitlines()[0] if new else 'all'}"
+            return found(request) if callable(found) else found or f"Answer to {new.partition(chr(10))[0][:80] or 'all'}"
         finally:
             with self.changed:
                 self.running.remove(new)
@@ -75,10 +77,13 @@ class Agent:
         self.rules[word] = wait
         return release
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds."""
+    def wait_for(self, condition: Callable[[], bool], seconds: float = SECONDS) -> None:
+        """Wait until a condition holds, be it one of files; it is looked at often."""
+        until = monotonic() + seconds
         with self.changed:
-            assert self.changed.wait_for(condition, SECONDS), "what was waited for did not happen"
+            while not condition():
+                assert monotonic() < until, "what was waited for did not happen"
+                self.changed.wait(_LOOK_SECONDS)
 
     def prompt(self, word: str) -> str:
         """What was asked when a message with this word was new; the last time."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import nacre
 from tests.fakes.provider import Reply
 from tests.gateway.stage import OWNERS, Stage, running
 
@@ -261,8 +262,10 @@ def test_a_file_is_fetched_and_the_agent_is_told_of_it(stage: Stage, owner: int)
 def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, owner: int) -> None:
     for text in ("the heron stands in the reeds", "it waits", "it flies"):
         stage.ask(owner, text)
-    stage.telegram.wait_for(lambda: stage.session(owner).indexed >= 5)
-    assert "the heron stands in the reeds" in stage.nacre("gateway", "search", "heron reeds")
+    stage.agent.wait_for(lambda: stage.session(owner).indexed >= 5)
+    with nacre.open_memory(stage.home) as memory:
+        found = memory.call("search-chats", query="heron reeds")
+    assert "the heron stands in the reeds" in found.passages[0].text
 
 
 @pytest.mark.parametrize(("by", "answer"), [("model", "They spoke of knots."), ("rules", Reply(status=400))])
@@ -275,7 +278,7 @@ def test_a_long_conversation_is_summed_up_and_its_transcript_keeps_all(stage: St
     for number in range(6):
         stage.club.say(member, member, f"knot {number}: {long}")
         stage.answers(member, number + 1, stage.club)
-    stage.club.wait_for(lambda: stage.session(key).compactions == 1)
+    stage.agent.wait_for(lambda: stage.session(key).compactions == 1)
     session = stage.session(key)
     assert session.flushed == 0
     stage.club.say(member, member, f"what of the knots by {by}?")
