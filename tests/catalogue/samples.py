@@ -71,6 +71,7 @@ SAMPLES: dict[str, Sample] = {
     "graph-impact": Sample({"name": "billing.py", "symbol": "total"}),
     "search-sessions": Sample({"text": QUESTION, "role": "owner"}),
     "match-sessions": Sample({"expression": "postgres(ql)?"}),
+    "search-chats": Sample({"query": QUESTION, "channel": "telegram"}),
     "sessions": Sample({"limit": 10}),
     "session": Sample({"reference": "{session}"}),
     "resume": Sample({"what": "{session}"}, error="not_found"),

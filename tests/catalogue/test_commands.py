@@ -53,6 +53,7 @@ COMMANDS = {
     "graph-impact": "graph impact billing.py total",
     "search-sessions": f"sessions search '{QUESTION}' --role owner",
     "match-sessions": "sessions search --regex 'postgres(ql)?'",
+    "search-chats": f"gateway search '{QUESTION}' --channel telegram",
     "sessions": "sessions list --limit 10",
     "session": "sessions show {session}",
     "resume": "resume {session} --print",
