@@ -45,7 +45,8 @@ class Agent:
 
     def __call__(self, request: Request) -> Any:
         prompt = "\n".join(str(one["content"]) for one in request.body["messages"])
-        new = prompt.rpartition("## New message")[2].partition("\n")[2]
+        _, is_chat, rest = prompt.rpartition("## New message")
+        new = rest.partition("\n")[2] if is_chat else ""
         with self.changed:
             self.asked.append((prompt, new))
             self.running.append(new)
