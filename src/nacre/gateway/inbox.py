@@ -64,14 +64,14 @@ class ChannelInbox:
         """Keep messages and state, and how many are new; waits while too many messages wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        kept = list(self._judged(messages))
-        new = self._desk.store.receive(self._rules.channel, kept, state)
-        self._tell(kept)
-        return new
+        cleaned = [self._cleaned(one) for one in messages]
+        new = self._desk.store.receive(self._rules.channel, self._judged(cleaned), state)
+        self._tell(new)
+        return len(new)
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        for raw in messages:
-            message = self._cleaned(raw)
+        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
+        for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
