@@ -61,13 +61,13 @@ class ChannelInbox:
         return self._desk.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Keep messages and state, and how many are new; waits while too many messages wait to be answered."""
+        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
         kept = list(self._judged(messages))
-        new = self._desk.store.receive(self._rules.channel, kept, state)
+        repeated = len(kept) - self._desk.store.receive(self._rules.channel, kept, state)
         self._tell(kept)
-        return new
+        return len(messages) - repeated
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
         for raw in messages:
