@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.fakes.provider import Reply
 from tests.gateway.stage import OWNERS, Stage, running
 
