@@ -262,6 +262,17 @@ def test_a_file_is_fetched_and_the_agent_is_told_of_it(stage: Stage, owner: int)
     assert "plan.pdf" in stage.agent.prompt("what did I send you?")
 
 
+def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(stage: Stage, owner: int) -> None:
+    secret = "ghp_" + "7xW3" * 9
+    log = stage.telegram.file(f"boiler at 80 degrees\n{secret}\n".encode(), file_name="boiler.log")
+    stage.ask(owner, "", document=log, caption="what does the log say?")
+    assert "> boiler at 80 degrees" in stage.agent.prompt("what does the log say?")
+    (file,) = stage.said(owner)[0]["attachments"]
+    kept = (stage.home / "gateway" / file["path"]).read_text(encoding="utf-8")
+    assert "boiler at 80 degrees" in kept
+    assert secret not in kept + stage.agent.prompt("what does the log say?")
+
+
 def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, owner: int) -> None:
     for text in ("the heron stands in the reeds", "it waits", "it flies"):
         stage.ask(owner, text)
