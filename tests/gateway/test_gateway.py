@@ -152,6 +152,7 @@ def test_new_begins_a_conversation_and_memory_goes_on(stage: Stage, owner: int) 
     assert stage.transcript(owner)[0]["previous"] == before.id
     assert "bazel" in stage.agent.prompt("what of the build now?")
     assert "This conversation so far" not in stage.agent.prompt("what of the build now?")
+    stage.agent.wait_for(lambda: "herring" in stage.nacre("gateway", "search", "herring password"))
 
 
 def test_a_stale_conversation_begins_anew_and_keeps_the_count_of_compactions(stage: Stage, owner: int) -> None:

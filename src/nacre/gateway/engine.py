@@ -191,6 +191,8 @@ class Gateway:
         taken = await self._turns.take(key, one)
         if taken is None:
             self._delivery.send(key, channel)  # a command may have been answered
+            self._keeping.index(self._turns.ended)
+            self._turns.ended.clear()
             return
         pieces: asyncio.Queue[str] = asyncio.Queue()
         shown = [

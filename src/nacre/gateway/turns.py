@@ -53,6 +53,8 @@ class Turns:
         self._settings = settings
         self._redactor = redactor
         self._store = sessions.store
+        self.ended: list[ChatSession] = []
+        """Sessions that somebody ended by a command, and nobody has looked after yet."""
 
     async def take(self, key: str, one: Open) -> Taken | None:
         """What waits in a conversation; nothing where it was a command, which is answered at once."""
@@ -101,6 +103,8 @@ class Turns:
     def _reset(self, key: str, command: Kept) -> None:
         """``/new``: the next message begins a new session."""
         message = command.received.message
+        if before := self._store.open_session(key):
+            self.ended.append(before)
         session = self.sessions.reset(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
         part = Outgoing(self.sessions.new_id(), message.chat, _NEW, message.id)
         self._store.finish(session, [command.received.seq], Answer(""), [part], [], self.sessions.clock())
