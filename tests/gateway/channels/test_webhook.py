@@ -167,13 +167,7 @@ def test_who_asks_again_with_a_new_signature_is_given_the_answer(tmp_path: Path)
             with pytest.raises(ChannelUnavailable):
                 await site.answer()
             asked = asyncio.create_task(site.post(hello(), NOW + 1, Prefer="wait=30"))
-            while True:  # until it waits
-                try:
-                    await site.answer(attempt=2)
-                except ChannelUnavailable:
-                    await asyncio.sleep(0)
-                else:
-                    break
+            await site.answer_until_heard()
             assert (await asked).json()["parts"][0]["text"] == "Hi"
             assert site.ids == ["m1"]
 
