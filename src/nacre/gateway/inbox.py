@@ -61,17 +61,23 @@ class ChannelInbox:
         return self._desk.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Keep messages and state, and how many are new; waits while too many messages wait to be answered."""
+        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        kept = list(self._judged(messages))
-        new = self._desk.store.receive(self._rules.channel, kept, state)
-        self._tell(kept)
-        return new
+        kept: list[tuple[Received, str]] = []
+
+        def judged() -> Iterator[tuple[Received, str]]:
+            for one in self._judged(self._cleaned(message) for message in messages):
+                kept.append(one)
+                yield one
+
+        new = self._desk.store.receive(self._rules.channel, judged(), state)
+        self._tell(new)
+        return len(messages) - (len(kept) - len(new))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        for raw in messages:
-            message = self._cleaned(raw)
+        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
+        for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
