@@ -21,6 +21,12 @@ class MemoryInbox:
         self._ids: set[str] = set()
         self._changed = asyncio.Condition()
 
+    def again(self) -> MemoryInbox:
+        """The same inbox after a restart: in another event loop."""
+        inbox = MemoryInbox()
+        inbox.messages, inbox.kept, inbox.before, inbox._ids = self.messages, self.kept, self.before, self._ids
+        return inbox
+
     def state(self, name: str) -> str:
         return self.kept.get(name, "")
 

@@ -103,7 +103,9 @@ async def test_passages_of_conversations_are_framed_and_say_whose_words_they_are
         (True, f"- {GROUP}"), (False, "- telegram:5054"),
     ]  # fmt: skip
     only = await server.ask("memory_search", query="herons", context="chats", channel="slack")
-    assert [line for line in only.text.splitlines() if line.startswith("- ")] == [head for head in heads if GROUP in head]
+    assert [line for line in only.text.splitlines() if line.startswith("- ")] == [
+        head for head in heads if GROUP in head
+    ]
     assert "needs a query" in (await server.ask("memory_search", context="chats")).text
 
 

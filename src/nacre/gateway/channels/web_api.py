@@ -131,11 +131,13 @@ class WebApi:
 
 def check_address(platform: str, address: str) -> None:
     """Raise SettingsInvalid unless the address is encrypted, or on this machine."""
-    found = urlsplit(address)
-    host = found.hostname or ""
-    if found.scheme in ("https", "wss") and host:
+    try:
+        scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
+    except ValueError:
+        scheme, host = "", ""
+    if scheme in ("https", "wss") and host:
         return
-    if found.scheme not in ("http", "ws") or not is_loopback(host):
+    if scheme not in ("http", "ws") or not is_loopback(host):
         hint = "https, or http on this machine"
         raise SettingsInvalid(f"{platform} cannot be reached safely at the address it is given", hint=hint)
 
