@@ -134,9 +134,9 @@ class GatewayStore:
         """Conversations in which something waits to be answered, each with its channel."""
         return [(key, channel) for key, channel in self._db.all("list_waiting_keys")]
 
-    def waiting(self) -> int:
-        """How many messages wait to be answered."""
-        return int((self._db.one("count_waiting_inbound") or (0,))[0])
+    def waiting(self, channel: str) -> int:
+        """How many messages of a channel wait to be answered."""
+        return int((self._db.one("count_waiting_inbound", channel=channel) or (0,))[0])
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """When the last message came that waits in a conversation, and how many do."""
@@ -280,9 +280,11 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Forget what is done since before a time: a message that came so long ago comes again no more."""
+        """Forget what is done since before a time: a message that came so long ago comes again no more. Codes that
+        nobody used go, too."""
         self._db.run("prune_inbound", before=to_ms(before))
         self._db.run("prune_outbound", before=to_ms(before))
+        self._db.run("prune_pairings", before=to_ms(before))
 
     def traffic(self) -> list[ChannelTraffic]:
         """What each channel has to do, and did lately."""

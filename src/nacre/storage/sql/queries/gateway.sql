@@ -35,8 +35,8 @@ SELECT * FROM (
 SELECT key, channel FROM inbound WHERE state IN ('waiting', 'taken') GROUP BY key ORDER BY min(seq);
 
 -- count_waiting_inbound --
--- How many messages wait to be answered.
-SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken');
+-- How many messages of a channel wait to be answered.
+SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken') AND channel = :channel;
 
 -- last_waiting --
 -- When the last message came that waits in a conversation.
@@ -160,6 +160,10 @@ UPDATE outbound SET state = :state, sent = :sent, problem = :problem, message = 
 -- prune_outbound --
 -- What is done is kept for a while.
 DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
+
+-- prune_pairings --
+-- Codes that nobody used.
+DELETE FROM pairings WHERE approved IS NULL AND asked < :before;
 
 -- gateway_counts --
 -- By channel: messages that wait, parts that wait, sent, failed, and may have been sent twice; since a time.
