@@ -18,7 +18,9 @@ from nacre.values.gateway.message import Attachment, Incoming, Outgoing, Receive
 HISTORY_KEYS = 1_000
 """Groups of which what was heard is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
 
-_MOST_CHARACTERS = 64_000
+MOST_CHARACTERS = 64_000
+"""Of one message."""
+
 _MOST_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
@@ -118,7 +120,7 @@ class ChannelInbox:
             for one in message.attachments[:_MOST_ATTACHMENTS]
         )
         return replace(
-            message, text=self._desk.redactor.clean(message.text[:_MOST_CHARACTERS]), attachments=attachments,
+            message, text=self._desk.redactor.clean(message.text[:MOST_CHARACTERS]), attachments=attachments,
             sender=Sender(message.sender.id, self._name(message.sender.name)),
         )  # fmt: skip
 

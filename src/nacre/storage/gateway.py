@@ -195,6 +195,25 @@ class GatewayStore:
         for one in lines:
             self._db.run("insert_pending_line", session=session, id=one.id, line=one.text)
 
+    # Forgetting
+
+    @in_transaction
+    def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
+        """Nothing is kept of what lines told, by their ids, nor of lines that wait, by their numbers."""
+        for line in lines:
+            self._db.run("erase_inbound", line=line)
+            self._db.run("erase_outbound", line=line)
+        for seq in pending:
+            self._db.run("drop_pending_line", seq=seq)
+
+    def delete_session(self, session: str) -> None:
+        """A session goes: the next message begins another one."""
+        self._db.run("delete_chat_session", id=session)
+
+    def compact(self) -> bool:
+        """Leave no byte of what is gone; ``False`` while another process still reads it. Raises StoreBusy."""
+        return self._db.compact()
+
     # Sessions
 
     def open_session(self, key: str) -> ChatSession | None:
@@ -240,7 +259,7 @@ class GatewayStore:
         self._db.run("note_chat_flushed", id=session)
 
     @in_transaction
-    def compact(self, session: str, tokens: int, line: Line) -> None:
+    def note_compaction(self, session: str, tokens: int, line: Line) -> None:
         """The beginning of a session is summed up; ``tokens`` are those of what is left and of the summary."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self._add_lines(session, [line])

@@ -161,6 +161,22 @@ UPDATE outbound SET state = :state, sent = :sent, problem = :problem, message = 
 -- What is done is kept for a while.
 DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
 
+-- drop_pending_line --
+-- One line that is not to be written.
+DELETE FROM pending_lines WHERE seq = :seq;
+
+-- erase_inbound --
+-- A message by its line: it is answered no more.
+UPDATE inbound SET state = 'done', message = '' WHERE line = :line;
+
+-- erase_outbound --
+-- Parts of the answer that a line tells of: they are sent no more.
+DELETE FROM outbound WHERE substr(id, 1, length(:line) + 1) = :line || ':';
+
+-- delete_chat_session --
+-- It goes.
+DELETE FROM chat_sessions WHERE id = :id;
+
 -- prune_pairings --
 -- Codes that nobody used.
 DELETE FROM pairings WHERE approved IS NULL AND asked < :before;
