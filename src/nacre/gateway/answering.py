@@ -62,8 +62,7 @@ class Answering:
             try:
                 self._note(responder)
                 answer = responder.answer(question, hear)
-                whole = answer.text.encode(errors="replace").decode()  # half a character can be neither kept nor sent
-                return replace(answer, text=home.redactor.clean(bounded(whole, _MOST_CHARACTERS)))
+                return replace(answer, text=home.redactor.clean(bounded(answer.text, _MOST_CHARACTERS)))
             finally:
                 self._forget(responder)
 

@@ -68,7 +68,7 @@ class TerminalChat:
         self._turns.finish(taken, answer, self._open.channel.limits, is_silent=True)
         return answer
 
-    def _received(self, text: str, sender: Sender, is_owner: bool) -> Received:  # noqa: FBT001 - a row of a table
+    def _received(self, text: str, sender: Sender, is_owner: bool) -> Received:
         message = Incoming(self._new_id(), self._chat, sender, self._redactor.clean(bounded(text, MOST_CHARACTERS)))
         return Received(0, self._key, message, utc_now(), is_owner)
 

@@ -37,7 +37,8 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
     What you say and what it answers is a session like any other: searchable, and a source of memories. With MESSAGE it
-    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one and /exit ends it.
+    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
+    and /exit ends it.
     """
     text = " ".join(one for one in message if one != "-")
     piped = sys.stdin.read() if "-" in message else ""
