@@ -110,7 +110,8 @@ class _Reader:
             case "message", "assistant":
                 yield from self.agent(line, line.message)
             case "compaction", _:
-                yield from self.say(line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY)
+                others = Trust(self.source.carry.get("others", Trust.TRUSTED))
+                yield from self.say(line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY, trust=others)
             case "failure", _:
                 yield from self.talk.failed(line.id, line.reason, parse_time(line.timestamp))
             case kind, role:
@@ -129,7 +130,7 @@ class _Reader:
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
         if trust is Trust.UNTRUSTED:
             self.talk.exchange.saw(message.text)
-            self.source.carry["answers"] = trust.value
+            self.source.carry["others"] = self.source.carry["answers"] = trust.value
         yield from self.say(line, speaker, message.text, trust=trust, author=author, identity=message.edits)
 
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
