@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Channel
+from nacre.gateway.files import Cleans, redact
 from nacre.gateway.prompt import Turn, tokens_of
 from nacre.gateway.sessions import Sessions, is_reset
 from nacre.gateway.splitting import split
@@ -47,9 +48,10 @@ class Taken:
 class Turns:
     """Takes what waits, and records what was answered. It runs in the event loop."""
 
-    def __init__(self, sessions: Sessions, settings: Settings) -> None:
+    def __init__(self, sessions: Sessions, settings: Settings, redactor: Cleans) -> None:
         self.sessions = sessions
         self._settings = settings
+        self._redactor = redactor
         self._store = sessions.store
 
     async def take(self, key: str, one: Open) -> Taken | None:
@@ -70,7 +72,10 @@ class Turns:
         recent = self.sessions.transcripts.recent(
             session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
         )
-        return self._taken(session, asked, heard, _without(recent, lines), one.options)
+        taken = self._taken(session, asked, heard, _without(recent, lines), one.options)
+        folder = self.sessions.transcripts.home / FOLDER
+        files = [(name, folder / place) for said in recent.messages if said.id in lines for name, place in said.files]
+        return replace(taken, turn=replace(taken.turn, files=files))
 
     def finish(
         self, taken: Taken, answer: Answer, limits: Limits, *, problem: str = "", is_silent: bool = False
@@ -127,6 +132,7 @@ class Turns:
         try:
             private_files.make_folder(folder)
             await channel.fetch(file, target, _MOST_FILE_BYTES)
+            redact(target, self._redactor)
         except (ChannelUnavailable, ChannelRefused, OSError) as error:
             return {**known, "problem": str(error)}
         return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}

@@ -96,7 +96,11 @@ class Webhook:
 
     async def show_typing(self, chat: Chat) -> None:
         """See Channel."""
-        await self._listeners.show_typing(chat)
+        await self._listeners.show(chat, {"type": "typing"})
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """See ShowsPieces."""
+        await self._listeners.show(chat, {"type": "piece", "text": piece})
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """See Channel."""
