@@ -1,7 +1,7 @@
 """Discord on loopback: its gateway and its HTTP interface, as their public documentation describes them. ::
 
 with FakeDiscord() as server:
-    channel = Discord(setup(server))            # its address is server.url
+    channel = Discord(setup(server))            # its base_url is server.url
     server.say("300", "5054", "hello")          # channel, user, text
     server.wait_for(lambda: server.sent)        # what the bot wrote
     server.drop()                               # cut the connection; its session can be resumed
@@ -106,6 +106,11 @@ class FakeDiscord(FakePlatform):
         with self.changed:
             self.sessions.clear()
         self.drop()
+
+    def forget_nonces(self) -> None:
+        """Some minutes pass: a message that is sent again is another message."""
+        with self.changed:
+            self._nonces.clear()
 
     def push(self, frame: str | bytes | Mapping[str, Any]) -> None:
         """Send a frame to every connection: an object as JSON, text and bytes as they are."""

@@ -30,14 +30,16 @@ class MemoryInbox:
     def state(self, name: str) -> str:
         return self.kept.get(name, "")
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         if self.before is not None:
             await self.before()
         async with self._changed:
-            self.messages += [one for one in messages if one.id not in self._ids]
+            fresh = [one for one in messages if one.id not in self._ids]
+            self.messages += fresh
             self._ids |= {one.id for one in messages}
             self.kept |= state
             self._changed.notify_all()
+        return len(fresh)
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds; it is looked at whenever something is kept."""

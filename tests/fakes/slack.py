@@ -1,7 +1,7 @@
 """Slack on loopback: Socket Mode and the Web API, as their public documentation describes them. ::
 
 with FakeSlack() as server:
-    channel = Slack(setup(server))              # its address is server.url
+    channel = Slack(setup(server))              # its base_url is server.url
     server.say("D1", "U1", "hello")             # channel, user, text
     server.wait_for(lambda: server.sent)        # what the app wrote
     server.drop()                               # cut the connections; what was not confirmed comes again

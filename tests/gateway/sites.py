@@ -17,11 +17,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import ClientConnection, connect
 
-from nacre.gateway.channels.channel import ChannelSetup
+from nacre.errors import ChannelUnavailable
+from nacre.gateway.channels.channel import ChannelSetup, ServesHttp
 from nacre.gateway.channels.webhook import KIND
 from nacre.gateway.channels.webhook.channel import Webhook
 from nacre.gateway.listener import Listener
-from nacre.values.gateway.message import Chat, Incoming, Outgoing
+from nacre.values.gateway.message import Chat, Outgoing
+from tests.fakes.memory_inbox import MemoryInbox
 
 SECRET = "a secret of the tests"
 NOW = 1_800_000_000
@@ -53,28 +55,6 @@ def client_of(address: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=address, timeout=30, verify=False, trust_env=False)
 
 
-class MemoryInbox:
-    """Keeps messages in memory, each id once."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Incoming] = {}
-        self.problem: Exception | None = None
-        self.is_open = asyncio.Event()
-        self.is_open.set()
-
-    def state(self, name: str) -> str:
-        return ""
-
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        await self.is_open.wait()
-        if self.problem:
-            raise self.problem
-        before = len(self.kept)
-        for message in messages:
-            self.kept.setdefault(message.id, message)
-        return len(self.kept) - before
-
-
 class Routes:
     """A channel that is nothing but a route."""
 
@@ -86,9 +66,11 @@ class Routes:
 
 
 @asynccontextmanager
-async def listening(channels: Iterable[object], told: list[str] | None = None) -> AsyncIterator[str]:
+async def listening(channels: Iterable[ServesHttp], told: list[str] | None = None) -> AsyncIterator[str]:
     """Serve channels on a free port of loopback; the address."""
-    listener = Listener("127.0.0.1:0", channels, (told if told is not None else []).append)
+    listener = Listener(
+        "127.0.0.1:0", {str(n): one for n, one in enumerate(channels)}, (told if told is not None else []).append
+    )
     address = listener.open()
     serving = asyncio.create_task(listener.run())
     try:
@@ -114,14 +96,30 @@ class Site:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.client.post("/hook", content=data, headers=signed(data, moment) | named)
 
-    async def answer(self, text: str = "Hi", *, chat: str = "otto", key: str = "k1", attempt: int = 1) -> str:
+    async def answer(
+        self, text: str = "Hi", *, chat: str = "otto", key: str = "k1", attempt: int = 1, reply_to: str = "m1"
+    ) -> str:  # fmt: skip
         """Send an answer, as the gateway does."""
-        return await self.channel.send(Outgoing(key, Chat("hook", chat), text, "m1", attempt))
+        return await self.channel.send(Outgoing(key, Chat("hook", chat), text, reply_to, attempt))
+
+    async def answer_until_heard(self, text: str = "Hi", *, reply_to: str = "m1") -> None:
+        """Send an answer as soon as somebody listens."""
+        while True:
+            try:
+                await self.answer(text, reply_to=reply_to)
+            except ChannelUnavailable:
+                await self.client.get("/")  # others have their turn
+            else:
+                return
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the messages that were kept."""
+        return [one.id for one in self.inbox.messages]
 
     async def until_kept(self, message: str) -> None:
         """Until a message is kept."""
-        while message not in self.inbox.kept:
-            await asyncio.sleep(0)
+        await self.inbox.wait_for(lambda: any(one.id == message for one in self.inbox.messages))
 
     @asynccontextmanager
     async def stranger(self) -> AsyncIterator[tuple[ClientConnection, str]]:

@@ -61,14 +61,6 @@ def test_any_name_of_the_server_is_served_as_it_stands_behind_tunnels(tmp_path: 
     run(work())
 
 
-def test_channels_that_serve_nothing_are_passed_over(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with listening([object()]) as address, client_of("") as client:
-            assert (await client.get(address)).status_code == 404
-
-    run(work())
-
-
 def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.2)
 
@@ -155,7 +147,7 @@ def test_without_a_host_it_is_reached_from_this_machine_alone() -> None:
     told: list[str] = []
 
     async def work(place: str) -> None:
-        listener = Listener(place, [], told.append)
+        listener = Listener(place, {}, told.append)
         assert listener.open() == f"http://127.0.0.1:{port}"
         serving = asyncio.create_task(listener.run())
         await asyncio.sleep(0)
@@ -171,7 +163,7 @@ def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
     told: list[str] = []
 
     async def work() -> None:
-        listener = Listener("0.0.0.0:0", [], told.append)
+        listener = Listener("0.0.0.0:0", {}, told.append)
         listener.open()
         serving = asyncio.create_task(listener.run())
         await asyncio.sleep(0)
@@ -185,12 +177,12 @@ def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
 
 def test_a_port_that_is_taken_and_a_place_that_is_none_are_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
-        Listener("127.0.0.1:http", [])
+        Listener("127.0.0.1:http", {})
 
     async def work() -> None:
         async with webhook(tmp_path) as site:
             with pytest.raises(Unavailable) as raised:
-                Listener(site.address.removeprefix("http://"), []).open()
+                Listener(site.address.removeprefix("http://"), {}).open()
             assert "gateway.listen" in str(raised.value.hint)
 
     run(work())

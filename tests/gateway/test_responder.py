@@ -142,6 +142,22 @@ def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
     with pytest.raises(BudgetSpent) as refused:
         responder.answer(ASKED)
     assert "gateway.tokens_per_day" in (refused.value.hint or "")
+    assert costs(home).refused[0].reason == "tokens"
+
+
+def test_a_budget_for_conversations_holds_a_subscription_as_well(
+    opens: Opens, respond: Responds, tmp_path: Path
+) -> None:
+    program = tmp_path / "claude"
+    said = {"type": "result", "result": "Hi", "total_cost_usd": 0.02}
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(said)}'\n")
+    program.chmod(0o755)
+    home = opens('[models]\nchat = "claude-cli:"\ntask_budgets = {chat = 0.01}\n')
+    home.settings.environ["PATH"] = f"{tmp_path}:/usr/bin:/bin"  # type: ignore[index]
+    responder = respond(home)
+    assert responder.answer(ASKED).text == "Hi"
+    with pytest.raises(BudgetSpent, match=r"chat in the background may cost \$0\.01"):
+        responder.answer(ASKED)
 
 
 def test_a_provider_that_is_down_is_told_and_then_left_alone(opens: Opens, respond: Responds) -> None:

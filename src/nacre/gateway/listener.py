@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
@@ -30,12 +30,12 @@ class Listener:
     """
 
     def __init__(
-        self, place: str, channels: Iterable[object], tell: Callable[[str], None] = lambda _: None
+        self, place: str, channels: Mapping[str, ServesHttp], tell: Callable[[str], None] = lambda _: None
     ) -> None:  # fmt: skip
         """``place``: ``[host:]port``, by default of loopback. Raises InvalidInput."""
         self._host, self._port = split_place(place)
         self._tell = tell
-        routes = [route for one in channels if isinstance(one, ServesHttp) for route in one.routes()]
+        routes = [route for one in channels.values() for route in one.routes()]
         app = Starlette(routes=routes, exception_handlers={HTTPException: _empty, Exception: self._failed})
         app.router.redirect_slashes = False
         self._config = listening_config(_Room(app), most_message=_MOST_MESSAGE)

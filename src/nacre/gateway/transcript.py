@@ -37,6 +37,8 @@ class Said:
     name: str
     at: str
     is_owner: bool
+    files: tuple[tuple[str, str], ...] = ()
+    """Names of files that were fetched, each with its place below the gateway's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,12 @@ def file_note(name: str, media_type: str) -> str:
 def _said(record: Mapping[str, Any]) -> Said:
     message = record.get("message")
     said = message if isinstance(message, dict) else {}
-    files = [file_note(str(one["name"]), str(one.get("mediaType") or "")) for one in said.get("attachments") or ()]
-    text = "\n".join(filter(None, [str(said.get("content") or ""), *files]))
+    files = [one for one in said.get("attachments") or () if isinstance(one, dict)]
+    notes = [file_note(str(one.get("name")), str(one.get("mediaType") or "")) for one in files]
+    text = "\n".join(filter(None, [str(said.get("content") or ""), *notes]))
+    fetched = tuple((str(one.get("name")), str(one["path"])) for one in files if one.get("path"))
     return Said(
         str(record.get("id") or ""), str(said.get("role") or ""), text,
         str(said.get("name") or said.get("from") or ""), str(record.get("timestamp") or ""), said.get("owner") is True,
+        fetched,
     )  # fmt: skip

@@ -90,6 +90,10 @@ class Scene:
 
         return asyncio.run(asyncio.wait_for(use(), SECONDS))
 
+    def asked(self, method: str) -> list[Any]:
+        """What the bot asked of a method."""
+        return [request.body for request in self.server.requests if request.path.endswith(f"/{method}")]
+
     def send(self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any) -> str:
         outgoing = Outgoing("k1", chat or Chat("telegram", str(OTTO)), text, reply_to)
         return str(self.call(lambda channel: channel.send(outgoing), **options))
@@ -216,8 +220,11 @@ def test_a_group_that_moves_stays_one_conversation_and_answers_go_where_it_is_no
         assert before.chat == after.chat
         await channel.send(Outgoing("k", after.chat, "one", after.id))
         await channel.send(Outgoing("k", before.chat, "two", before.id))
+        await channel.show_typing(before.chat)
 
     scene.during(answer)
+    assert scene.asked("sendMessage") == scene.server.sent  # none was refused
+    assert scene.server.typing[0]["chat_id"] == new
     one, two = scene.server.sent
     assert one["chat_id"] == two["chat_id"] == new
     assert one["reply_parameters"]["message_id"] == 4
@@ -260,7 +267,7 @@ def test_after_a_restart_the_channel_goes_on_after_the_last_update(scene: Scene)
     scene.server.redeliver()
     scene.server.say(OTTO, OTTO, "two")
     assert [message.text for message in scene.receive(2)] == ["one", "two"]
-    polls = [request.body for request in scene.server.requests if request.path.endswith("getUpdates")]
+    polls = scene.asked("getUpdates")
     assert "offset" not in polls[0]
     assert all(poll["offset"] > 700_000 for poll in polls[1:])
 
@@ -283,6 +290,16 @@ def test_an_old_offset_is_not_used_as_numbers_may_begin_anew(scene: Scene) -> No
     scene.server.say(OTTO, OTTO, "after the holidays")
     scene.receive(2, clock=lambda: utc_now() + timedelta(days=15))
     assert scene.inbox.texts == ["before the holidays", "after the holidays"]
+
+
+def test_an_offset_grows_old_also_while_the_channel_runs(scene: Scene) -> None:
+    times = iter([utc_now()])
+    scene.server.say(OTTO, OTTO, "hello")
+    scene.receive(1, clock=lambda: next(times, utc_now() + timedelta(days=15)))
+    _, second, third, *_ = scene.asked("getUpdates")
+    assert "offset" not in second
+    assert third["offset"] > 700_000
+    assert scene.inbox.texts == ["hello"]
 
 
 def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene) -> None:
@@ -511,6 +528,7 @@ def test_a_file_that_lies_at_no_place_is_refused(scene: Scene, tmp_path: Path, p
     scene.server.fail_next(200, {"ok": True, "result": {"file_path": place}})
     with pytest.raises(ChannelRefused):
         scene.call(lambda channel: channel.fetch(Attachment("x", source="f"), tmp_path / "x", 99))
+    assert len(scene.server.requests) == 1
 
 
 def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: Path) -> None:

@@ -8,15 +8,11 @@ import socket
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-import httpx2
-
 from nacre.errors import ChannelRefused, ChannelUnavailable
+from nacre.gateway.channels.web_api import WebApi
 from nacre.llm.providers import is_loopback
-from nacre.platform import private_files
 
-_SECONDS = 60.0
-_IDLE_SECONDS = 10.0
-_AGAIN = frozenset({408, 425, 429})
+_RESOLVE_SECONDS = 10.0
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _HINT = "attachments are fetched from public https addresses"
 
@@ -30,13 +26,14 @@ async def fetch_public(url: str, target: Path, most_bytes: int, *, may_be_privat
     Raises ChannelUnavailable, ChannelRefused.
     """
     address = _checked(url, may_be_private)
+    found = await _resolved(address, may_be_private)
+    place = f"[{found}]" if ":" in found else found
+    pinned = address._replace(netloc=f"{place}:{address.port}" if address.port else place, fragment="").geturl()
+    host = WebApi("the attachment's host", pinned, {})
     try:
-        async with asyncio.timeout(_SECONDS):
-            host = await _resolved(address, may_be_private)
-            await _download(address, host, target, most_bytes)
-    except (TimeoutError, httpx2.TransportError) as error:  # its text may name the URL, which may hold a token
-        told = f"an attachment cannot be fetched: {type(error).__name__}"
-        raise ChannelUnavailable(told, hint="it is tried again") from None
+        await host.download(pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname)
+    finally:
+        await host.close()
 
 
 def is_public(address: str) -> bool:
@@ -62,33 +59,11 @@ def _checked(url: str, may_be_private: bool) -> SplitResult:
 
 async def _resolved(address: SplitResult, may_be_private: bool) -> str:
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(address.hostname, None, type=socket.SOCK_STREAM)
+        async with asyncio.timeout(_RESOLVE_SECONDS):
+            found = await asyncio.get_running_loop().getaddrinfo(address.hostname, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise ChannelUnavailable("the host of an attachment cannot be found", hint="it is tried again") from None
     hosts = [str(info[4][0]) for info in found]
     if not may_be_private and not all(is_public(host) for host in hosts):
         raise ChannelRefused("an attachment lies at a private address", hint=_HINT)
     return hosts[0]
-
-
-async def _download(address: SplitResult, host: str, target: Path, most_bytes: int) -> None:
-    port = f":{address.port}" if address.port else ""
-    shown = f"[{host}]" if ":" in host else host
-    pinned = address._replace(netloc=f"{shown}{port}", fragment="").geturl()
-    headers = {"host": address.netloc, "accept-encoding": "identity", "user-agent": "nacre"}
-    async with (
-        httpx2.AsyncClient(timeout=_IDLE_SECONDS, trust_env=False) as client,  # a proxy would resolve the name again
-        client.stream("GET", pinned, headers=headers, extensions={"sni_hostname": address.hostname}) as response,
-    ):
-        status = response.status_code
-        if status in _AGAIN or status >= 500:
-            raise ChannelUnavailable(f"an attachment cannot be fetched: {status}", hint="it is tried again")
-        if status != 200 or "content-encoding" in response.headers:
-            raise ChannelRefused(f"an attachment cannot be fetched: {status}", hint="is its URL right?")
-        size = 0
-        with private_files.new_file(target, overwrite=True) as file:
-            async for chunk in response.aiter_raw():
-                size += len(chunk)
-                if size > most_bytes:
-                    raise ChannelRefused(f"an attachment has more than {most_bytes:,} bytes", hint="send a smaller one")
-                file.write(chunk)

@@ -17,7 +17,7 @@ from nacre.gateway.channels.discord.gateway import Gateway, Timing
 from nacre.gateway.channels.discord.messages import incoming, plain_id
 from nacre.gateway.channels.discord.records import Records
 from nacre.gateway.channels.socket import Breaks
-from nacre.gateway.channels.untrusted import mapping, number, text
+from nacre.gateway.channels.untrusted import LeftOut, mapping, number, text
 from nacre.gateway.channels.web_api import Reply, WebApi
 from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Outgoing
 
@@ -29,33 +29,37 @@ _NONCE = 25
 """The longest nonce that Discord takes."""
 _PAGE, _MOST_PAGES = 100, 50
 _MOST_WAIT = 60.0
+_MOST_OWN = 1_000
 _DEFAULT_WAIT = 5.0
 
 
 class Discord:
     """A bot of the owner's. Discord makes one of two messages with one nonce for a few minutes: ``is_idempotent`` holds
-    so long. A part that is sent again later may appear twice."""
+    so long. A part that is sent again later appears twice, unless the gateway told of the first meanwhile."""
 
     limits = Limits(characters=2_000, seconds_between=1.0, typing_seconds=10.0, is_idempotent=True)
 
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises SettingsInvalid."""
-        self._name = setup.name
+        self.name = setup.name
         self._token = setup.secrets["token"]
-        self._tell = setup.tell
+        self.tell = setup.tell
         self._timing = timing or Timing()
         agent = f"DiscordBot (nacre, {__version__})"
         headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
         if not (self._token.isascii() and self._token.isprintable()):
             raise SettingsInvalid("the token of the Discord bot holds characters that no token has")
-        self._api = WebApi("Discord", str(setup.options["address"]), headers)
-        self._told: set[str] = set()
+        self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
+        self.left_out = LeftOut(setup.tell)
+        self._own: dict[str, str] = {}
 
     async def run(self, inbox: Inbox) -> None:
         """Receive until cancelled; see :class:`~nacre.gateway.channels.channel.Channel`."""
         records = Records(inbox)
-        intake = _Intake(self._name, records, self._ask, self._tell_once)
-        gateway = Gateway(self._token, records, intake.take, intake.catch_up, self._tell_once, self._timing)
+        intake = _Intake(self, records)
+        gateway = Gateway(
+            self._token, records, intake.take, intake.catch_up, self.tell, self.left_out, self._timing
+        )  # fmt: skip
         breaks = Breaks("Discord", self._timing.pause, self._timing.steady)
         while True:
             began, kept = _now(), intake.kept
@@ -69,22 +73,25 @@ class Discord:
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part; nobody is notified by what stands in it, and no link in it is looked up."""
+        nonce = sha256(outgoing.key.encode()).hexdigest()[:_NONCE]
+        if outgoing.attempt > 1 and nonce in self._own:
+            return self._own[nonce]
         body: dict[str, Any] = {
             "content": outgoing.text,
-            "nonce": sha256(outgoing.key.encode()).hexdigest()[:_NONCE],
+            "nonce": nonce,
             "enforce_nonce": True,
             "allowed_mentions": {"parse": []},
             "flags": _NO_EMBEDS,
         }
         if outgoing.reply_to:
             body["message_reference"] = {"message_id": plain_id(outgoing.reply_to), "fail_if_not_exists": False}
-        reply = await self._ask("POST", f"/channels/{outgoing.chat.id}/messages", json=body)
+        reply = await self.ask("POST", f"/channels/{outgoing.chat.id}/messages", json=body)
         return text(reply.body, "id")
 
     async def show_typing(self, chat: Chat) -> None:
         """Show that an answer is being written, for ten seconds."""
         with suppress(NacreError):
-            await self._ask("POST", f"/channels/{chat.id}/typing")
+            await self.ask("POST", f"/channels/{chat.id}/typing")
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Write a file that came with a message; its address holds for about a day."""
@@ -102,14 +109,14 @@ class Discord:
         """Where to connect: to the session that is resumed, else where Discord says."""
         url = records.url if records.session else ""
         if not url:
-            found = (await self._ask("GET", "/gateway/bot")).body
+            found = (await self.ask("GET", "/gateway/bot")).body
             url, starts = text(found, "url", 500), mapping(found, "session_start_limit")
             if starts.get("remaining") == 0:
                 wait = (number(starts, "reset_after") or 0) / 1000
                 raise ChannelUnavailable("Discord allows no more connections of this bot today", retry_after=wait)
         return f"{url.rstrip('/')}/?v=10&encoding=json"
 
-    async def _ask(self, method: str, path: str, **more: Any) -> Reply:
+    async def ask(self, method: str, path: str, **more: Any) -> Reply:
         """The answer to a request that Discord granted. Raises ChannelUnavailable, ChannelRefused."""
         reply = await self._api.ask(method, path, **more)
         if reply.status < 300:
@@ -122,10 +129,13 @@ class Discord:
         said = f"Discord says: {text(reply.body, 'message') or 'no'} (status {reply.status}, code {code})"
         raise ChannelRefused(said, hint=_HINTS.get(code if isinstance(code, int) else reply.status))
 
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._tell(line)
+    def note_own(self, message: Mapping[str, Any]) -> None:
+        """Remember that a message of the bot's appeared, which its nonce tells."""
+        nonce = text(message, "nonce", _NONCE)
+        if nonce:
+            self._own[nonce] = text(message, "id")
+            if len(self._own) > _MOST_OWN:
+                del self._own[next(iter(self._own))]
 
 
 _HINTS = {
@@ -141,14 +151,14 @@ _HINTS = {
 class _Intake:
     """What becomes of events: messages on disk."""
 
-    def __init__(self, name: str, records: Records, ask: Any, tell: Any) -> None:
-        self._name = name
+    def __init__(self, channel: Discord, records: Records) -> None:
+        self._channel = channel
         self._records = records
-        self._ask = ask
-        self._tell = tell
         self.kept = 0
 
-    async def take(self, _: str, data: Mapping[str, Any], seq: int) -> None:
+    async def take(self, data: Mapping[str, Any], seq: int) -> None:
+        if mapping(data, "author").get("id") == self._records.bot:
+            self._channel.note_own(data)
         message = self._converted(data)
         await self._records.keep([message] if message else [], seq)
         self.kept += message is not None
@@ -174,12 +184,13 @@ class _Intake:
             if len(rows) < _PAGE:
                 return
         if after:
-            self._tell(f"over {_PAGE * _MOST_PAGES} messages were missed in a chat of Discord; the last are lost")
+            missed = _PAGE * _MOST_PAGES
+            self._channel.tell(f"over {missed} messages were missed in a chat of Discord: those after them are lost")
 
     async def _page(self, chat: str, after: str) -> tuple[Mapping[str, Any], ...]:
         while True:
             try:
-                reply: Reply = await self._ask(
+                reply = await self._channel.ask(
                     "GET", f"/channels/{chat}/messages", params={"after": after, "limit": str(_PAGE)}
                 )
             except ChannelUnavailable as error:
@@ -191,19 +202,20 @@ class _Intake:
 
     def _converted(self, data: Mapping[str, Any]) -> Incoming | None:
         try:
-            return incoming(self._name, data, self._records.bot)
+            return incoming(self._channel.name, data, self._records.bot)
         except ValueError:
-            self._tell("Discord sent a message that is malformed; it is passed over")
+            self._channel.left_out.note("a message of Discord's")
             return None
 
 
 def _wait(reply: Reply) -> float:
     """Seconds that Discord asks to wait: in the answer, or where a proxy of theirs answered, in a header."""
     said = number(reply.body, "retry_after")
-    for header in ("retry-after", "x-ratelimit-reset-after"):
-        if said is None:
-            with suppress(ValueError):
-                said = float(reply.headers.get(header, ""))
+    if said is None:
+        said = reply.retry_after
+    if said is None:
+        with suppress(ValueError):
+            said = float(reply.headers.get("x-ratelimit-reset-after", ""))
     return _DEFAULT_WAIT if said is None else said
 
 
@@ -217,7 +229,7 @@ KIND = ChannelKind(
     Discord,
     options=(
         Option("token", "the bot's token: env:NAME or file:PATH", is_secret=True, is_required=True),
-        Option("address", "where Discord's HTTP interface is", default=ADDRESS),
+        Option("base_url", "where Discord's HTTP interface is", default=ADDRESS),
     ),
     libraries=("websockets",),
     extra="web",

@@ -12,7 +12,7 @@ from typing import Any
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channels.discord.records import Records
 from nacre.gateway.channels.socket import Socket, SocketClosed, open_socket
-from nacre.gateway.channels.untrusted import mapping, number, text
+from nacre.gateway.channels.untrusted import LeftOut, mapping, number, text
 
 INTENTS = (1 << 9) | (1 << 12) | (1 << 15)
 """Messages in servers, direct messages, and their content, which the owner has to allow (it is privileged)."""
@@ -44,17 +44,18 @@ class Timing:
 
 class Gateway:
     """The gateway's side of the channel. ``take`` is given each event of a message, ``catch_up`` is called where a
-    session begins anew, before anything of it is taken, and ``tell`` hears what is malformed."""
+    session begins anew, before anything of it is taken; ``left_out`` counts what is malformed."""
 
     def __init__(
-        self, token: str, records: Records, take: Callable[[str, Mapping[str, Any], int], Awaitable[None]],
-        catch_up: Callable[[], Awaitable[None]], tell: Callable[[str], None], timing: Timing,
+        self, token: str, records: Records, take: Callable[[Mapping[str, Any], int], Awaitable[None]],
+        catch_up: Callable[[], Awaitable[None]], tell: Callable[[str], None], left_out: LeftOut, timing: Timing,
     ) -> None:  # fmt: skip
         self._token = token
         self._records = records
         self._take = take
         self._catch_up = catch_up
         self._tell = tell
+        self._left_out = left_out
         self._timing = timing
         self._random = Random()  # noqa: S311 - spreads load, guards nothing
         self._is_heard = True
@@ -130,7 +131,7 @@ class Gateway:
         try:
             frame = await socket.receive()
         except ValueError:
-            self._tell("Discord sent a frame that is no JSON object; it is passed over")
+            self._left_out.note("a frame of Discord's")
             return True
         op = frame.get("op")
         if op == _BEAT_HEARD:
@@ -152,7 +153,7 @@ class Gateway:
     async def _dispatch(self, frame: Mapping[str, Any]) -> None:
         seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
         if seq is None:
-            self._tell("Discord sent an event without a number; it is passed over")
+            self._left_out.note("an event of Discord's")
             return
         self._seq = int(seq)
         # while events are stored, answers to heartbeats wait to be read: that is not the connection's fault
@@ -172,6 +173,6 @@ class Gateway:
         elif name == "RESUMED":
             self.is_ready = True
         if name in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
-            await self._take(name, data, seq)
+            await self._take(data, seq)
         else:
             self._records.seq = seq

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from nacre.gateway.channels.untrusted import identifier, mapping, mappings, number, text
+from nacre.gateway.channels.untrusted import file_name, identifier, mapping, mappings, number, text
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Sender
 
 MOST_CHARACTERS = 10_000
@@ -78,7 +78,7 @@ def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 def _attachment(file: Mapping[str, Any]) -> Attachment:
     size = number(file, "size")
     return Attachment(
-        name=text(file, "filename") or "file",
+        name=file_name(file, "filename", "file"),
         media_type=text(file, "content_type", 100),
         size=None if size is None else int(size),
         source=text(file, "url", 2_000),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Opt
 from nacre.gateway.channels.slack.connections import Connections, Timing
 from nacre.gateway.channels.slack.messages import incoming
 from nacre.gateway.channels.slack.mrkdwn import written
-from nacre.gateway.channels.untrusted import mapping, mappings, text
+from nacre.gateway.channels.untrusted import LeftOut, mapping, mappings, text
 from nacre.gateway.channels.web_api import WebApi
 from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Outgoing
 
@@ -52,13 +51,12 @@ class Slack:
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises SettingsInvalid."""
         self._channel = setup.name
-        self._tell = setup.tell
+        self._left_out = LeftOut(setup.tell)
         self._timing = timing or Timing()
-        self._told: set[str] = set()
         self._bot = ""
         self._names: dict[str, str] = {}
         self._headers = {name: _sign_in(name, setup.secrets[name]) for name in ("token", "app_token")}
-        self._api = WebApi("Slack", str(setup.options["address"]), {"user-agent": "nacre"})
+        self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
         """Receive until cancelled; see :class:`~nacre.gateway.channels.channel.Channel`."""
@@ -70,7 +68,7 @@ class Slack:
                 name = await self._name(message.sender.id)
                 await inbox.receive([replace(message, sender=replace(message.sender, name=name))])
 
-        await Connections(self._address, take, self._tell_once, self._timing).hold()
+        await Connections(self._address, take, self._left_out, self._timing).hold()
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part. Slack knows no idempotent sends; a part that may have been sent is looked for first."""
@@ -133,9 +131,7 @@ class Slack:
         )
         error = text(reply.body, "error")
         if reply.status == 429 or error in ("ratelimited", "rate_limited"):
-            wait = _DEFAULT_WAIT
-            with suppress(ValueError):
-                wait = float(reply.headers.get("retry-after", ""))
+            wait = _DEFAULT_WAIT if reply.retry_after is None else reply.retry_after
             raise ChannelUnavailable("Slack wants to be asked less often", retry_after=wait)
         if error in _LATER or reply.status >= 500 or (reply.status < 300 and "ok" not in reply.body):
             raise ChannelUnavailable(f"Slack cannot answer {method} now ({error or f'status {reply.status}'})")
@@ -164,13 +160,8 @@ class Slack:
         try:
             return incoming(self._channel, payload, self._bot)
         except ValueError:
-            self._tell_once("Slack sent an event that is malformed; it is passed over")
+            self._left_out.note("an event of Slack's")
             return None
-
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._tell(line)
 
 
 def _sign_in(name: str, token: str) -> dict[str, str]:
@@ -195,7 +186,7 @@ KIND = ChannelKind(
     options=(
         Option("token", "the bot's token, xoxb-…: env:NAME or file:PATH", is_secret=True, is_required=True),
         Option("app_token", "the app's token for Socket Mode, xapp-…", is_secret=True, is_required=True),
-        Option("address", "where Slack's Web API is", default=ADDRESS),
+        Option("base_url", "where Slack's Web API is", default=ADDRESS),
     ),
     libraries=("websockets",),
     extra="web",

@@ -9,7 +9,7 @@ from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channels.socket import Breaks, Socket, SocketClosed, open_socket
-from nacre.gateway.channels.untrusted import text
+from nacre.gateway.channels.untrusted import LeftOut, text
 
 _MOST_OLD = 2
 """Connections that Slack said it would close and did not yet; it allows ten."""
@@ -28,15 +28,15 @@ class Timing:
 
 class Connections:
     """``address`` says where to connect, once each time; ``take`` stores what an envelope holds, which is confirmed to
-    Slack only then; ``tell`` hears what is malformed."""
+    Slack only then; ``left_out`` counts what is malformed."""
 
     def __init__(
         self, address: Callable[[], Awaitable[str]], take: Callable[[Mapping[str, Any]], Awaitable[None]],
-        tell: Callable[[str], None], timing: Timing,
+        left_out: LeftOut, timing: Timing,
     ) -> None:  # fmt: skip
         self._address = address
         self._take = take
-        self._tell = tell
+        self._left_out = left_out
         self._timing = timing
 
     async def hold(self) -> None:
@@ -84,7 +84,7 @@ class Connections:
         try:
             return await asyncio.wait_for(socket.receive(), seconds)
         except ValueError:
-            self._tell("Slack sent a frame that is no JSON object; it is passed over")
+            self._left_out.note("a frame of Slack's")
             return {}
         except TimeoutError:
             raise ChannelUnavailable("Slack does not say hello") from None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nacre.gateway.channels.slack.mrkdwn import readable
-from nacre.gateway.channels.untrusted import identifier, mapping, mappings, number, text
+from nacre.gateway.channels.untrusted import file_name, identifier, mapping, mappings, number, text
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Sender
 
 MOST_CHARACTERS = 40_000
@@ -83,7 +83,7 @@ def _sender(team: str, message: Mapping[str, Any]) -> str:
 def _attachment(file: Mapping[str, Any]) -> Attachment:
     size = number(file, "size")
     return Attachment(
-        name=text(file, "name") or "file",
+        name=file_name(file, "name", "file"),
         media_type=text(file, "mimetype", 100),
         size=None if size is None else int(size),
         source=text(file, "url_private_download", 2_000) or text(file, "url_private", 2_000),

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from nacre.errors import ChannelRefused, ChannelUnavailable, InvalidInput, NacreError, SettingsInvalid
+from nacre.errors import ChannelUnavailable, InvalidInput, NacreError, SettingsInvalid
 from nacre.gateway.channels.channel import ChannelSetup, Inbox
 from nacre.gateway.channels.fetching import fetch_public
 from nacre.gateway.channels.webhook.connections import Connections
@@ -28,9 +28,10 @@ from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Out
 
 _LEAST_SECRET = 16
 _KEEP_SECONDS = 20.0
-_AGAIN_SECONDS = 15.0
-_MOST_ATTEMPTS = 4 * 60 * 24
-"""An answer for which nobody comes is offered every 15 seconds, for a day."""
+_SOON_SECONDS, _LATER_SECONDS = 15.0, 300.0
+_MOST_SOON = 240
+"""An answer for which nobody comes is offered every 15 seconds for an hour, then every 5 minutes; the gateway gives it
+up after a day."""
 
 _MOST_WAIT = 120
 _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
@@ -61,7 +62,7 @@ class Webhook:
         self._listeners = Listeners()
         self._connections = Connections(setup.name, self._signatures, self._listeners, self._keep)
         target = str(setup.options["deliver_to"])
-        self._delivery = Delivery(f"gateway.channels.{setup.name}", target, self._signatures) if target else None
+        self._delivery = Delivery(target, self._signatures) if target else None
         self._inbox: Inbox | None = None
         self._told: set[int] = set()
 
@@ -87,16 +88,19 @@ class Webhook:
         was_taken = await self._listeners.give(outgoing.chat, answer)
         if self._delivery:
             await self._delivery.post(answer)
-        elif not was_taken and outgoing.attempt >= _MOST_ATTEMPTS:
-            raise ChannelRefused("nobody came for an answer within a day", hint="keep a program connected")
         elif not was_taken:
+            after = _SOON_SECONDS if outgoing.attempt <= _MOST_SOON else _LATER_SECONDS
             hint = "it is sent once a program writes in the chat again"
-            raise ChannelUnavailable("nobody listens to the chat", hint=hint, retry_after=_AGAIN_SECONDS)
+            raise ChannelUnavailable("nobody listens to the chat", hint=hint, retry_after=after)
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
         """See Channel."""
-        await self._listeners.show_typing(chat)
+        await self._listeners.show(chat, {"type": "typing"})
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """See ShowsPieces."""
+        await self._listeners.show(chat, {"type": "piece", "text": piece})
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """See Channel."""
@@ -119,7 +123,7 @@ class Webhook:
         except InvalidInput as error:
             return self._refused(Refusal.of(400, error.code, str(error), error.hint or ""))
         except NacreError as error:
-            further = (b"retry-after", b"%d" % _AGAIN_SECONDS)
+            further = (b"retry-after", b"%d" % _SOON_SECONDS)
             return self._refused(Refusal.of(503, error.code, str(error), error.hint or "", further))
         except ClientDisconnect:
             return Response(status_code=400)
