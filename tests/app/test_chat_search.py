@@ -110,6 +110,12 @@ def test_channel_conversation_session_and_time_restrict_before_the_limit_does(me
         keys(session="telegram:9999")
 
 
+def test_the_session_that_goes_on_can_be_left_out_and_takes_no_place(memory: MemoryHome) -> None:
+    (first,) = search(memory, "boat house key", limit=1)
+    (second,) = search(memory, "boat house key", limit=1, leave_out=first.session)
+    assert second.session != first.session
+
+
 def test_sessions_with_other_tools_are_left_out(memory: MemoryHome, world: World) -> None:
     world.transcript("5e55-0001", says("user", "Which oil did the old tractor get?", uuid="u1"))
     memory.ingest()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from nacre.gateway.admission import Rules, judge
+from nacre.gateway.files import Cleans
 from nacre.gateway.sessions import key_of
 from nacre.gateway.transcript import edit_line
 from nacre.platform.ids import Clock
@@ -21,13 +21,6 @@ _MOST_CHARACTERS = 64_000
 _MOST_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
-
-
-class Cleans(Protocol):
-    """Takes secrets out of texts."""
-
-    def clean(self, text: str) -> str:
-        """The text without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +53,24 @@ class ChannelInbox:
         """What the channel kept under a name."""
         return self._desk.store.channel_value(self._rules.channel, name)
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
-        """Keep messages and state; waits while too many messages wait to be answered."""
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        kept = list(self._judged(messages))
-        self._desk.store.receive(self._rules.channel, kept, state)
-        self._tell(kept)
+        kept: list[tuple[Received, str]] = []
+
+        def judged() -> Iterator[tuple[Received, str]]:
+            for one in self._judged(self._cleaned(message) for message in messages):
+                kept.append(one)
+                yield one
+
+        new = self._desk.store.receive(self._rules.channel, judged(), state)
+        self._tell(new)
+        return len(messages) - (len(kept) - len(new))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        for raw in messages:
-            message = self._cleaned(raw)
+        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
+        for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
@@ -92,7 +92,7 @@ class ChannelInbox:
         """A new text of a message: it is answered as edited, where it still waits; else the transcript says so."""
         store = self._desk.store
         found = store.find(self._rules.channel, message.edits)
-        if found is None or found.sender != message.sender.id:
+        if found is None or found.sender != message.sender.id or store.find(self._rules.channel, message.id):
             return
         edited = Received(0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender))
         if found.message and found.state in ("waiting", "heard"):

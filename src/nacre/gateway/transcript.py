@@ -18,6 +18,7 @@ import msgspec
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
 from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Line
+from nacre.text.passages import one_line
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
 
@@ -36,6 +37,8 @@ class Said:
     name: str
     at: str
     is_owner: bool
+    files: tuple[tuple[str, str], ...] = ()
+    """Names of files that were fetched, each with its place below the gateway's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Transcripts:
         """Those that are not there yet; what a crash left half written goes first."""
         descriptor = private_files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "rb+") as file:
-            tail = _tail(file)
+            tail = _tail(file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines)))
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
@@ -188,7 +191,7 @@ def _time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _tail(file: Any, most: int = _TAIL_BYTES) -> bytes:
+def _tail(file: Any, most: int) -> bytes:
     """The end of a file, from the beginning of a line on."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - most))
@@ -204,10 +207,20 @@ def _id(line: bytes) -> str:
     return str(record.get("id")) if isinstance(record, dict) else ""
 
 
+def file_note(name: str, media_type: str) -> str:
+    """What stands for a file that came with a message."""
+    return f"[file: {', '.join(part for part in (one_line(name), one_line(media_type)) if part)}]"
+
+
 def _said(record: Mapping[str, Any]) -> Said:
     message = record.get("message")
     said = message if isinstance(message, dict) else {}
+    files = [one for one in said.get("attachments") or () if isinstance(one, dict)]
+    notes = [file_note(str(one.get("name")), str(one.get("mediaType") or "")) for one in files]
+    text = "\n".join(filter(None, [str(said.get("content") or ""), *notes]))
+    fetched = tuple((str(one.get("name")), str(one["path"])) for one in files if one.get("path"))
     return Said(
-        str(record.get("id") or ""), str(said.get("role") or ""), str(said.get("content") or ""),
+        str(record.get("id") or ""), str(said.get("role") or ""), text,
         str(said.get("name") or said.get("from") or ""), str(record.get("timestamp") or ""), said.get("owner") is True,
+        fetched,
     )  # fmt: skip

@@ -88,6 +88,7 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    leave_out: Annotated[str | None, Meta(description="A session whose words are not wanted, by its whole id.")] = None
     since: Annotated[datetime | None, Meta(description="From then on.")] = None
     until: Annotated[datetime | None, Meta(description="Before then.")] = None
 

@@ -88,15 +88,18 @@ class GatewayStore:
         return str(found[0]) if found else ""
 
     @in_transaction
-    def receive(self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]) -> int:
-        """Keep messages, each with its state, and what the channel remembers; how many of them are new."""
-        new = 0
+    def receive(
+        self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
+    ) -> list[tuple[Received, str]]:  # fmt: skip
+        """Keep messages, each with its state, and what the channel remembers; those that are new."""
+        new = []
         for one, becomes in messages:
-            new += self._db.run(
+            if self._db.run(
                 "insert_inbound", channel=channel, id=one.message.id, key=one.key, sender=one.message.sender.id,
                 message="" if becomes == "done" else _text(one.message), is_owner=one.is_owner,
                 received=to_ms(one.received), state=becomes,
-            )  # fmt: skip
+            ):  # fmt: skip
+                new.append((one, becomes))
         for name, value in state.items():
             self._db.run("keep_channel_value", channel=channel, field=name, value=value)
         return new

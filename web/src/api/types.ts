@@ -1512,6 +1512,7 @@ export interface Said {
   name: string;
   at: string;
   is_owner: boolean;
+  files: Array<[string, string]>;
 }
 
 export interface SampleAnswer {
@@ -2433,6 +2434,7 @@ export interface ChatSearchRequest {
   limit?: number;
   channel?: string | null;
   session?: string | null;
+  leave_out?: string | null;
   since?: string | null;
   until?: string | null;
 }
