@@ -225,5 +225,7 @@ def _transcripts(home: Path) -> dict[str, list[str]]:
     for path in (home / "gateway/sessions").glob("*.jsonl"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         asked = [one["message"] for one in lines if one["type"] == "message" and one["message"]["role"] == "user"]
-        found[lines[0]["key"].partition(":")[2]] += [number for one in asked for number in _NUMBER.findall(one["content"])]
+        found[lines[0]["key"].partition(":")[2]] += [
+            number for one in asked for number in _NUMBER.findall(one["content"])
+        ]
     return found

@@ -54,7 +54,9 @@ class Agent:
             self.changed.notify_all()
         try:
             found = next((answer for word, answer in self.rules.items() if word in (new or prompt)), None)
-            return found(request) if callable(found) else found or f"Answer to {new.partition(chr(10))[0][:80] or 'all'}"
+            return (
+                found(request) if callable(found) else found or f"Answer to {new.partition(chr(10))[0][:80] or 'all'}"
+            )
         finally:
             with self.changed:
                 self.running.remove(new)
