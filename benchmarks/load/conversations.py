@@ -1,4 +1,4 @@
-"""Many conversations at once through the gateway's engine: a channel that fails as platforms do, an agent that is quick.
+"""Many conversations at once through the gateway's engine: a channel that fails as platforms do, a quick agent.
 
 What came in is held against what went out: nothing lost, nothing doubled, each conversation in its order.
 """
@@ -43,8 +43,6 @@ debounce_seconds = 0
 answers_a_minute = 100000
 most_waiting = {most_waiting}
 """
-_MOST_WAITING_SHARE = 0.5
-"""Of the number of conversations: who delivers waits then, and most messages are answered one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,7 @@ class CrowdChannel:
     def __init__(self, messages: int, conversations: int, seed: int) -> None:
         self.limits = Limits(typing_seconds=5.0)
         self._dice = random.Random(seed)  # noqa: S311 - the same crowd in every run
+        self._moods = random.Random(seed + 1)  # noqa: S311 - how often it is busy hangs on what is sent
         self.stream = self._shuffled(messages, conversations)
         self.sent: dict[str, list[str]] = defaultdict(list)
         self.wanted, self.answered = messages, 0
@@ -95,7 +94,7 @@ class CrowdChannel:
     async def send(self, outgoing: Outgoing) -> str:
         """Take a part, or be busy."""
         await asyncio.sleep(0)
-        if self._dice.random() < _REFUSALS:
+        if self._moods.random() < _REFUSALS:
             self.refusals += 1
             raise ChannelUnavailable("too many requests", retry_after=0.02)
         self.sent[outgoing.chat.id].append(outgoing.text)
@@ -153,6 +152,7 @@ class QuickAgent:
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
         """The numbers of the new messages."""
         self.turns += 1
+        assert hear is None, "nobody hears pieces of answers in channels"
         time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
         _, _, new = question.text.rpartition("## New message")
         return Answer(" ".join(f"number {one}" for one in _NUMBER.findall(new)), self.name)
@@ -161,11 +161,14 @@ class QuickAgent:
         """Nothing is held."""
 
 
-def measure_gateway(place: Path, *, messages: int, conversations: int, patience: float = 3600.0) -> GatewayResult:
-    """Play a crowd of people through the gateway of a new home."""
+def measure_gateway(
+    place: Path, *, messages: int, conversations: int, most_waiting: int = 0, patience: float = 3600.0
+) -> GatewayResult:
+    """Play a crowd of people through the gateway of a new home. ``most_waiting`` messages wait at most: of half the
+    people, unless it is told, so that most are answered one by one."""
     place.mkdir(parents=True, exist_ok=True)
-    most_waiting = max(1, int(conversations * _MOST_WAITING_SHARE))
-    (place / "config.toml").write_text(_SETTINGS.format(most_waiting=most_waiting), encoding="utf-8")
+    told = _SETTINGS.format(most_waiting=most_waiting or max(1, conversations // 2))
+    (place / "config.toml").write_text(told, encoding="utf-8")
     settings = load_settings(place)
     agent = QuickAgent()
     with closing(Homes(lambda: open_home(settings), place, settings.config)) as homes:
@@ -225,7 +228,6 @@ def _transcripts(home: Path) -> dict[str, list[str]]:
     for path in (home / "gateway/sessions").glob("*.jsonl"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         asked = [one["message"] for one in lines if one["type"] == "message" and one["message"]["role"] == "user"]
-        found[lines[0]["key"].partition(":")[2]] += [
-            number for one in asked for number in _NUMBER.findall(one["content"])
-        ]
+        who = lines[0]["key"].partition(":")[2]
+        found[who] += [number for one in asked for number in _NUMBER.findall(one["content"])]
     return found

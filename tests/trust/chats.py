@@ -213,7 +213,7 @@ def _told_twice(log: Log, may_be_doubled: int) -> list[str]:
     for one in _ASKED:
         places = [at for at, event in enumerate(events) if event.get("asked") == one]
         first = next((at for at, event in enumerate(events) if event.get("text", "").startswith(one)), len(events))
-        wrong += [f"asked {len(places)} times: {one}"] if len(places) > 2 else []  # noqa: PLR2004
+        wrong += [f"asked {len(places)} times: {one}"] if len(places) > 2 else []
         wrong += [f"asked after it was answered: {one}"] if any(at > first for at in places) else []
     return wrong
 
