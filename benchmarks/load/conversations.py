@@ -152,10 +152,12 @@ class QuickAgent:
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
         """The numbers of the new messages."""
         self.turns += 1
-        assert hear is None, "nobody hears pieces of answers in channels"
         time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
         _, _, new = question.text.rpartition("## New message")
-        return Answer(" ".join(f"number {one}" for one in _NUMBER.findall(new)), self.name)
+        answer = Answer(" ".join(f"number {one}" for one in _NUMBER.findall(new)), self.name)
+        if hear:
+            hear(answer.text)
+        return answer
 
     def close(self) -> None:
         """Nothing is held."""
@@ -198,9 +200,9 @@ async def _play(
         await running
         doubled = sum(one.doubled for one in store.traffic())
     return GatewayResult(
-        channel.wanted, conversations, agent.turns, len(channel.stream) - channel.wanted, channel.refusals, channel.cuts,
-        round(seconds, 1), round(channel.answered / seconds, 1), channel.half_mb, memory_mb() or 0.0, channel.most_mb,
-        doubled, _wrong(channel, settings.home, told),
+        channel.wanted, conversations, agent.turns, len(channel.stream) - channel.wanted, channel.refusals,
+        channel.cuts, round(seconds, 1), round(channel.answered / seconds, 1), channel.half_mb, memory_mb() or 0.0,
+        channel.most_mb, doubled, _wrong(channel, settings.home, told),
     )  # fmt: skip
 
 

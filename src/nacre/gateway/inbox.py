@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from nacre.gateway.admission import Rules, judge
+from nacre.gateway.files import Cleans
 from nacre.gateway.sessions import key_of
 from nacre.gateway.transcript import edit_line
 from nacre.platform.ids import Clock
@@ -21,13 +21,6 @@ _MOST_CHARACTERS = 64_000
 _MOST_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
-
-
-class Cleans(Protocol):
-    """Takes secrets out of texts."""
-
-    def clean(self, text: str) -> str:
-        """The text without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +53,20 @@ class ChannelInbox:
         """What the channel kept under a name."""
         return self._desk.store.channel_value(self._rules.channel, name)
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
-        """Keep messages and state; waits while too many messages wait to be answered."""
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        cleaned = [self._cleaned(one) for one in messages]
-        self._tell(self._desk.store.receive(self._rules.channel, self._judged(cleaned), state))
+        kept: list[tuple[Received, str]] = []
+
+        def judged() -> Iterator[tuple[Received, str]]:
+            for one in self._judged(self._cleaned(message) for message in messages):
+                kept.append(one)
+                yield one
+
+        new = self._desk.store.receive(self._rules.channel, judged(), state)
+        self._tell(new)
+        return len(messages) - (len(kept) - len(new))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
         """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""

@@ -19,7 +19,7 @@ from nacre.spending.tracing import tracing
 from nacre.spending.wrapping import wrapped
 from nacre.values.gateway.message import Answer
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Task
-from nacre.values.trace import TraceKind
+from nacre.values.trace import Step, TraceKind
 
 _WITH_TOOLS = ("claude-cli", "codex-cli")
 """Formats whose tools can be kept to what is allowed without anybody being asked."""
@@ -114,8 +114,10 @@ class ModelResponder:
 
     def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
         try:
-            with tracing(self._home, TraceKind.CHAT, self.name):
+            with tracing(self._home, TraceKind.CHAT, self.name) as run:
                 completion = self._model.complete(prompt)
+                for step in completion.more.get("steps", ()):
+                    run.add(Step("used a tool", output=step))
         except ModelUnavailable as error:
             error.hint = (error.hint or "").replace(_MODELS_SECONDS, _OWN_SECONDS)
             raise

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from nacre.platform import private_files
-from nacre.storage.gateway import FOLDER, GatewayStore, Line
+from nacre.platform.locks import FileLock
+from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Line
 from nacre.text.passages import one_line
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
@@ -36,6 +37,8 @@ class Said:
     name: str
     at: str
     is_owner: bool
+    files: tuple[tuple[str, str], ...] = ()
+    """Names of files that were fetched, each with its place below the gateway's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +69,24 @@ class Transcripts:
         if not pending:
             return
         private_files.make_folder(self.folder)
-        descriptor = private_files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
+            self._append(self.path(session), [line for _, line in pending])
+        store.drop_lines(session, pending[-1][0])
+
+    def _append(self, path: Path, lines: Sequence[Line]) -> None:
+        """Those that are not there yet; what a crash left half written goes first."""
+        descriptor = private_files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "rb+") as file:
-            tail = _tail(file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for _, line in pending)))
+            tail = _tail(file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines)))
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
             known = {_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for _, line in pending if line.id not in known]
+            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in known]
             file.seek(0, os.SEEK_END)
             file.write(b"".join(fresh))
             file.flush()
             os.fsync(file.fileno())
-        store.drop_lines(session, pending[-1][0])
 
     def recent(self, session: str, limit: int) -> Recent:
         """The last messages, at most so many, back to the last compaction."""
@@ -207,9 +215,12 @@ def file_note(name: str, media_type: str) -> str:
 def _said(record: Mapping[str, Any]) -> Said:
     message = record.get("message")
     said = message if isinstance(message, dict) else {}
-    files = [file_note(str(one["name"]), str(one.get("mediaType") or "")) for one in said.get("attachments") or ()]
-    text = "\n".join(filter(None, [str(said.get("content") or ""), *files]))
+    files = [one for one in said.get("attachments") or () if isinstance(one, dict)]
+    notes = [file_note(str(one.get("name")), str(one.get("mediaType") or "")) for one in files]
+    text = "\n".join(filter(None, [str(said.get("content") or ""), *notes]))
+    fetched = tuple((str(one.get("name")), str(one["path"])) for one in files if one.get("path"))
     return Said(
         str(record.get("id") or ""), str(said.get("role") or ""), text,
         str(said.get("name") or said.get("from") or ""), str(record.get("timestamp") or ""), said.get("owner") is True,
+        fetched,
     )  # fmt: skip

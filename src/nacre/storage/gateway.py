@@ -19,7 +19,12 @@ from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairi
 from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Part, Received
 
 FOLDER = "gateway"
-_FILE = "gateway.db"
+DATABASE = f"{FOLDER}/gateway.db"
+"""In the home."""
+
+TRANSCRIPTS_LOCK = "transcripts.lock"
+"""In that folder; held by whoever writes to transcripts of conversations."""
+
 _MICRO = 1_000_000
 _MOST_AT_ONCE = 200
 """So many messages are one turn at most; the rest is the next one."""
@@ -65,7 +70,7 @@ class GatewayStore:
     def open(cls, home: Path) -> GatewayStore:
         """That of a home, made where there is none. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
         private_files.make_folder(home / FOLDER)
-        return cls(open_database(home / FOLDER / _FILE, migrations=FOLDER))
+        return cls(open_database(home / DATABASE, migrations=FOLDER))
 
     def close(self) -> None:
         """Close the database."""

@@ -1512,6 +1512,7 @@ export interface Said {
   name: string;
   at: string;
   is_owner: boolean;
+  files: Array<[string, string]>;
 }
 
 export interface SampleAnswer {

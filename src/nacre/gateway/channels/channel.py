@@ -19,11 +19,11 @@ class Inbox(Protocol):
     def state(self, name: str) -> str:
         """What the channel kept under a name (an offset, a session to resume); empty where it kept nothing."""
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Keep messages, and what the channel wants to remember, in one transaction: on disk when this returns.
 
-        Only then may a channel confirm them to its platform. Messages that came before are left out. It waits while too
-        many messages wait to be answered.
+        Only then may a channel confirm them to its platform. Messages that came before are left out: it returns how
+        many are new. It waits while too many messages wait to be answered.
         """
 
 
@@ -66,6 +66,14 @@ class ServesHttp(Protocol):
 
     def routes(self) -> Sequence[BaseRoute]:
         """Routes below ``/<name of the channel>``. They check signatures before anything else is read."""
+
+
+@runtime_checkable
+class ShowsPieces(Protocol):
+    """A channel that shows an answer while it is made. What it shows is not the answer: that is sent in the end."""
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """Show a piece more, in the order in which they come. What fails is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
