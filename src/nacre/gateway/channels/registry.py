@@ -32,7 +32,7 @@ COMMON = (
     Option("enabled", "false: it is not opened", default=True),
     Option("allow", "senders who need no pairing: their ids; * admits everybody", default=[]),
     Option("groups", "in groups: mention (answer where it is mentioned), all, or off", default="mention"),
-    Option("hears", "what it sees of a group since its last answer: paired (of those let in), or all", default="paired"),
+    Option("hears", "what it sees of a group between answers: paired (of those let in), or all", default="paired"),
     Option(
         "memories", "whose answers draw on your memories: owner (you, in direct chats), all, or none", default="owner"
     ),
