@@ -77,13 +77,14 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
 
     query: Annotated[str, Meta(description="A question or key words.", max_length=4_000)]
     limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
-    channel: Annotated[
-        str | None, Meta(description="Only conversations in this channel.", examples=["telegram"], max_length=100)
-    ] = None
-    session: Annotated[
-        str | None,
-        Meta(description="Only this conversation, by its key, or one session of it, by its id.", max_length=300),
-    ] = None
+    channel: (
+        Annotated[str, Meta(description="Only conversations in this channel.", examples=["telegram"], max_length=100)]
+        | None
+    ) = None
+    session: (
+        Annotated[str, Meta(description="Only this conversation (its key), or this session (its id).", max_length=300)]
+        | None
+    ) = None
     since: Annotated[datetime | None, Meta(description="From then on.")] = None
     until: Annotated[datetime | None, Meta(description="Before then.")] = None
 

@@ -281,10 +281,7 @@ class GatewayStore:
 
     def recent_states(self, most: int) -> list[SessionState]:
         """How far the sessions are that were used last."""
-        return [
-            SessionState(one, key, channel, messages, compactions, bool(is_closed), bool(is_pending))
-            for one, key, channel, messages, compactions, is_closed, is_pending in self._db.all("list_recent_chat_states", most=most)
-        ]
+        return [SessionState(*row) for row in self._db.all("list_recent_chat_states", most=most)]
 
     def open_states(self) -> list[OpenState]:
         """Conversations in which something waits or is being answered."""

@@ -187,6 +187,43 @@ export interface ChangedFile {
   diff: Array<string>;
 }
 
+export interface ChannelState {
+  name: string;
+  kind: string;
+  enabled: boolean;
+  problem: string;
+  traffic: ChannelTraffic;
+}
+
+export interface ChannelTraffic {
+  channel: string;
+  waiting: number;
+  sending: number;
+  sent: number;
+  failed: number;
+  doubled: number;
+}
+
+export interface ChatSession {
+  id: string;
+  key: string;
+  chat: NacreValuesGatewayMessageChat;
+  name: string;
+  created: string;
+  updated: string;
+  messages: number;
+  indexed: number;
+  compactions: number;
+  flushed: number;
+  tokens: number;
+  input_tokens: number;
+  output_tokens: number;
+  cost: number;
+  closed: string | null;
+}
+
+export type ChatType = "direct" | "group";
+
 export interface Check {
   name: string;
   state: string;
@@ -667,6 +704,14 @@ export interface Gaps {
   found: Array<Gap>;
   total: number;
   unlinked: number;
+}
+
+export interface GatewayState {
+  running: boolean;
+  model: string;
+  channels: Array<ChannelState>;
+  waiting: Array<Pairing>;
+  undelivered: Array<Undelivered>;
 }
 
 export interface GraphMap {
@@ -1194,7 +1239,37 @@ export interface Pair {
   judged: JudgedPair | null;
 }
 
+export interface Paired {
+  pairing: Pairing;
+  identity: string | null;
+}
+
+export interface Pairing {
+  channel: string;
+  sender: string;
+  name: string;
+  code: string;
+  asked: string;
+  approved: string | null;
+}
+
 export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
+
+export interface Passage {
+  text: string;
+  score: number;
+  session: string;
+  key: string;
+  channel: string;
+  time: string | null;
+  trust: Trust;
+}
+
+export interface Passages {
+  query: string;
+  passages: Array<Passage>;
+  lanes: Array<Lane>;
+}
 
 export interface Plan {
   setting: string;
@@ -1429,6 +1504,15 @@ export interface Review {
 }
 
 export type Route = "none" | "owner" | "project";
+
+export interface Said {
+  id: string;
+  role: string;
+  text: string;
+  name: string;
+  at: string;
+  is_owner: boolean;
+}
 
 export interface SampleAnswer {
   question: string;
@@ -1711,7 +1795,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
 export interface TaskCost {
   task: string;
@@ -1806,7 +1890,7 @@ export interface Trace {
   session: string;
 }
 
-export type TraceKind = "case" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
+export type TraceKind = "case" | "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "index" | "recall" | "test" | "todos";
 
 export interface TraceView {
   trace: Trace;
@@ -1869,6 +1953,15 @@ export interface UnansweredQuestion {
   last: string;
   projects: Array<string>;
   wordings: Array<string>;
+}
+
+export interface Undelivered {
+  channel: string;
+  key: string;
+  state: string;
+  problem: string;
+  created: string;
+  attempts: number;
 }
 
 export interface Undoing {
@@ -2056,6 +2149,15 @@ export interface NacreExtractionEstimateEstimate {
   vectors: VectorEstimate | null;
 }
 
+export interface NacreGatewayAnswersChat {
+  session: ChatSession;
+  messages: Array<Said>;
+  summary: string;
+  path: string;
+  waiting: Array<Said>;
+  is_answering: boolean;
+}
+
 export interface NacreHistoryUndoStep {
   action: string;
   change: Change;
@@ -2164,6 +2266,14 @@ export interface NacreValuesFileHistoryFileChange {
   failed: number;
   request: Turn | null;
   words: Turn | null;
+}
+
+export interface NacreValuesGatewayMessageChat {
+  channel: string;
+  id: string;
+  kind: ChatType;
+  account: string;
+  thread: string;
 }
 
 export interface NacreValuesMemorySource {
@@ -2315,6 +2425,27 @@ export interface CandidatesRequest {
   offset?: number;
 }
 
+export interface ChatRequest {
+  reference: string;
+  limit?: number;
+}
+
+export interface ChatSearchRequest {
+  query: string;
+  limit?: number;
+  channel?: string | null;
+  session?: string | null;
+  since?: string | null;
+  until?: string | null;
+}
+
+export interface ChatsRequest {
+  channel?: string | null;
+  closed?: boolean;
+  limit?: number;
+  offset?: number;
+}
+
 export interface ChoresRequest {
   seconds?: number;
 }
@@ -2356,7 +2487,7 @@ export interface DeedFilter {
 export interface DeepQuery {
   text: string;
   filter?: Filter;
-  recent?: Array<Said>;
+  recent?: Array<SaidInput>;
   here?: string | null;
   update?: boolean;
   session?: string | null;
@@ -2430,6 +2561,10 @@ export interface EditRequest {
   suppressed_contexts?: Array<"prompt" | "session-start">;
 }
 
+export interface EndChatRequest {
+  reference: string;
+}
+
 export interface EstimateClaimsRequest {
   limit?: number | null;
 }
@@ -2476,6 +2611,7 @@ export interface Filter {
   scope?: Scope;
   owner_only?: boolean;
   tools?: Array<string>;
+  sessions?: Array<string>;
   as_of?: string | null;
   trusted?: boolean;
   settled?: boolean;
@@ -2695,6 +2831,11 @@ export interface PageRequest {
   project?: string | null;
 }
 
+export interface PairRequest {
+  who: string;
+  me?: boolean;
+}
+
 export interface PlaceRequest {
   name?: string | null;
   folder?: string | null;
@@ -2872,7 +3013,7 @@ export interface RoundRequest {
   learns?: boolean;
 }
 
-export interface Said {
+export interface SaidInput {
   speaker: Speaker;
   text: string;
 }
@@ -3101,6 +3242,10 @@ export interface UnlinkRequest {
   target: string;
 }
 
+export interface UnpairRequest {
+  who: string;
+}
+
 export interface ValidityInput {
   since?: string | null;
   until?: string | null;
@@ -3188,6 +3333,7 @@ export interface Operations {
   "graph-impact": [ImpactRequest, CodeAnswer];
   "search-sessions": [TurnQuery, RecallResult];
   "match-sessions": [MatchRequest, Matches];
+  "search-chats": [ChatSearchRequest, Passages];
   "sessions": [SessionsRequest, SessionPage];
   "session": [SessionRequest, SessionView];
   "resume": [ResumeRequest, Resumption];
@@ -3203,6 +3349,13 @@ export interface Operations {
   "watch-survey": [SurveyRequest, Survey];
   "watch-once": [RoundRequest, IngestReport];
   "quickstart": [Record<string, never>, QuickstartResult];
+  "gateway-status": [Record<string, never>, GatewayState];
+  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-session": [ChatRequest, NacreGatewayAnswersChat];
+  "gateway-end": [EndChatRequest, ChatSession];
+  "gateway-pairings": [Record<string, never>, Array<Pairing>];
+  "gateway-pair": [PairRequest, Paired];
+  "gateway-unpair": [UnpairRequest, boolean];
   "context": [ContextRequest, ContextBlock];
   "context-given": [GivenRequest, null];
   "digest": [DigestRequest, Digest];
