@@ -91,7 +91,7 @@ function Both(props: { chats: readonly ChatSession[]; wanted: string | undefined
           render={(one) => <Row chat={one} isShown={one.id === chats[at]?.id} />}
         />
       </nav>
-      <Talk key={shown} reference={shown} isOwner={isOwner} />
+      <Talk key={shown} reference={shown} isOwner={isOwner} isNamed={Boolean(wanted)} />
     </div>
   );
 }

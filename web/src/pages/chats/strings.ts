@@ -2,13 +2,14 @@ import { count, number, texts } from "../../i18n/index";
 
 const en = {
   list: "Conversations",
+  said: "What was said",
   running: "The gateway runs.",
   stopped: "No gateway runs: nacre gateway run starts it.",
   answeredBy: (model: string) => `Answers come from ${model}.`,
   nobody: "Nobody answers yet: nacre config set models.chat names a model.",
   off: "off",
   traffic: (waiting: number, sent: number) =>
-    waiting ? `${number(waiting)} waiting` : sent ? `${number(sent)} sent` : "ready",
+    waiting ? `${number(waiting)} waiting` : sent ? `${number(sent)} sent` : "nothing waits",
   lost: (n: number) => `${number(n)} failed`,
   noChannel: "No channel is configured",
   noChannelNote:
@@ -64,12 +65,13 @@ const en = {
 
 const zh: typeof en = {
   list: "对话",
+  said: "对话内容",
   running: "网关正在运行。",
   stopped: "没有网关在运行:用 nacre gateway run 启动。",
   answeredBy: (model) => `由 ${model} 回答。`,
   nobody: "还没有回答者:用 nacre config set models.chat 指定模型。",
   off: "已关闭",
-  traffic: (waiting, sent) => (waiting ? `${number(waiting)} 条等待` : sent ? `已发送 ${number(sent)} 条` : "就绪"),
+  traffic: (waiting, sent) => (waiting ? `${number(waiting)} 条等待` : sent ? `已发送 ${number(sent)} 条` : "没有等待"),
   lost: (n) => `${number(n)} 条失败`,
   noChannel: "没有配置频道",
   noChannelNote:

@@ -15,11 +15,14 @@ import { clock } from "../session/figures";
 import { t } from "./strings";
 
 const MOST = 300;
+/** So many pixels from the end the reader still follows. */
+const NEAR = 80;
 
 type Chat = ResultOf<"gateway-session">;
 
 /** One conversation, as it goes on. */
-export function Talk({ reference, isOwner }: { reference: string; isOwner: boolean }) {
+export function Talk(props: { reference: string; isOwner: boolean; isNamed: boolean }) {
+  const { reference, isOwner, isNamed } = props;
   const chat = useOperation("gateway-session", { reference, limit: MOST }, { on: ["chat"], off: !reference });
   return (
     <section class="chats-open" aria-label={chat.data?.session.name}>
@@ -27,7 +30,7 @@ export function Talk({ reference, isOwner }: { reference: string; isOwner: boole
         {(found) => (
           <>
             <Head of={found.session} isOwner={isOwner} />
-            <Words of={found} />
+            <Words of={found} isNamed={isNamed} />
           </>
         )}
       </Show>
@@ -87,13 +90,13 @@ function Head({ of, isOwner }: { of: ChatSession; isOwner: boolean }) {
   );
 }
 
-function Words({ of }: { of: Chat }) {
-  const end = useEnd(`${of.messages.at(-1)?.id} ${of.waiting.length} ${of.is_answering}`);
+function Words({ of, isNamed }: { of: Chat; isNamed: boolean }) {
+  const { box, end, onScroll } = useEnd(`${of.messages.at(-1)?.id} ${of.waiting.length} ${of.is_answering}`, isNamed);
   const all = [...of.messages, ...of.waiting];
   const isOutside = of.session.chat.kind === "group" || all.some((one) => one.role === "user" && !one.is_owner);
   const first = all.find((one) => one.role === "user" && !one.is_owner);
   return (
-    <div class="chats-words" tabIndex={0} role="log" aria-label={t.value.list}>
+    <div class="chats-words" ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.value.said}>
       {of.summary && (
         <details class="chats-summary">
           <summary>{t.value.before}</summary>
@@ -123,14 +126,16 @@ function Words({ of }: { of: Chat }) {
   );
 }
 
-/** Stays at the end of what was said as it grows, unless the reader went up. */
-function useEnd(grown: string) {
+/** Stays at the end of what was said as it grows, unless the reader went up; `moves` the window as well. */
+function useEnd(grown: string, moves: boolean) {
+  const box = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLDivElement>(null);
-  const isThere = useRef(true);
+  const isSeen = useRef(true);
+  const isAtEnd = useRef(true);
   useEffect(() => {
     const seen = new IntersectionObserver(
       ([entry]) => {
-        isThere.current = entry?.isIntersecting ?? true;
+        isSeen.current = entry?.isIntersecting ?? true;
       },
       { rootMargin: "200px" },
     );
@@ -138,9 +143,17 @@ function useEnd(grown: string) {
     return () => seen.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (isThere.current) end.current?.scrollIntoView({ block: "nearest" });
+    if (isAtEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (isSeen.current && moves) end.current?.scrollIntoView({ block: "nearest" });
   }, [grown]);
-  return end;
+  const onScroll = ({
+    currentTarget: { scrollHeight, scrollTop, clientHeight },
+  }: {
+    currentTarget: HTMLDivElement;
+  }) => {
+    isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
+  };
+  return { box, end, onScroll };
 }
 
 function Message(props: { one: Said; before: Said | undefined; isWaiting: boolean; isFirst: boolean }) {
