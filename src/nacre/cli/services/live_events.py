@@ -91,7 +91,7 @@ def _chat(_: Run, told: dict[str, Any]) -> list[str]:
 
 _CHATS = {
     "grew": "there are new messages", "ended": "it ended", "waiting": "a message waits",
-    "answering": "an answer is being made", "pairing": "who asks to be let in, or is let in, changed",
+    "answering": "an answer is being made", "pairing": "who may write, or asks to, changed",
     "undelivered": "what could not be delivered changed",
 }  # fmt: skip
 
