@@ -19,6 +19,13 @@ from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.cli.conftest import Nacre
 
 COMMANDS = {
+    "gateway-status": "gateway status",
+    "gateway-sessions": "gateway sessions --limit 5",
+    "gateway-session": "gateway show telegram:4711",
+    "gateway-end": "gateway end telegram:4711",
+    "gateway-pairings": "gateway pair",
+    "gateway-pair": "gateway pair K7QM-2XDP",
+    "gateway-unpair": "gateway unpair telegram:4711",
     "recall": f"recall '{QUESTION}' --turns 3 --kind decision",
     "deep-recall": f"recall --deep '{QUESTION}'",
     "list": "list --limit 10",
@@ -53,6 +60,7 @@ COMMANDS = {
     "graph-impact": "graph impact billing.py total",
     "search-sessions": f"sessions search '{QUESTION}' --role owner",
     "match-sessions": "sessions search --regex 'postgres(ql)?'",
+    "search-chats": f"gateway search '{QUESTION}' --channel telegram",
     "sessions": "sessions list --limit 10",
     "session": "sessions show {session}",
     "resume": "resume {session} --print",

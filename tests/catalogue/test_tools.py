@@ -25,7 +25,8 @@ pytestmark = pytest.mark.anyio
 
 QUESTION = "which database does billing use?"
 CALLS: dict[str, list[dict[str, Any]]] = {
-    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}, {"context": "session-start"}],
+    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}, {"context": "session-start"},
+                      {"query": QUESTION, "context": "chats"}],
     "memory_get": [{"ids": ["{memory}"]}],
     "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
     "memory_retire": [{"ids": ["{other}"]}],

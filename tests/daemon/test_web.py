@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from nacre.daemon.web import names_of, split_place
 from nacre.errors import InvalidInput
+from nacre.serving.place import names_of, split_place
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 

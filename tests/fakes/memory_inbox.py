@@ -21,17 +21,25 @@ class MemoryInbox:
         self._ids: set[str] = set()
         self._changed = asyncio.Condition()
 
+    def again(self) -> MemoryInbox:
+        """The same inbox after a restart: in another event loop."""
+        inbox = MemoryInbox()
+        inbox.messages, inbox.kept, inbox.before, inbox._ids = self.messages, self.kept, self.before, self._ids
+        return inbox
+
     def state(self, name: str) -> str:
         return self.kept.get(name, "")
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         if self.before is not None:
             await self.before()
         async with self._changed:
-            self.messages += [one for one in messages if one.id not in self._ids]
+            fresh = [one for one in messages if one.id not in self._ids]
+            self.messages += fresh
             self._ids |= {one.id for one in messages}
             self.kept |= state
             self._changed.notify_all()
+        return len(fresh)
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds; it is looked at whenever something is kept."""

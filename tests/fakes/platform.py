@@ -91,7 +91,8 @@ class FakePlatform:
                 with suppress(OSError):
                     connection.socket.shutdown(socket.SHUT_RDWR)
             else:
-                connection.close(code)
+                # whoever drops it may run the client, too, which says goodbye in its turn
+                Thread(target=connection.close, args=(code,), daemon=True).start()
 
     @property
     def url(self) -> str:

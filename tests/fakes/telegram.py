@@ -1,4 +1,4 @@
-"""Telegram's Bot API on loopback, as https://core.telegram.org/bots/api describes it: long polling, offsets, refusals. ::
+"""Telegram's Bot API on loopback, as https://core.telegram.org/bots/api has it: long polling, offsets, refusals. ::
 
 with FakeTelegram() as server:
     server.say(chat=5054, user=5054, text="hello")   # [gateway.channels.telegram] token, base_url = server.url
@@ -15,7 +15,7 @@ from typing import Any
 from tests.fakes.platform import FakePlatform, Request, Response
 
 TOKEN = "5000:letters-of-the-fake"
-_MARKS = re.compile(r"(?P<bot_command>(?<!\S)/\w+(@\w+)?)|(?P<mention>@\w+)")
+_MARKS = {"bot_command": re.compile(r"(?<!\S)/\w+(@\w+)?"), "mention": re.compile(r"(?<![\w/])@\w+")}
 _MOST_UPDATES = 100
 _MOST_CHARACTERS = 4_096
 _SUPERGROUPS = -1_000_000_000_000
@@ -178,7 +178,7 @@ class FakeTelegram(FakePlatform):
             message |= {"text": text, "entities": marks(text)}
         if "caption" in fields:
             message["caption_entities"] = marks(fields["caption"])
-        return message | fields
+        return {**message, **fields}
 
     def _update(self, kind: str, message: Mapping[str, Any]) -> None:
         self.push({kind: message})
@@ -187,12 +187,9 @@ class FakeTelegram(FakePlatform):
 def marks(text: str) -> list[dict[str, Any]]:
     """Commands and mentions in a text, as Telegram marks them: in UTF-16 units."""
     return [
-        {
-            "type": "bot_command" if found[0].startswith("/") else "mention",
-            "offset": _units(text[: found.start()]),
-            "length": _units(found[0]),
-        }
-        for found in _MARKS.finditer(text)
+        {"type": kind, "offset": _units(text[: found.start()]), "length": _units(found[0])}
+        for kind, pattern in _MARKS.items()
+        for found in pattern.finditer(text)
     ]
 
 

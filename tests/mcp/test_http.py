@@ -22,7 +22,7 @@ from nacre.errors import InvalidInput
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.http import MOST_BYTES, app
-from nacre.mcp.listening import Bounded, listening_config
+from nacre.serving.listening import Bounded, listening_config
 from tests.mcp.conftest import FOLDER, told
 
 TOKEN = "a-token-for-tests"

@@ -21,9 +21,9 @@ from nacre.events.bus import Bus
 from nacre.events.live import Live
 from nacre.home.home import open_home
 from nacre.link.address import LOCK
-from nacre.mcp.guard import LOOPBACK, Names
 from nacre.platform.ids import utc_now
 from nacre.platform.locks import is_held
+from nacre.serving.guard import LOOPBACK, Names
 from nacre.settings import load_settings
 from nacre.values.actor import Actor
 from nacre.web.browsers import Browsers

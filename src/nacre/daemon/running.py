@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import nacre
 from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.answering import Answering, Waiting
+from nacre.daemon.chatting import Chatting
 from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
 from nacre.daemon.greeting import Greeting, ask_to_stop, greet
@@ -162,6 +163,9 @@ class Daemon:
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
+        if self._settings.flag("gateway.enabled"):
+            chatting = Chatting(self._settings, self._homes.lent, self._tell)
+            self._start("chatting", lambda: chatting.run(self._stop))
         self._tell(f"serves {self._settings.home}{self._told_of_http()}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)
@@ -227,7 +231,8 @@ class Daemon:
         return False
 
     def _is_idle(self) -> bool:
-        if not self._options.on_demand or self._server.at_work or self._live.bus.listeners:
+        is_needed = self._live.bus.listeners or self._settings.flag("gateway.enabled")
+        if not self._options.on_demand or self._server.at_work or is_needed:
             return False
         return self._rested() > self._options.idle_minutes * _MINUTE
 

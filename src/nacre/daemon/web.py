@@ -20,6 +20,7 @@ from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
+from nacre.serving.place import EVERYWHERE, listen_at, names_of, split_place
 from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from nacre.mcp import calling as mcp_calling
     from nacre.mcp import face as mcp_face
-    from nacre.mcp import guard as mcp_guard
     from nacre.mcp import http as mcp_http
-    from nacre.mcp import listening as mcp_listening
+    from nacre.serving import guard as serving_guard
+    from nacre.serving import listening as serving_listening
     from nacre.settings import Settings
     from nacre.web import program as web_program
     from nacre.web import served as web_served
@@ -38,18 +39,15 @@ else:
     uvicorn = Module("uvicorn")
     mcp_calling = Module("nacre.mcp.calling")
     mcp_face = Module("nacre.mcp.face")
-    mcp_guard = Module("nacre.mcp.guard")
+    serving_guard = Module("nacre.serving.guard")
     mcp_http = Module("nacre.mcp.http")
-    mcp_listening = Module("nacre.mcp.listening")
+    serving_listening = Module("nacre.serving.listening")
     web_program = Module("nacre.web.program")
     web_served = Module("nacre.web.served")
 
 TOKEN = "http.token"  # noqa: S105 - the name of a file
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - served only where somebody says so
 _TOKEN_BYTES = 32
 _MOST_TOKEN = 4_000
-_LARGEST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +121,8 @@ class Web:
         site = self._site
         self._served = web_served.Served(
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
-            mcp_guard.Names.of(
-                mcp_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
+            serving_guard.Names.of(
+                serving_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
             ), site.tell,
         )  # fmt: skip
         app = web_program.make_app(
@@ -133,13 +131,13 @@ class Web:
                 mcp_face.Face(mcp_calling.HomeCalls(site.home), everything=site.everything),
             ),
         )
-        config = mcp_listening.listening_config(app, self._door.cert, self._door.key)
+        config = serving_listening.listening_config(app, self._door.cert, self._door.key)
         try:
             config.load()
         except (OSError, ssl.SSLError) as error:
             told = f"the certificate {self._door.cert} cannot be used: {error}"
             raise InvalidInput(told, hint="--tls-cert and --tls-key take PEM files that belong together") from error
-        listening = self._listening()
+        listening = listen_at(self._host, self._port, "another port may be free: --http PORT")
         shown = f"[{self._host}]" if ":" in self._host else self._host
         self.address = f"{'https' if self._door.cert else 'http'}://{shown}:{listening.getsockname()[1]}"
         self._server = uvicorn.Server(config)
@@ -151,7 +149,7 @@ class Web:
     def invite(self) -> str:
         """An address at which one browser becomes the owner's, within a minute."""
         base = self.address
-        if self._host in _EVERYWHERE:
+        if self._host in EVERYWHERE:
             base = base.replace(f"[{self._host}]" if ":" in self._host else self._host, self._own_name(), 1)
         return f"{base}/open?code={self._site.browsers.make_code()}"
 
@@ -171,41 +169,6 @@ class Web:
         """Listen no more; what is being answered ends with the daemon."""
         if self._server:
             self._server.should_exit = True
-
-    def _listening(self) -> socket.socket:
-        try:
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            # named TCP, as asyncio else leaves Nagle's algorithm on: 40 ms for each answer of a kept connection
-            listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((self._host, self._port))
-            listening.listen()  # who comes before the server is there waits for it
-        except OSError as error:
-            told = f"cannot listen at {self._host}:{self._port}: {error.strerror or error}"
-            raise Unavailable(told, hint="another port may be free: --http PORT") from error
-        return listening
-
-
-def names_of(host: str) -> tuple[str, ...]:
-    """The names by which others may call a server there; none where only this machine can."""
-    if host in _LOOPBACK:
-        return ()
-    if host not in _EVERYWHERE:
-        return (f"[{host}]" if ":" in host else host,)
-    own = socket.gethostname()
-    with suppress(OSError):
-        found = {str(info[4][0]) for info in socket.getaddrinfo(own, None, socket.AF_INET)}
-        return (own, f"{own}.local", *sorted(found))
-    return (own, f"{own}.local")
-
-
-def split_place(place: str) -> tuple[str, int]:
-    """The host and the port of ``[HOST:]PORT``. Raises InvalidInput."""
-    host, _, port = place.strip().rpartition(":")
-    is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
-    if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
-        raise InvalidInput(f"{place!r} is no port, nor a host and a port", hint="8765, or 127.0.0.1:8765")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def token_of(home: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.errors import BudgetSpent, ModelRefused, NacreError
 from nacre.gateway.channel_options import ChannelOptions
@@ -58,7 +58,8 @@ class Answering:
             responder = self._respond(home, work.options.model)
             try:
                 self._note(responder)
-                return responder.answer(question, hear)
+                answer = responder.answer(question, hear)
+                return replace(answer, text=home.redactor.clean(answer.text))
             finally:
                 self._forget(responder)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from nacre.errors import ChannelRefused, ChannelUnavailable
+from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
 from nacre.gateway.channels.channel import Channel
 from nacre.platform.ids import Clock
 from nacre.storage.gateway import GatewayStore
@@ -70,6 +70,8 @@ class Delivery:
                 async with self._room[channel]:
                     await self._pace(key, channel)
                     self._note(part, await self._try(part, channel))
+        except NacreError as error:  # the disk is full, say: what waits is sent by and by
+            self._tell(f"{key}: {error.message}")
         finally:
             del self._tasks[key]
             self._sent_at.pop(key, None)

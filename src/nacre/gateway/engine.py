@@ -85,8 +85,6 @@ class Gateway:
             parts.store, parts.redactor, parts.clock, parts.new_id, self._wake, self._delivery.send,
             parts.settings.whole("gateway.most_waiting"), parts.settings.whole("gateway.group_history"),
         )  # fmt: skip
-        for session in parts.store.pending_sessions():
-            parts.transcripts.write_pending(parts.store, session)
         tasks = [asyncio.create_task(self._receive(name, one, desk)) for name, one in parts.channels.items()]
         tasks.append(asyncio.create_task(self._tidy()))
         called = {name: one for name, one in open_channels.items() if isinstance(one, ServesHttp)}
@@ -97,7 +95,9 @@ class Gateway:
         await self._end(tasks)
 
     def _go_on(self) -> None:
-        """What waited when the gateway ended."""
+        """What waited when the gateway ended, or when something stood in its way."""
+        for session in self._parts.store.pending_sessions():
+            self._parts.transcripts.write_pending(self._parts.store, session)
         for key, channel in self._parts.store.waiting_keys():
             self._wake(key, channel)
         for key, channel in self._parts.store.sending_keys():
@@ -224,10 +224,13 @@ class Gateway:
     async def _tidy(self) -> None:
         """Close conversations that went silent, and forget what is done."""
         while True:
-            for name, one in self._parts.channels.items():
-                self._keeping.close_stale(name, one.options)
-            self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
-            self._go_on()
+            try:
+                for name, one in self._parts.channels.items():
+                    self._keeping.close_stale(name, one.options)
+                self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
+                self._go_on()
+            except (NacreError, OSError) as error:
+                self._parts.tell(f"tidying up: {error}")
             await asyncio.sleep(_TIDY_SECONDS)
 
     async def _guarded(self, what: str, work: Coroutine[Any, Any, None]) -> None:

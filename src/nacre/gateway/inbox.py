@@ -60,17 +60,24 @@ class ChannelInbox:
         """What the channel kept under a name."""
         return self._desk.store.channel_value(self._rules.channel, name)
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
-        """Keep messages and state; waits while too many messages wait to be answered."""
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+        """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
         while self._desk.store.waiting() >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
-        kept = list(self._judged(messages))
-        self._desk.store.receive(self._rules.channel, kept, state)
-        self._tell(kept)
+        kept: list[tuple[Received, str]] = []
+
+        def judged() -> Iterator[tuple[Received, str]]:
+            for one in self._judged(self._cleaned(message) for message in messages):
+                kept.append(one)
+                yield one
+
+        new = self._desk.store.receive(self._rules.channel, judged(), state)
+        self._tell(new)
+        return len(messages) - (len(kept) - len(new))
 
     def _judged(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        for raw in messages:
-            message = self._cleaned(raw)
+        """What becomes of each. It runs in the transaction that keeps them: an edit may follow its message at once."""
+        for message in messages:
             if message.edits:
                 yield from self._edit(message)
                 continue
@@ -92,7 +99,7 @@ class ChannelInbox:
         """A new text of a message: it is answered as edited, where it still waits; else the transcript says so."""
         store = self._desk.store
         found = store.find(self._rules.channel, message.edits)
-        if found is None or found.sender != message.sender.id:
+        if found is None or found.sender != message.sender.id or store.find(self._rules.channel, message.id):
             return
         edited = Received(0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender))
         if found.message and found.state in ("waiting", "heard"):

@@ -21,14 +21,17 @@ def passages_for(
     without those of the session that goes on (``leave_out``), whose end is shown anyway."""
     if not limit or not question.strip():
         return ()
-    request = ChatSearchRequest(query=shorten(question, _QUERY_CHARACTERS), limit=limit + 1, session=key)
+    request = ChatSearchRequest(
+        query=shorten(question, _QUERY_CHARACTERS), limit=limit, session=key, leave_out=f"{TOOL}:{leave_out}"
+    )
     try:
         found = search(home, request).passages
     except (NotFound, QueryInvalid):  # nothing of this conversation was made searchable yet, or there is no word in it
         return ()
     fitting: list[str] = []
     for one in found:
-        budget_tokens -= count_tokens(one.text)
-        if one.session != f"{TOOL}:{leave_out}" and budget_tokens >= 0:
+        tokens = count_tokens(one.text)
+        if tokens <= budget_tokens:
             fitting.append(one.text)
-    return fitting[:limit]
+            budget_tokens -= tokens
+    return fitting

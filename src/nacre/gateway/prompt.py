@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.context.build import build
 from nacre.context.frame import frame_tokens, framed, line_of, quoted
 from nacre.context.gate import asked_by
-from nacre.gateway.transcript import Recent, Said
+from nacre.gateway.transcript import Recent, Said, file_note
 from nacre.home.home import Home
 from nacre.retrieval.recall import recall
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
@@ -110,7 +110,8 @@ def _line(said: Said) -> str:
 def _quote(received: Received) -> str:
     message = received.message
     who = _name(message.sender.name or message.sender.id, is_owner=received.is_owner)
-    text = shorten(message.text, _MOST_CHARACTERS) if message.text else "(no text)"
+    files = [file_note(one.name, one.media_type) for one in message.attachments]
+    text = "\n".join(filter(None, [shorten(message.text, _MOST_CHARACTERS), *files])) or "(no text)"
     if message.chat.kind is ChatType.DIRECT and received.is_owner:
         return harmless(f"{who}: {text}")
     return "\n".join(quoted(f"{who}: {text}"))

@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 from nacre.platform import private_files
-from nacre.storage.gateway import FOLDER, GatewayStore, Line
+from nacre.platform.locks import FileLock
+from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Line
+from nacre.text.passages import one_line
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
 
@@ -66,19 +68,24 @@ class Transcripts:
         if not pending:
             return
         private_files.make_folder(self.folder)
-        descriptor = private_files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
+            self._append(self.path(session), [line for _, line in pending])
+        store.drop_lines(session, pending[-1][0])
+
+    def _append(self, path: Path, lines: Sequence[Line]) -> None:
+        """Those that are not there yet; what a crash left half written goes first."""
+        descriptor = private_files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "rb+") as file:
-            tail = _tail(file)
+            tail = _tail(file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines)))
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
             known = {_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for _, line in pending if line.id not in known]
+            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in known]
             file.seek(0, os.SEEK_END)
             file.write(b"".join(fresh))
             file.flush()
             os.fsync(file.fileno())
-        store.drop_lines(session, pending[-1][0])
 
     def recent(self, session: str, limit: int, *, failures: bool = False) -> Recent:
         """The last messages, at most so many, back to the last compaction; also answers that failed, where wanted."""
@@ -95,7 +102,7 @@ class Transcripts:
                 messages.append(_said(record))
                 if record.get("id") == kept_from:
                     break
-            elif failures and record.get("type") == "failure":
+            elif failures and record.get("type") == "failure" and len(messages) < limit:
                 messages.append(_failed(record))
         messages.reverse()
         return Recent(messages, summary)
@@ -185,7 +192,7 @@ def _time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _tail(file: Any, most: int = _TAIL_BYTES) -> bytes:
+def _tail(file: Any, most: int) -> bytes:
     """The end of a file, from the beginning of a line on."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - most))
@@ -206,10 +213,17 @@ def _failed(record: Mapping[str, Any]) -> Said:
     return Said(str(record.get("id") or ""), "failure", reason, "", str(record.get("timestamp") or ""), False)
 
 
+def file_note(name: str, media_type: str) -> str:
+    """What stands for a file that came with a message."""
+    return f"[file: {', '.join(part for part in (one_line(name), one_line(media_type)) if part)}]"
+
+
 def _said(record: Mapping[str, Any]) -> Said:
     message = record.get("message")
     said = message if isinstance(message, dict) else {}
+    files = [file_note(str(one["name"]), str(one.get("mediaType") or "")) for one in said.get("attachments") or ()]
+    text = "\n".join(filter(None, [str(said.get("content") or ""), *files]))
     return Said(
-        str(record.get("id") or ""), str(said.get("role") or ""), str(said.get("content") or ""),
+        str(record.get("id") or ""), str(said.get("role") or ""), text,
         str(said.get("name") or said.get("from") or ""), str(record.get("timestamp") or ""), said.get("owner") is True,
     )  # fmt: skip

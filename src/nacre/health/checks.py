@@ -13,6 +13,7 @@ from nacre.chores.queue import given_up, waiting
 from nacre.context import hold_out
 from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
+from nacre.health.gateway_at_work import gateway
 from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
 from nacre.health.upkeep import upkeep
@@ -59,7 +60,9 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
     return [
         *installation(home, repair=repair),
         *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
-        *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": _sync, "chats": _chats}),
+        *_checked(
+            home, {"forgetting": _forgetting, "history": _history, "sync": _sync, "chats": _chats, "gateway": gateway}
+        ),
         *_checked(home, {"writer": writer}),
     ]
 

@@ -167,6 +167,12 @@ def cut_off(asked: CallTarget) -> ModelUnavailable:
     return ModelUnavailable(f"the call of {asked.name} was cut off", hint="run the command again", retry=False)
 
 
+def ended(asked: CallTarget) -> ModelUnavailable:
+    """The error for an agent's command that somebody else ended, or the system."""
+    message = f"the command of {asked.provider.label} was ended from outside before it answered ({asked.name})"
+    return ModelUnavailable(message, hint="try again; where memory is short, the system ends programs", retry=False)
+
+
 def broken(asked: CallTarget) -> ModelUnavailable:
     """The error for an answer of which only a part came."""
     return ModelUnavailable(f"the answer of {asked.name} broke off ({asked.host})", hint="try again later")

@@ -77,7 +77,12 @@ class Search(_Arguments):
     project: Project = None
     channel: Annotated[
         str | None,
-        bounds_of(Filter, "tools", "Only what was said in this agent tool.", examples=["claude-code", "codex"]),
+        bounds_of(
+            Filter,
+            "tools",
+            "Only what was said in this agent tool; with chats, in this chat channel.",
+            examples=["claude-code", "telegram"],
+        ),
     ] = None
     since: Since = None
     until: Until = None
@@ -87,8 +92,11 @@ class Search(_Arguments):
     around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
     threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
     context: Annotated[
-        Literal["default", "session-start", "browse"],
-        Meta(description="session-start: what to know before work in this folder; browse: by importance and date."),
+        Literal["default", "session-start", "browse", "chats"],
+        Meta(
+            description="session-start: what to know before work in this folder; browse: by importance and date; "
+            "chats: passages of earlier conversations with the agent in chat channels, word for word."
+        ),
     ] = "default"
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[

@@ -10,8 +10,8 @@ from starlette.middleware import Middleware
 
 from nacre.errors import InvalidInput
 from nacre.mcp.face import Face
-from nacre.mcp.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.mcp.server import make_server
+from nacre.serving.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -47,7 +47,8 @@ _OFFERS: tuple[Offer, ...] = (
         "Find what the person and their agents decided, prefer, learned or did in earlier sessions. Ask before "
         "assuming and before asking them again. Answers with memories (ids, dates, origin) and turns of past "
         "sessions; says plainly when nothing is known.",
-        arguments.Search, "searching:search", ("context", "deep-recall", "place", "recall"), is_core=True,
+        arguments.Search, "searching:search", ("context", "deep-recall", "place", "recall", "search-chats"),
+        is_core=True,
     ),
     Offer(
         "memory_get", "Read memories",

@@ -34,6 +34,7 @@ from nacre.platform import json_text, private_files
 from nacre.platform.locks import FileLock
 from nacre.platform.named_files import named_file
 from nacre.platform.zips import BROKEN
+from nacre.storage.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.storage.sqlite.snapshot import Snapshot
 from nacre.values.codec import stamp
 from nacre.values.reports import OnProgress, Progress
@@ -144,15 +145,23 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
         apply_intents(home)
         counts = _counts(home)
         snapshot = Snapshot(home.settings.database)
+    _copy_snapshot(work, target, DATABASE, snapshot)
+    gateway = home.settings.home / GATEWAY_DATABASE
+    if gateway.is_file():
+        _copy_snapshot(work, target, GATEWAY_DATABASE, Snapshot(gateway))
+    return counts
+
+
+def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
+    """One moment of a database, as a file of the backup."""
     copy = private_files.temporary_name(target, f"{DATABASE}.")
     with snapshot:
         try:
             os.close(private_files.open_file(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             snapshot.copy(copy, lambda done, total: work.notify(Progress("backup", done, total, "database")))
-            _add(work, DATABASE, copy)
+            _add(work, name, copy)
         finally:
             copy.unlink(missing_ok=True)
-    return counts
 
 
 def _counts(home: Home) -> dict[str, int]:
@@ -197,6 +206,8 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             path = Path(parent, name)
             if name.startswith(settings.database.name) and Path(parent) == settings.home:
                 continue
+            if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
+                continue  # copied as one moment of it
             if name == key_file.NAME and Path(parent) == settings.home:
                 note = f"{name} was left out: nacre setup gives keys anew"
                 work.notes += [note] if note not in work.notes else []

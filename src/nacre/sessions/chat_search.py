@@ -130,7 +130,7 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
     for hit in hits:
         if len(found) == request.limit:
             break
-        if hit.turn.flags & _LEFT_OUT:
+        if hit.turn.flags & _LEFT_OUT or hit.session.id == request.leave_out:
             continue
         others = spans.setdefault(hit.session.id, [])
         span = _Span(hit.session, hit.turn.time, min(1.0, hit.score, *(one.score for one in found[-1:])))

@@ -82,9 +82,13 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
         | None
     ) = None
     session: (
-        Annotated[str, Meta(description="Only this conversation (its key), or this session (its id).", max_length=300)]
+        Annotated[
+            str,
+            Meta(description="Only this conversation, by its key, or one session, by its id.", max_length=300),
+        ]
         | None
     ) = None
+    leave_out: Annotated[str | None, Meta(description="A session whose words are not wanted, by its whole id.")] = None
     since: Annotated[datetime | None, Meta(description="From then on.")] = None
     until: Annotated[datetime | None, Meta(description="Before then.")] = None
 

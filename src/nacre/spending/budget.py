@@ -154,15 +154,21 @@ class HomeBooks:
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         """Why a background call is not made, in a word and in full."""
-        if self._is_by_subscription(call.model):
-            return self._beyond_tokens(spending, call)
-        if call.cost is None:
-            return "no price", unpriced(call.model)
         in_all, of_task = spending.in_background(call.day, call.task)
-        for reason, task, spent in (("budget", None, in_all), ("task budget", call.task, of_task)):
+        budgets = [("budget", None, in_all), ("task budget", call.task, of_task)]
+        if self._is_by_subscription(call.model):
+            if refused := self._beyond_tokens(spending, call):
+                return refused
+            budgets = budgets[
+                1:
+            ]  # what the command says a call would cost counts where the task has a bound of its own
+        elif call.cost is None:
+            return "no price", unpriced(call.model)
+        wanted = call.cost or 0
+        for reason, task, spent in budgets:
             most = budget(self._home, task)
-            if most is not None and (most <= 0 or spent + call.cost > most):
-                return reason, self._spent(task, spent, most, call.cost)
+            if most is not None and (most <= 0 or spent + wanted > most):
+                return reason, self._spent(task, spent, most, wanted)
         return None
 
     def _expected(self, model: str, prompt: Prompt) -> Tokens:

@@ -20,7 +20,12 @@ from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairi
 from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Part, Received
 
 FOLDER = "gateway"
-_FILE = "gateway.db"
+DATABASE = f"{FOLDER}/gateway.db"
+"""In the home."""
+
+TRANSCRIPTS_LOCK = "transcripts.lock"
+"""In that folder; held by whoever writes to transcripts of conversations."""
+
 _MICRO = 1_000_000
 _MOST_AT_ONCE = 200
 """So many messages are one turn at most; the rest is the next one."""
@@ -91,12 +96,12 @@ class GatewayStore:
     def open(cls, home: Path) -> GatewayStore:
         """That of a home, made where there is none. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
         private_files.make_folder(home / FOLDER)
-        return cls(open_database(home / FOLDER / _FILE, migrations=FOLDER))
+        return cls(open_database(home / DATABASE, migrations=FOLDER))
 
     @classmethod
     def open_to_read(cls, home: Path) -> GatewayStore | None:
         """That of a home, only to be read; ``None`` where there is none, or where it cannot be read."""
-        path = home / FOLDER / _FILE
+        path = home / DATABASE
         if not path.is_file():
             return None
         only_read = Unavailable("the gateway's database is only read here", hint="this is a mistake of nacre's")
@@ -125,15 +130,18 @@ class GatewayStore:
         return str(found[0]) if found else ""
 
     @in_transaction
-    def receive(self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]) -> int:
-        """Keep messages, each with its state, and what the channel remembers; how many of them are new."""
-        new = 0
+    def receive(
+        self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
+    ) -> list[tuple[Received, str]]:  # fmt: skip
+        """Keep messages, each with its state, and what the channel remembers; those that are new."""
+        new = []
         for one, becomes in messages:
-            new += self._db.run(
+            if self._db.run(
                 "insert_inbound", channel=channel, id=one.message.id, key=one.key, sender=one.message.sender.id,
                 message="" if becomes == "done" else _text(one.message), is_owner=one.is_owner,
                 received=to_ms(one.received), state=becomes,
-            )  # fmt: skip
+            ):  # fmt: skip
+                new.append((one, becomes))
         for name, value in state.items():
             self._db.run("keep_channel_value", channel=channel, field=name, value=value)
         return new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from nacre.text.passages import one_line, shorten
@@ -15,11 +16,12 @@ def excerpt(text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTER
     if len(text) <= characters:
         return text
     lowered = text.lower()
-    places = sorted(place for term in terms for place in _places(lowered, term))
+    places = sorted(place for term in dict.fromkeys(terms) for place in _places(lowered, term))
     if not places:
         return shorten(text, characters)
     reach = characters - 60
-    best = max(places, key=lambda start: sum(start <= place < start + reach for place in places))
+    counts = [bisect_left(places, start + reach) - number for number, start in enumerate(places)]
+    best = places[counts.index(max(counts))]
     start = max(0, best - 40)
     start = text.rfind(" ", 0, start) + 1 if start else 0
     cut = shorten(text[start:], characters - 1)

@@ -37,9 +37,10 @@ from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
 if TYPE_CHECKING:
-    from nacre.tombstones import archive_erasure
+    from nacre.tombstones import archive_erasure, chat_erasure
 else:
     archive_erasure = Module("nacre.tombstones.archive_erasure")
+    chat_erasure = Module("nacre.tombstones.chat_erasure")
 
 FORGETTING = "forgetting"
 """The operation that changes what is left: evidence and links that go, memories that are retired for it."""
@@ -83,6 +84,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     archive_erasure.withdraw(home, found)
     _unhurried(home, lambda: _erase_sessions(home, found))
     archive_erasure.settle(home)
+    chat_erasure.erase_chats(home, found, barred)
     with home.vault_lock:
         for handoff in handed_over(home, (*found.sessions, *found.turns), barred):  # made while the sessions went
             home.handoffs.remove(handoff)

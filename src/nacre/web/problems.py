@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nacre import errors
-from nacre.mcp.guard import PROBLEM, problem
+from nacre.serving.guard import PROBLEM, problem
 
 
 class Unprocessable(errors.InvalidInput):

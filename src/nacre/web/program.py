@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route, WebSocketRoute
 
 from nacre.errors import NacreError
-from nacre.mcp.guard import Guard, Refusal, shows_token, values_of
+from nacre.serving.guard import Guard, Refusal, shows_token, values_of
 from nacre.web import events, operations, pages, problems
 from nacre.web.agents import Agents
 from nacre.web.compatibility import agent_knowledge

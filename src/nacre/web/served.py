@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 
 from nacre.events.live import Live
-from nacre.mcp.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
+from nacre.serving.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Face
 from nacre.web.browsers import Browsers
 

@@ -2435,6 +2435,7 @@ export interface ChatSearchRequest {
   limit?: number;
   channel?: string | null;
   session?: string | null;
+  leave_out?: string | null;
   since?: string | null;
   until?: string | null;
 }

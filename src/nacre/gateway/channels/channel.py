@@ -19,11 +19,11 @@ class Inbox(Protocol):
     def state(self, name: str) -> str:
         """What the channel kept under a name (an offset, a session to resume); empty where it kept nothing."""
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Keep messages, and what the channel wants to remember, in one transaction: on disk when this returns.
 
-        Only then may a channel confirm them to its platform. Messages that came before are left out. It waits while too
-        many messages wait to be answered.
+        Only then may a channel confirm them to its platform. Messages that came before are left out: it returns how
+        many are new. It waits while too many messages wait to be answered.
         """
 
 

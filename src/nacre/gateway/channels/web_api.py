@@ -69,13 +69,16 @@ class WebApi:
         return urlsplit(self._address).netloc
 
     async def ask(
-        self, method: str, path: str, *, json: Any = None, params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None, seconds: float = _SECONDS,
+        self, method: str, path: str, *, json: Any = None, content: bytes | None = None,
+        params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, seconds: float = _SECONDS,
     ) -> Reply:  # fmt: skip
-        """The answer, whatever its status. Raises ChannelUnavailable where there is none within ``seconds``."""
+        """The answer, whatever its status. ``content`` is sent as it is, ``json`` is encoded first.
+
+        Raises ChannelUnavailable where there is none within ``seconds``.
+        """
         sent = {**self._headers, **(headers or {})}
         async with self._stream(
-            method, f"{self._address}{path}", seconds, json=json, params=params, headers=sent
+            method, f"{self._address}{path}", seconds, json=json, content=content, params=params, headers=sent
         ) as response:
             data = bytearray()
             async for piece in response.aiter_bytes():
@@ -84,19 +87,24 @@ class WebApi:
                     raise ChannelUnavailable(f"{self.platform} answers with more than {_MOST_ANSWER >> 20} MB")
             return _reply(response.status_code, {k.lower(): v for k, v in response.headers.items()}, bytes(data))
 
-    async def download(self, url: str, target: Path, most_bytes: int, headers: Mapping[str, str]) -> None:
+    async def download(
+        self, url: str, target: Path, most_bytes: int, headers: Mapping[str, str], server_name: str | None = None
+    ) -> None:  # fmt: skip
         """Write what is at an address into a file, ``most_bytes`` at most. The caller has judged the address.
 
-        Raises ChannelUnavailable, and ChannelRefused where there is no such file, or a larger one.
+        ``server_name`` is whom the certificate must name, where that is not the host of the address. Raises
+        ChannelUnavailable, and ChannelRefused where there is no such file, or a larger one.
         """
-        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=headers) as response:
+        plain = {"accept-encoding": "identity", **headers}  # a few bytes may expand to more than there is memory
+        more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
+        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
             if response.status_code >= 500 or response.status_code == 429:
                 raise ChannelUnavailable(f"{self.platform} does not give the file now (status {response.status_code})")
-            if response.status_code != 200:
+            if response.status_code != 200 or response.headers.get("content-encoding", "identity") != "identity":
                 raise ChannelRefused(f"{self.platform} does not give the file (status {response.status_code})")
             with new_file(target, overwrite=True) as file:
                 size = 0
-                async for piece in response.aiter_bytes():
+                async for piece in response.aiter_raw():
                     size += len(piece)
                     if size > most_bytes:
                         raise ChannelRefused(f"the file is larger than {most_bytes} bytes")
@@ -131,11 +139,13 @@ class WebApi:
 
 def check_address(platform: str, address: str) -> None:
     """Raise SettingsInvalid unless the address is encrypted, or on this machine."""
-    found = urlsplit(address)
-    host = found.hostname or ""
-    if found.scheme in ("https", "wss") and host:
+    try:
+        scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
+    except ValueError:
+        scheme, host = "", ""
+    if scheme in ("https", "wss") and host:
         return
-    if found.scheme not in ("http", "ws") or not is_loopback(host):
+    if scheme not in ("http", "ws") or not is_loopback(host):
         hint = "https, or http on this machine"
         raise SettingsInvalid(f"{platform} cannot be reached safely at the address it is given", hint=hint)
 

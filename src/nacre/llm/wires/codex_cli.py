@@ -142,7 +142,8 @@ def _read(output: Output, asked: CallTarget) -> Completion:
         max(0, usage.input_tokens - usage.cached_input_tokens), usage.output_tokens, usage.cached_input_tokens
     )
     thread = next((event.thread_id for event in events if event.thread_id), "")
-    steps = tuple(filter(None, (_step(event.item) for event in events if event.item)))
+    ended = (event.item for event in events if event.item and event.type == "item.completed")
+    steps = tuple(filter(None, map(_step, ended)))
     return Completion(said[-1], tokens, asked.model, more={"id": thread, "steps": steps})
 
 

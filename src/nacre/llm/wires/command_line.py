@@ -135,6 +135,8 @@ class CommandModel:
                 _kill(process)  # also what it started, and left
                 with self._lock:
                     self._running.discard(process)
+            if process.returncode < 0:
+                raise failures.ended(self._asked)
             said = _written(out)
             failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
             return Output(said, failed if process.returncode else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
+    OUTSIDE,
     Answer,
     cut,
     fitting,
@@ -25,6 +26,7 @@ from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.memories.requests import ListRequest
 from nacre.platform.lazy import Module
 from nacre.retrieval.requests import DeepQuery
+from nacre.sessions.requests import ChatSearchRequest
 from nacre.text.passages import count, count_tokens, harmless, one_line
 from nacre.values.deep_recall import DeepResult
 from nacre.values.memory import Memory
@@ -33,6 +35,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre import views
+    from nacre.sessions.chat_search import Passage, Passages
     from nacre.values import context as contexts
     from nacre.values.context import ContextBlock
 else:
@@ -51,6 +54,8 @@ def search(desk: Desk, asked: arguments.Search) -> Answer:
     """Memories that answer a question, with what was said beside them."""
     if asked.context == "session-start":
         return _at_start(desk, asked)
+    if asked.context == "chats":
+        return _chats(desk, asked)
     wanted = Filter(
         projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
@@ -84,6 +89,37 @@ def _at_start(desk: Desk, asked: arguments.Search) -> Answer:
         framed(inner or "Nothing is known yet that a session here should begin with."),
         {"items": [{"part": item.part.value, "ref": item.ref, "text": item.text} for item in block.items]},
     )
+
+
+def _chats(desk: Desk, asked: arguments.Search) -> Answer:
+    """What was said in channels: passages of question and answer."""
+    if not asked.query.strip():
+        raise InvalidInput("chats needs a query", hint="a question, or words that were said")
+    request = ChatSearchRequest(
+        query=asked.query, limit=asked.limit, channel=asked.channel, since=desk.moment("since", asked.since),
+        until=desk.moment("until", asked.until),
+    )  # fmt: skip
+    found: Passages = desk.call("search-chats", request)
+    blocks = [_passage(one) for one in found.passages]
+    shown = fitting(blocks, asked.budget)
+    records = [
+        {"session": one.session, "key": one.key, "channel": one.channel, "score": one.score, "trust": one.trust.value,
+         "time": one.time.isoformat() if one.time else None, "text": one.text}
+        for one in found.passages[:shown]
+    ]  # fmt: skip
+    return Answer(
+        framed(
+            "\n".join(blocks[:shown]) or "Nothing that was said in a channel comes near. Other words may find it.",
+            f"{len(blocks) - shown} more: a higher budget shows them." if shown < len(blocks) else "",
+        ),
+        {"passages": records},
+    )
+
+
+def _passage(passage: Passage) -> str:
+    outside = f" (UNTRUSTED: {OUTSIDE})" if passage.trust is Trust.UNTRUSTED else ""
+    where = harmless(one_line(passage.key))
+    return f"- {where}, {short_session(passage.session)}{outside}:\n{indented(passage.text)}"
 
 
 def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:

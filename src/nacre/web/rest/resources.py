@@ -56,6 +56,7 @@ RESOURCES = (
     Resource("GET", "/search", "recall", {"q": "text"}, _UNUSED, "hits"),
     Resource("GET", "/sessions/search", "search-sessions", {"q": "text"}, _UNUSED, "turns"),
     _get("/sessions/match", "match-sessions", "turns", q="expression"),
+    _get("/chats/search", "search-chats", "passages", q="query"),
     _get("/sessions", "sessions", "lines"),
     _get(f"/sessions{_REFERENCE}/summary", "session-summary"),
     Resource("GET", f"/sessions{_REFERENCE}", "session", rows="turns", offset="first"),

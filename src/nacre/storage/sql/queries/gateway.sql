@@ -22,9 +22,13 @@ SELECT seq, key, sender, message, state, line FROM inbound WHERE channel = :chan
 UPDATE inbound SET message = :message WHERE seq = :seq;
 
 -- list_open_inbound --
--- What is not answered yet in a conversation, and what was heard since the last answer.
-SELECT seq, message, is_owner, received, state, line, attempts FROM inbound
-WHERE key = :key AND state IN ('heard', 'waiting', 'taken') ORDER BY seq LIMIT :limit;
+-- What is not answered yet in a conversation, and what was heard since the last answer; of too much, what waits longest
+-- and what was heard last.
+SELECT * FROM (
+    SELECT seq, message, is_owner, received, state, line, attempts FROM inbound
+    WHERE key = :key AND state IN ('heard', 'waiting', 'taken')
+    ORDER BY state = 'heard', iif(state = 'heard', -seq, seq) LIMIT :limit
+) ORDER BY seq;
 
 -- list_waiting_keys --
 -- Conversations in which something waits to be answered, the one that waits longest first.

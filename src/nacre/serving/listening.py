@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nacre.mcp.guard import ADMIT, TOO_MANY
+from nacre.serving.guard import ADMIT, TOO_MANY
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -143,10 +143,13 @@ class Bounded(H11Protocol):
             self._look_later()
 
 
-def listening_config(app: ASGIApp, cert: str = "", key: str = "") -> uvicorn.Config:
-    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named."""
+def listening_config(
+    app: ASGIApp, cert: str = "", key: str = "", *, most_message: int = _MOST_MESSAGE
+) -> uvicorn.Config:  # fmt: skip
+    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named. ``most_message``: the largest
+    message over a WebSocket that is taken, in bytes."""
     return uvicorn.Config(
-        app, http=Bounded, ws="websockets-sansio", ws_max_size=_MOST_MESSAGE, log_level="critical", access_log=False,
+        app, http=Bounded, ws="websockets-sansio", ws_max_size=most_message, log_level="critical", access_log=False,
         log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, server_header=False,
         proxy_headers=False, ssl_certfile=cert or None, ssl_keyfile=key or None,
     )  # fmt: skip

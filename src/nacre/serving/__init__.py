@@ -1,0 +1,1 @@
+"""How nacre listens to HTTP: where, with how many connections, and who is refused."""

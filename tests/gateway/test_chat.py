@@ -1,0 +1,121 @@
+"""``nacre chat``: a conversation in a terminal, with memory, and a session like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Reply, Request
+
+ANSWER = "The harbour crane lifts forty tonnes."
+
+
+def told(request: Request) -> str:
+    """Everything that a model was told."""
+    return "\n".join(str(message["content"]) for message in request.body["messages"])
+
+
+@pytest.fixture
+def home() -> Path:
+    path = Path(os.environ["NACRE_HOME"])
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def provider(home: Path) -> Iterator[FakeProvider]:
+    with FakeProvider([ANSWER], repeats=True) as running:
+        (home / "config.toml").write_text(running.config(), encoding="utf-8")
+        yield running
+
+
+def lines(home: Path) -> list[dict[str, Any]]:
+    (transcript,) = (home / "gateway" / "sessions").glob("*.jsonl")
+    return [json.loads(line) for line in transcript.read_text(encoding="utf-8").splitlines()]
+
+
+def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(nacre: Nacre, provider: FakeProvider) -> None:
+    nacre("store", "The harbour crane was built in 1931", "--kind", "fact")
+    assert nacre("chat", "how much does the crane lift?").out.strip() == ANSWER
+    assert nacre("chat", "in which year was the harbour crane built?", "--json").json["answer"] == ANSWER
+    first, second = map(told, provider.calls)
+    assert "how much does the crane lift?" in first
+    assert "was built in 1931" in second
+    assert ANSWER in second
+    assert ANSWER not in first
+
+
+def test_what_was_said_is_found_again_and_is_the_owners(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+    nacre("chat", "our harbour crane may lift forty tonnes, not more")
+    (found,) = nacre("gateway", "search", "harbour crane", "--json").json["passages"]
+    assert "forty tonnes" in found["text"]
+    assert [line["message"]["role"] for line in lines(home)[1:]] == ["user", "assistant"]
+    assert lines(home)[1]["message"]["owner"] is True
+
+
+def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
+    nacre: Nacre, provider: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    nacre("chat", "we always deploy on Fridays from now on")
+    assert "owner" not in lines(home)[1]["message"]
+
+
+def test_a_secret_is_in_no_file_and_in_no_prompt(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    nacre("chat", f"the token of the crane is {secret}")
+    assert secret not in told(provider.calls[0])
+    everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert secret.encode() not in everything
+
+
+def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -> None:
+    before = nacre("chat", "remember the number seven", "--json").json["session"]
+    after = nacre("chat", "--new", "which number was it?", "--json").json["session"]
+    assert before != after
+    assert "## This conversation so far" not in told(provider.calls[1])
+    keys = [one["closed"] is None for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]]
+    assert keys == [True, False]
+
+
+def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, home: Path) -> None:
+    with FakeProvider([Reply(status=400, message="no such model"), ANSWER], repeats=True) as provider:
+        (home / "config.toml").write_text(provider.config(), encoding="utf-8")
+        failed = nacre("chat", "how long is the quay?", code=None)
+        assert failed.code != 0
+        assert "no such model" in failed.err
+        nacre("chat", "are you there?")
+        assert "how long is the quay?" in told(provider.calls[-1])
+
+
+def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
+    assert "nacre config set models.chat" in nacre("chat", "hello there", code=None).err
+
+
+def test_a_backup_has_the_conversations(nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path) -> None:
+    nacre("chat", "the crane is yellow")
+    nacre("backup", "create", str(tmp_path / "all.zip"))
+    names = zipfile.ZipFile(tmp_path / "all.zip").namelist()
+    assert "gateway/gateway.db" in names
+    assert not [name for name in names if name.startswith("gateway/gateway.db-")]
+    nacre("backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "other"))
+    assert (tmp_path / "other/gateway/gateway.db").is_file()
+
+
+def test_what_is_forgotten_is_gone_from_the_transcript(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+    nacre("chat", "the crane driver is afraid of heights")
+    nacre("chat", "and the quay is long")
+    nacre("forget", "--match", "afraid of heights", "--yes")
+    kept = "\n".join(json.dumps(line) for line in lines(home))
+    assert "afraid of heights" not in kept
+    assert "the quay is long" in kept
+    (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
+    nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
+    assert not list((home / "gateway" / "sessions").glob("*.jsonl"))

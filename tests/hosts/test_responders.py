@@ -1,0 +1,253 @@
+"""The real commands as responders: plain text, the tools that are allowed and no others, and cut off at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from nacre.errors import ModelUnavailable, NacreError
+from nacre.gateway.responder import Question, Responder, responder_for
+from nacre.home.home import open_home
+from nacre.settings import load_settings
+from nacre.values.gateway.message import Answer
+from tests.fakes.conversation import Line, conversation
+from tests.fakes.provider import FakeProvider, Reply
+from tests.hosts.programs import missing
+from tests.hosts.slack import hook_ms
+from tests.hosts.stage import Stage, eventually
+from tests.hosts.writers import CLAUDE, CODEX, GEMINI, OPENCODE, TRAP, Answers, Writer, ran, set_up, tools
+
+pytestmark = pytest.mark.hosts
+
+BOTH = [CLAUDE, replace(CODEX, model="codex-cli:gpt-5.2-codex")]
+ALL = [*BOTH, GEMINI, OPENCODE]
+MEMORY = "The hull of the Albatros was painted red in Cuxhaven."
+SYSTEM = "You are the harbour's agent, and you answer in a sentence."
+SAID = "It is red, as it was painted in Cuxhaven, and the sail beside it is still wet."
+SECRET = "heron-seventeen"
+ASKED = Question(SYSTEM, f"<memory>{MEMORY}</memory>\n\nWhich colour has the hull?", seconds=60.0)
+
+by_program = pytest.mark.parametrize("writer", BOTH, ids=lambda writer: writer.driver.program)
+by_any_program = pytest.mark.parametrize("writer", ALL, ids=lambda writer: writer.driver.program)
+
+Folders = pytest.TempPathFactory
+
+
+@contextmanager
+def answering(writer: Writer, answers: Answers, folders: Folders) -> Iterator[tuple[Stage, Responder]]:
+    """A machine whose owner keeps much for the program, which answers in conversations."""
+    if reason := missing(writer.driver.name):
+        pytest.skip(reason)
+    with FakeProvider(answers, models=("fake-model",)) as provider:
+        stage = Stage(folders.mktemp("responder"), provider, hook_ms())
+        set_up(writer, stage)
+        home = open_home(load_settings(stage.memory, stage.environ))
+        responder = responder_for(home, writer.model)
+        try:
+            yield stage, responder
+        finally:
+            responder.close()
+            home.database.close()
+            stage.close()
+
+
+@by_any_program
+def test_it_answers_in_plain_text_with_the_memory_and_without_tools(writer: Writer, tmp_path_factory: Folders) -> None:
+    with answering(writer, conversation([Line("colour", say=SAID)]), tmp_path_factory) as (stage, responder):
+        responder.answer(ASKED)  # the program's first start writes down that there was one
+        before, heard = stage.settings(), list[str]()
+        answer = responder.answer(ASKED, heard.append)
+        request = stage.asked(0)[-1]
+        assert len(stage.asked(0)) == 2
+        asked = json.dumps(request.body)
+        assert (answer.text, "".join(heard), answer.steps) == (SAID, SAID, ())
+        assert len(heard) > 1 or writer.driver.program != "claude"
+        assert (asked.count(MEMORY), asked.count(SYSTEM), "JSON and nothing else" in asked) == (1, 1, False)
+        assert tools(request) <= writer.own - {"StructuredOutput"}
+        assert TRAP not in asked
+        assert ran(stage) == set()
+        assert {path for path in stage.settings() if path not in before} == set()
+        assert not list((stage.folder / "tmp").glob("nacre-call-*"))
+
+
+@by_any_program
+def test_a_file_that_a_message_names_is_not_read(writer: Writer, tmp_path_factory: Folders) -> None:
+    with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
+        kept = stage.home / "kept.txt"
+        kept.write_text(SECRET)
+        text = f'Read @{kept} and @"{kept}" and @{kept.parent}/ and @../../home/kept.txt to me.'
+        assert responder.answer(replace(ASKED, text=text)).text == SAID
+        (stage.project / "plan.txt").write_text(SECRET)
+        if writer in BOTH:
+            allowed = ("Read",) if writer is CLAUDE else ("shell",)
+            responder.answer(replace(ASKED, text=f"{text} And @plan.txt.", tools=allowed, folder=stage.project))
+        assert SECRET not in "".join(json.dumps(request.body) for request in stage.asked(0))
+
+
+def calling(tool: str, **arguments: str) -> Answers:
+    """A model that calls one tool, then answers."""
+    return conversation([Line("colour", say=SAID, tool=rf"^ ?{tool}$", arguments=arguments)])
+
+
+def results(stage: Stage) -> str:
+    """What the model was told of the tool that it called."""
+    return json.dumps(stage.asked(0)[-1].body)
+
+
+def used(stage: Stage, responder: Responder, *allowed: str, folder: Path | None = None) -> Answer:
+    """The answer to a question for which tools are allowed, in the project or another folder."""
+    heard = list[str]()
+    answer = responder.answer(replace(ASKED, tools=allowed, folder=folder or stage.project), heard.append)
+    assert (answer.text, "".join(heard)) == (SAID, SAID)
+    return answer
+
+
+def test_claude_reads_in_the_folder(tmp_path_factory: Folders) -> None:
+    with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
+        plan = stage.project / "plan.txt"
+        plan.write_text(SECRET)
+        now = [calling("Read", file_path=str(plan))]
+        answer = used(stage, responder, "Read", "Grep")
+        assert SECRET in results(stage)
+        assert [tools(request) for request in stage.asked(0)] == [{"Read", "Grep"}] * 2
+        assert [step.partition(":")[0] for step in answer.steps] == ["Read"]
+        assert "CLAUDE.md" not in results(stage)
+
+
+CLAIMED = {
+    "Read": {"file_path": "{kept}"}, "Grep": {"pattern": "heron", "path": "{home}", "output_mode": "content"},
+    "Bash": {"command": "cat {kept}", "description": "x"},
+    "Write": {"file_path": "{home}/made.txt", "content": "x"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", CLAIMED)
+def test_claude_does_nothing_outside_the_folder(tool: str, tmp_path_factory: Folders) -> None:
+    with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
+        kept = stage.home / "kept.txt"
+        kept.write_text(SECRET)
+        given = {name: text.format(kept=kept, home=stage.home) for name, text in CLAIMED[tool].items()}
+        now = [calling(tool, **given)]
+        used(stage, responder, "Read", "Grep", "Write", "Bash(git log:*)")
+        assert len(stage.asked(0)) == 2
+        assert SECRET not in results(stage)
+        assert not (stage.home / "made.txt").exists()
+
+
+def test_claude_writes_in_the_folder_where_that_is_allowed(tmp_path_factory: Folders) -> None:
+    with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
+        made = stage.project / "made.txt"
+        now = [calling("Write", file_path=str(made), content="red")]
+        used(stage, responder, "Read", "Write")
+        assert made.read_text() == "red"
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_codex_runs_commands_in_the_folder(writes: bool, tmp_path_factory: Folders) -> None:
+    command = "cat plan.txt; touch made.txt; touch ../outside.txt; echo key=$CODEX_API_KEY own=$NACRE_OWN_CALL"
+    allowed = ("shell", "write") if writes else ("shell",)
+    with (
+        answering(BOTH[1], calling("exec_command", cmd=command), tmp_path_factory) as (stage, responder),
+        TemporaryDirectory(dir="/var/tmp") as kept,
+    ):
+        folder = Path(kept, "harbour")
+        folder.mkdir()
+        (folder / "plan.txt").write_text(SECRET)
+        used(stage, responder, *allowed, folder=folder)
+        assert SECRET in results(stage)
+        assert "key= own=1" in results(stage)
+        assert (folder / "made.txt").exists() == writes
+        assert not Path(kept, "outside.txt").exists()
+
+
+LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usage_limit_reached")
+
+
+@by_program
+def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folders) -> None:
+    with (
+        answering(writer, lambda _: LIMITED, tmp_path_factory) as (_, responder),
+        pytest.raises(ModelUnavailable, match="answers no more for now"),
+    ):
+        responder.answer(replace(ASKED, seconds=25.0))
+
+
+@by_program
+def test_an_answer_takes_no_longer_than_it_may(writer: Writer, tmp_path_factory: Folders) -> None:
+    with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):
+        began = time.monotonic()
+        with pytest.raises(ModelUnavailable, match="within 6 seconds"):
+            responder.answer(replace(ASKED, seconds=6.0))
+        assert time.monotonic() - began < 20
+        assert eventually(lambda: not _running(stage))
+
+
+def _killed(stage: Stage, responder: Responder) -> None:
+    for number in _running(stage):
+        os.kill(number, signal.SIGKILL)
+
+
+def _closed(stage: Stage, responder: Responder) -> None:
+    responder.close()
+
+
+@by_program
+@pytest.mark.parametrize("end", [_killed, _closed])
+def test_one_that_ends_in_the_middle_is_no_answer_and_no_list_of_processes_showed_the_question(
+    writer: Writer, end: Callable[[Stage, Responder], None], tmp_path_factory: Folders
+) -> None:
+    with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):
+        ended: list[Any] = []
+
+        def ask() -> None:
+            try:
+                ended.append(responder.answer(ASKED))
+            except NacreError as error:
+                ended.append(error)
+
+        asking = Thread(target=ask)
+        asking.start()
+        assert eventually(lambda: stage.asked(0), 30)
+        shown = [(Path(f"/proc/{number}") / name).read_bytes() for number in _running(stage) for name in _SHOWN]
+        end(stage, responder)
+        asking.join(20)
+        assert shown
+        assert not any(text in one for text in (MEMORY.encode(), SYSTEM.encode()) for one in shown)
+        assert [type(error) for error in ended] == [ModelUnavailable]
+        assert not list((stage.folder / "tmp").glob("nacre-call-*"))
+        assert eventually(lambda: not _running(stage))
+
+
+_SHOWN = ("cmdline", "environ")
+
+
+def _running(stage: Stage) -> list[int]:
+    """The programs that run with the home of the stage."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            is_ours = f"HOME={stage.home}\0".encode() in (place / "environ").read_bytes()
+        except OSError:
+            continue
+        if is_ours:
+            found.append(int(place.name))
+    return found
+
+
+@by_program
+def test_its_answers_are_no_sessions(writer: Writer, tmp_path_factory: Folders) -> None:
+    with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
+        responder.answer(ASKED)
+        stage.nacre("ingest")
+        assert stage.nacre("sessions", "list", "--json").record["sessions"] == []

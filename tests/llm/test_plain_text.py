@@ -1,0 +1,214 @@
+"""Prompts without a schema: plain text, in pieces where a model can, and with tools where they are allowed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import ModelRefused, ModelUnavailable
+from nacre.llm.wires.sampling import SamplingModel
+from nacre.values.model_calls import OWN_CALL, OWN_CONVERSATION, Prompt, Task
+from tests.fakes.provider import FakeProvider, Reply
+from tests.llm.conftest import Open
+from tests.llm.test_commands import Installed, installed, notes
+
+__all__ = ["installed"]
+
+ASKED = Prompt(Task.CHAT, "You know boats.", "What is red on the boat?", {})
+SAID = "The hull is red, and so is the sail that hangs to dry beside it since Friday."
+APIS = ["anthropic", "openai", "chat"]
+
+STREAMING = f"""
+given = sys.stdin.read()
+told = sys.argv[sys.argv.index("--system-prompt-file") + 1]
+Path(os.environ["NOTES"]).write_text(json.dumps({{
+    "arguments": sys.argv[1:], "given": given, "told": Path(told).read_text(), "folder": os.getcwd(),
+}}))
+for part in {SAID!r}.partition("red"):
+    delta = {{"type": "content_block_delta", "delta": {{"type": "text_delta", "text": part}}}}
+    print(json.dumps({{"type": "stream_event", "event": delta}}), flush=True)
+    while "--include-partial-messages" in sys.argv and not Path(os.environ["NOTES"] + ".heard").exists():
+        time.sleep(0.01)
+used = {{"type": "tool_use", "name": "Read", "input": {{"file_path": "plan.txt"}}}}
+print(json.dumps({{"type": "assistant", "message": {{"content": [used]}}}}))
+print(json.dumps({{"type": "result", "result": {SAID!r}, "usage": {{"input_tokens": 9, "output_tokens": 3}}}}))
+"""
+CODEX = f"""
+given = sys.stdin.read()
+told = next(one.partition("=")[2] for one in sys.argv if one.startswith("model_instructions_file="))
+Path(os.environ["NOTES"]).write_text(json.dumps({{
+    "arguments": sys.argv[1:], "given": given, "told": Path(json.loads(told)).read_text(), "folder": os.getcwd(),
+}}))
+print(json.dumps({{"type": "item.completed", "item": {{"type": "command_execution", "command": "cat plan.txt"}}}}))
+print(json.dumps({{"type": "item.completed", "item": {{"type": "agent_message", "text": {SAID!r}}}}}))
+"""
+GEMINI = f"""
+given = sys.stdin.read()
+told = Path(os.environ["GEMINI_SYSTEM_MD"]).read_text()
+Path(os.environ["NOTES"]).write_text(json.dumps({{"arguments": sys.argv[1:], "given": given, "told": told}}))
+print(json.dumps({{"response": {SAID!r}}}))
+"""
+OPENCODE = f"""
+given = sys.stdin.read()
+told = json.loads(os.environ["OPENCODE_CONFIG_CONTENT"])["agent"]["nacre"]["prompt"]
+Path(os.environ["NOTES"]).write_text(json.dumps({{"arguments": sys.argv[1:], "given": given, "told": told}}))
+print(json.dumps({{"type": "text", "part": {{"text": {SAID!r}}}}}))
+"""
+COMMANDS = [("claude", STREAMING), ("codex", CODEX), ("gemini", GEMINI), ("opencode", OPENCODE)]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
+def test_a_model_answers_in_plain_text_whatever_it_could_be_held_to(opened: Open, api: str, answers: str) -> None:
+    able = f'[models.capabilities.m]\nanswers = "{answers}"\n'
+    with FakeProvider([SAID]) as provider:
+        completion = opened("fake:m", provider.config(api) + able).complete(ASKED)
+        [request] = provider.calls
+    assert completion.text == SAID
+    assert not {"response_format", "text", "output_config", "tools", "tool_choice"} & set(request.body)
+    assert "JSON" not in json.dumps(request.body)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_pieces_are_heard_as_they_come_and_are_the_answer(opened: Open, api: str) -> None:
+    heard: list[str] = []
+    with FakeProvider([SAID, SAID]) as provider:
+        model = opened("fake:m", provider.config(api))
+        whole = model.complete(ASKED)
+        completion = model.complete(replace(ASKED, hear=heard.append))
+        assert [bool(call.body.get("stream")) for call in provider.calls] == [False, True]
+    assert len(heard) > 2
+    assert "".join(heard) == completion.text == whole.text
+    assert completion.tokens.output == whole.tokens.output
+    assert completion.tokens.input > 0
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_answer_that_breaks_off_is_not_begun_again_where_it_was_heard(opened: Open, api: str) -> None:
+    heard: list[str] = []
+    with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
+        with pytest.raises(ModelUnavailable, match="broke off"):
+            opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
+        assert len(provider.calls) == 1
+    assert SAID.startswith("".join(heard))
+    assert heard
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_fails_before_a_piece_was_heard_is_tried_again(opened: Open, api: str) -> None:
+    heard: list[str] = []
+    with FakeProvider([Reply(status=429, headers={"retry-after": "0"}), SAID]) as provider:
+        opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
+        assert len(provider.calls) == 2
+    assert "".join(heard) == SAID
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_page_of_another_is_no_stream(opened: Open, api: str) -> None:
+    with FakeProvider([Reply(fault="html")]) as provider, pytest.raises(ModelUnavailable, match="web page"):
+        opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None))
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_streamed_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str) -> None:
+    with FakeProvider([Reply(SAID, is_cut=True)]) as provider:
+        assert opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None)).is_cut
+
+
+def test_a_conversation_has_a_time_of_its_own(opened: Open) -> None:
+    with FakeProvider([Reply(fault="hang")]) as provider:
+        model = opened("fake:m", provider.config(more="timeout_seconds = 100.0\n"))
+        with pytest.raises(ModelUnavailable, match="within 1 seconds"):
+            model.complete(replace(ASKED, timeout_seconds=1.0))
+    with FakeProvider([Reply(fault="drip")]) as provider:
+        model = opened("fake:m", provider.config(more="timeout_seconds = 1.0\n"))
+        with pytest.raises(ModelUnavailable, match="within 3 seconds"):
+            model.complete(replace(ASKED, timeout_seconds=3.0))
+
+
+def test_a_clients_model_is_told_nothing_of_a_form() -> None:
+    asked: list[str] = []
+
+    def sample(system: str, text: str, most: int) -> tuple[str, str]:
+        asked.extend((system, text))
+        return SAID, "some-model"
+
+    assert SamplingModel(sample).complete(ASKED).text == SAID
+    assert asked == [ASKED.system, ASKED.text]
+
+
+@pytest.mark.parametrize(("program", "body"), COMMANDS)
+def test_a_command_is_given_the_system_prompt_as_its_own_and_the_rest_on_its_input(
+    installed: Installed, tmp_path: Path, program: str, body: str
+) -> None:
+    completion = installed(program, body).complete(ASKED)
+    assert completion.text == SAID
+    told = notes(tmp_path)
+    assert told["told"] == ASKED.system
+    assert told["given"] == f"{OWN_CONVERSATION}\n\n{ASKED.text}"
+    assert OWN_CONVERSATION.partition("]")[0] == OWN_CALL.partition("]")[0]
+    arguments = " ".join(told["arguments"])
+    assert ASKED.system not in arguments
+    assert "schema" not in arguments
+
+
+def test_claude_is_heard_while_it_writes(installed: Installed, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def hear(piece: str) -> None:
+        heard.append(piece)
+        (tmp_path / "notes.heard").touch()  # without which it would write no further
+
+    completion = installed("claude", STREAMING).complete(replace(ASKED, hear=hear, timeout_seconds=20))
+    assert len(heard) == 3
+    assert "".join(heard) == completion.text
+
+
+def test_claude_may_use_what_is_allowed_in_the_folder_alone(installed: Installed, tmp_path: Path) -> None:
+    tools = ("Read", "Edit", "Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)")
+    model = installed("claude", STREAMING)
+    completion = model.complete(replace(ASKED, hear=lambda _: None, tools=tools, folder=tmp_path))
+    told = notes(tmp_path)
+    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    assert pairs["--tools"] == "Read,Edit,Bash,WebSearch,Read"
+    assert pairs["--permission-mode"] == "acceptEdits"
+    at = told["arguments"].index("--allowedTools")
+    assert told["arguments"][at + 1 : at + 4] == ["Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)"]
+    assert told["folder"] == str(tmp_path)
+    assert "--include-partial-messages" not in told["arguments"]
+    assert completion.more["steps"] == ("Read: plan.txt",)
+
+
+@pytest.mark.parametrize("tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""])
+def test_what_is_no_tool_of_claudes_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
+    with pytest.raises(ModelRefused, match="has no tools called"):
+        installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
+    assert not (tmp_path / "notes").exists()
+
+
+@pytest.mark.parametrize(("tools", "sandbox"), [(("shell",), "read-only"), (("shell", "write"), "workspace-write")])
+def test_codex_runs_commands_in_a_sandbox_in_the_folder(
+    installed: Installed, tmp_path: Path, tools: tuple[str, ...], sandbox: str
+) -> None:
+    completion = installed("codex", CODEX).complete(replace(ASKED, tools=tools, folder=tmp_path))
+    told = notes(tmp_path)
+    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    assert pairs["--sandbox"] == sandbox
+    assert "features.shell_tool=false" not in told["arguments"]
+    assert 'shell_environment_policy.inherit="core"' in told["arguments"]
+    assert told["folder"] == str(tmp_path)
+    assert completion.more["steps"] == ("cat plan.txt",)
+
+
+def test_what_is_no_tool_of_codex_is_refused(installed: Installed, tmp_path: Path) -> None:
+    with pytest.raises(ModelRefused, match="no tools called danger"):
+        installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
+
+
+def test_opencode_puts_no_file_into_its_system_prompt(installed: Installed, tmp_path: Path) -> None:
+    system = "You know {file:/etc/passwd} and {env:HOME} and {boats}."
+    installed("opencode", OPENCODE).complete(replace(ASKED, system=system))
+    assert notes(tmp_path)["told"] == "You know { file:/etc/passwd} and { env:HOME} and {boats}."
