@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import ClientConnection, connect
 
+from nacre.errors import ChannelUnavailable
 from nacre.gateway.channels.channel import ChannelSetup, ServesHttp
 from nacre.gateway.channels.webhook import KIND
 from nacre.gateway.channels.webhook.channel import Webhook
@@ -95,9 +96,21 @@ class Site:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.client.post("/hook", content=data, headers=signed(data, moment) | named)
 
-    async def answer(self, text: str = "Hi", *, chat: str = "otto", key: str = "k1", attempt: int = 1) -> str:
+    async def answer(
+        self, text: str = "Hi", *, chat: str = "otto", key: str = "k1", attempt: int = 1, reply_to: str = "m1"
+    ) -> str:  # fmt: skip
         """Send an answer, as the gateway does."""
-        return await self.channel.send(Outgoing(key, Chat("hook", chat), text, "m1", attempt))
+        return await self.channel.send(Outgoing(key, Chat("hook", chat), text, reply_to, attempt))
+
+    async def answer_until_heard(self, text: str = "Hi", *, reply_to: str = "m1") -> None:
+        """Send an answer as soon as somebody listens."""
+        while True:
+            try:
+                await self.answer(text, reply_to=reply_to)
+            except ChannelUnavailable:
+                await self.client.get("/")  # others have their turn
+            else:
+                return
 
     @property
     def ids(self) -> list[str]:

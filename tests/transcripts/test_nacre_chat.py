@@ -46,8 +46,10 @@ def test_the_owner_is_whom_the_gateway_or_the_settings_name(read: Any, write: An
     assert speakers(read(ADAPTER, path, identities=("telegram:7",))[1]) == [
         OWNER, (Speaker.SYSTEM, Trust.UNTRUSTED, "Otto")
     ]  # fmt: skip
-    for name in ("telegram:5054", "Telegram:5054", "5054"):
+    for name in ("telegram:5054", "Telegram:5054 "):
         assert speakers(read(ADAPTER, path, identities=(name,))[1]) == [OWNER, OWNER]
+    for name in ("5054", "discord:5054", "Otto"):
+        assert speakers(read(ADAPTER, path, identities=(name,))[1])[1] != OWNER
 
 
 def test_a_name_that_anybody_may_choose_makes_nobody_the_owner(read: Any, write: Any) -> None:
@@ -70,15 +72,15 @@ def test_what_the_agent_repeats_of_others_is_not_trusted_and_its_own_words_are(r
         "a.jsonl", header("group"), said(1, RECIPE, sender="telegram:7", name="Ines"), answered(2, "I will see."),
         said(3, "What did she say?", owner=True), answered(4, f"She said: {RECIPE}"), answered(5, "The oven is warm."),
     )  # fmt: skip
-    trust = [turn.trust for turn in read(ADAPTER, path, identities=("5054",))[1]]
+    trust = [turn.trust for turn in read(ADAPTER, path, identities=("telegram:5054",))[1]]
     untrusted, trusted = Trust.UNTRUSTED, Trust.TRUSTED
     assert trust == [untrusted, trusted, trusted, untrusted, trusted]
 
 
 def test_what_others_said_still_counts_when_the_file_is_read_on(read: Any, write: Any) -> None:
     lines = [header("group"), said(1, RECIPE, sender="telegram:7"), answered(2, RECIPE)]
-    early = read(ADAPTER, write("a.jsonl", *lines[:2]), identities=("5054",))[2]
-    (answer,) = read(ADAPTER, write("a.jsonl", *lines), early.cursor(), identities=("5054",))[1]
+    early = read(ADAPTER, write("a.jsonl", *lines[:2]), identities=("telegram:5054",))[2]
+    (answer,) = read(ADAPTER, write("a.jsonl", *lines), early.cursor(), identities=("telegram:5054",))[1]
     assert (answer.speaker, answer.trust) == (Speaker.AGENT, Trust.UNTRUSTED)
 
 

@@ -7,16 +7,19 @@ import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError
 from nacre.gateway.answering import Answering, Work, excuse
-from nacre.gateway.channel_options import ChannelOptions, LiveRules, Open
-from nacre.gateway.channels.channel import Channel, ServesHttp
+from nacre.gateway.channel_options import LiveRules, Open
+from nacre.gateway.channels.channel import Channel, ServesHttp, ShowsPieces
 from nacre.gateway.delivery import Delivery
-from nacre.gateway.inbox import HISTORY_KEYS, ChannelInbox, Cleans, Desk
+from nacre.gateway.files import Cleans
+from nacre.gateway.inbox import HISTORY_KEYS, ChannelInbox, Desk
 from nacre.gateway.keeping import Keeping
 from nacre.gateway.sessions import Sessions
 from nacre.gateway.transcript import Transcripts
@@ -64,7 +67,7 @@ class Gateway:
         self._parts = parts
         settings = parts.settings
         sessions = Sessions(parts.store, parts.transcripts, parts.clock, parts.new_id)
-        self._turns = Turns(sessions, settings)
+        self._turns = Turns(sessions, settings, parts.redactor)
         self._debounce = settings.number("gateway.debounce_seconds")
         self._at_once = settings.whole("gateway.at_once")
         self._a_minute = settings.whole("gateway.answers_a_minute")
@@ -156,6 +159,8 @@ class Gateway:
             self._parts.tell(f"{key}: {error.message}")
         except OSError as error:
             self._parts.tell(f"{key}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - an agent may be a third party's
+            self._parts.tell(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
         finally:
             del self._talks[key]
 
@@ -188,25 +193,33 @@ class Gateway:
         taken = await self._turns.take(key, one)
         if taken is None:
             self._delivery.send(key, channel)  # a command may have been answered
+            self._keeping.index(self._turns.ended)
+            self._turns.ended.clear()
             return
-        typing = asyncio.create_task(self._show_typing(one.channel, taken.chat))
+        pieces: asyncio.Queue[str] = asyncio.Queue()
+        shown = [
+            asyncio.create_task(self._show_typing(one.channel, taken.chat)),
+            asyncio.create_task(self._show_pieces(one.channel, taken.chat, pieces)),
+        ]
         try:
-            answer, problem = await self._answered(taken, one.options)
+            answer, problem = await self._answered(taken, one, pieces)
         finally:
-            typing.cancel()
+            for task in shown:
+                task.cancel()
         silent = answer.text.strip() == _SILENT
         self._turns.finish(taken, answer, one.channel.limits, problem=problem, is_silent=silent)
         self._delivery.send(key, channel)
         self._keeping.look(taken.session.key, one.options)
 
-    async def _answered(self, taken: Taken, options: ChannelOptions) -> tuple[Answer, str]:
+    async def _answered(self, taken: Taken, one: Open, pieces: asyncio.Queue[str]) -> tuple[Answer, str]:
         """The answer, or an excuse and what went wrong."""
         if taken.is_hopeless:
             return Answer("I cannot answer this message."), "the gateway ended three times while it was answered"
         loop = asyncio.get_running_loop()
         try:
-            work = Work(taken.session, options, taken.turn)
-            return await loop.run_in_executor(self._pool, self._parts.answering.answer, work), ""
+            work = Work(taken.session, one.options, taken.turn)
+            hear = partial(_put, loop, pieces) if isinstance(one.channel, ShowsPieces) else None
+            return await loop.run_in_executor(self._pool, self._parts.answering.answer, work, hear), ""
         except NacreError as error:
             self._parts.tell(f"{taken.session.key}: no answer: {error.message}")
             if self._parts.answering.is_closed:
@@ -218,6 +231,10 @@ class Gateway:
         while seconds > 0:
             await self._guarded("", channel.show_typing(chat))
             await asyncio.sleep(seconds * 0.8)
+
+    async def _show_pieces(self, channel: Channel, chat: Chat, pieces: asyncio.Queue[str]) -> None:
+        while isinstance(channel, ShowsPieces):
+            await self._guarded("", channel.show_piece(chat, await pieces.get()))
 
     # Tidying up
 
@@ -240,3 +257,9 @@ class Gateway:
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             if what:
                 self._parts.tell(f"{what}: {error}")
+
+
+def _put(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
+    """A piece of an answer, from the thread that makes it."""
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(pieces.put_nowait, piece)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from nacre.gateway.admission import Rules, judge
+from nacre.gateway.files import Cleans
 from nacre.gateway.sessions import key_of
 from nacre.gateway.transcript import edit_line
 from nacre.platform.ids import Clock
@@ -21,13 +21,6 @@ _MOST_CHARACTERS = 64_000
 _MOST_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
-
-
-class Cleans(Protocol):
-    """Takes secrets out of texts."""
-
-    def clean(self, text: str) -> str:
-        """The text without them."""
 
 
 @dataclass(frozen=True, slots=True)

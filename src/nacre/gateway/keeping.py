@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -46,8 +46,13 @@ class Keeping:
 
     def close_stale(self, channel: str, options: ChannelOptions) -> None:
         """Close conversations of a channel that went silent; what they teach is learned by the usual ingest."""
-        for session in self._sessions.close_stale(channel, options.hours):
-            self._start(session, self._index(session))
+        self.index(self._sessions.close_stale(channel, options.hours))
+
+    def index(self, ended: Iterable[ChatSession]) -> None:
+        """Make conversations searchable that ended."""
+        for session in ended:
+            if session.messages > session.indexed:
+                self._start(session, self._index(session))
 
     async def stop(self, seconds: float) -> None:
         """Finish what is being done, for so long."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from nacre.context.build import build
 from nacre.context.frame import frame_tokens, framed, line_of, quoted
 from nacre.context.gate import asked_by
+from nacre.gateway.files import texts
 from nacre.gateway.transcript import Recent, Said, file_note
 from nacre.home.home import Home
 from nacre.retrieval.recall import recall
@@ -47,6 +49,8 @@ class Turn:
     heard: Sequence[Received]
     recent: Recent
     sees_memories: bool = False
+    files: Sequence[tuple[str, Path]] = ()
+    """Those that came with the messages: name and place."""
 
     @property
     def words(self) -> str:
@@ -92,6 +96,7 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
         _section("This conversation until then, summed up", quoted(turn.recent.summary)),
         _section("This conversation so far", [_line(one) for one in turn.recent.messages]),
         _section(_HEARD, [_quote(one) for one in turn.heard]),
+        *[_section(f"The file {_name(name, is_owner=False)}", quoted(text)) for name, text in texts(turn.files)],
         _section("New message" if len(turn.asked) == 1 else "New messages", [_quote(one) for one in turn.asked]),
     ]
     return "\n\n".join(section for section in sections if section)

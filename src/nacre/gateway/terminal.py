@@ -35,7 +35,7 @@ class TerminalChat:
         self._new_id = uuid7_source()
         self._answering = Answering(settings, lend, respond)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
-        self._turns = Turns(self._sessions, settings)
+        self._turns = Turns(self._sessions, settings, self._redactor)
         self._chat = Chat(NAME, _OWNER if is_owner else "agent")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"

@@ -29,7 +29,8 @@ _MOST_TAIL = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message of a transcript, as far as an answer needs it."""
+    """One message of a transcript, as far as an answer needs it; of the role ``failure`` where no answer was made, with
+    the reason as its text."""
 
     id: str
     role: str
@@ -37,6 +38,8 @@ class Said:
     name: str
     at: str
     is_owner: bool
+    files: tuple[tuple[str, str], ...] = ()
+    """Names of files that were fetched, each with its place below the gateway's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class Transcripts:
             file.flush()
             os.fsync(file.fileno())
 
-    def recent(self, session: str, limit: int) -> Recent:
-        """The last messages, at most so many, back to the last compaction."""
+    def recent(self, session: str, limit: int, *, failures: bool = False) -> Recent:
+        """The last messages, at most so many, back to the last compaction; also answers that failed, where wanted."""
         messages: list[Said] = []
         summary, kept_from = "", ""
         for record in self._backwards(session):
@@ -101,6 +104,8 @@ class Transcripts:
                 messages.append(_said(record))
                 if record.get("id") == kept_from:
                     break
+            elif failures and record.get("type") == "failure" and len(messages) < limit:
+                messages.append(_failed(record))
         messages.reverse()
         return Recent(messages, summary)
 
@@ -205,6 +210,11 @@ def _id(line: bytes) -> str:
     return str(record.get("id")) if isinstance(record, dict) else ""
 
 
+def _failed(record: Mapping[str, Any]) -> Said:
+    reason = str(record.get("reason") or "")
+    return Said(str(record.get("id") or ""), "failure", reason, "", str(record.get("timestamp") or ""), False)
+
+
 def file_note(name: str, media_type: str) -> str:
     """What stands for a file that came with a message."""
     return f"[file: {', '.join(part for part in (one_line(name), one_line(media_type)) if part)}]"
@@ -213,9 +223,12 @@ def file_note(name: str, media_type: str) -> str:
 def _said(record: Mapping[str, Any]) -> Said:
     message = record.get("message")
     said = message if isinstance(message, dict) else {}
-    files = [file_note(str(one["name"]), str(one.get("mediaType") or "")) for one in said.get("attachments") or ()]
-    text = "\n".join(filter(None, [str(said.get("content") or ""), *files]))
+    files = [one for one in said.get("attachments") or () if isinstance(one, dict)]
+    notes = [file_note(str(one.get("name")), str(one.get("mediaType") or "")) for one in files]
+    text = "\n".join(filter(None, [str(said.get("content") or ""), *notes]))
+    fetched = tuple((str(one.get("name")), str(one["path"])) for one in files if one.get("path"))
     return Said(
         str(record.get("id") or ""), str(said.get("role") or ""), text,
         str(said.get("name") or said.get("from") or ""), str(record.get("timestamp") or ""), said.get("owner") is True,
+        fetched,
     )  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Channel
+from nacre.gateway.files import Cleans, redact
 from nacre.gateway.prompt import Turn, tokens_of
 from nacre.gateway.sessions import Sessions, is_reset
 from nacre.gateway.splitting import split
@@ -47,10 +48,13 @@ class Taken:
 class Turns:
     """Takes what waits, and records what was answered. It runs in the event loop."""
 
-    def __init__(self, sessions: Sessions, settings: Settings) -> None:
+    def __init__(self, sessions: Sessions, settings: Settings, redactor: Cleans) -> None:
         self.sessions = sessions
         self._settings = settings
+        self._redactor = redactor
         self._store = sessions.store
+        self.ended: list[ChatSession] = []
+        """Sessions that somebody ended by a command, and nobody has looked after yet."""
 
     async def take(self, key: str, one: Open) -> Taken | None:
         """What waits in a conversation; nothing where it was a command, which is answered at once."""
@@ -70,7 +74,10 @@ class Turns:
         recent = self.sessions.transcripts.recent(
             session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
         )
-        return self._taken(session, asked, heard, _without(recent, lines), one.options)
+        taken = self._taken(session, asked, heard, _without(recent, lines), one)
+        folder = self.sessions.transcripts.home / FOLDER
+        files = [(name, folder / place) for said in recent.messages if said.id in lines for name, place in said.files]
+        return replace(taken, turn=replace(taken.turn, files=files))
 
     def finish(
         self, taken: Taken, answer: Answer, limits: Limits, *, problem: str = "", is_silent: bool = False
@@ -96,6 +103,8 @@ class Turns:
     def _reset(self, key: str, command: Kept) -> None:
         """``/new``: the next message begins a new session."""
         message = command.received.message
+        if before := self._store.open_session(key):
+            self.ended.append(before)
         session = self.sessions.reset(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
         part = Outgoing(self.sessions.new_id(), message.chat, _NEW, message.id)
         self._store.finish(session, [command.received.seq], Answer(""), [part], [], self.sessions.clock())
@@ -127,25 +136,26 @@ class Turns:
         try:
             private_files.make_folder(folder)
             await channel.fetch(file, target, _MOST_FILE_BYTES)
+            redact(target, self._redactor)
         except (ChannelUnavailable, ChannelRefused, OSError) as error:
             return {**known, "problem": str(error)}
         return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}
 
     def _taken(
         self, session: ChatSession, asked: Sequence[Kept], heard: Sequence[Kept], recent: Recent,
-        options: ChannelOptions,
+        one: Open,
     ) -> Taken:  # fmt: skip
         last = asked[-1].received
         speakers = [one.received.is_owner for one in asked]
         texts = [one.received.message.text for one in (*heard, *asked)]
         turn = Turn(
             [one.received for one in asked], [one.received for one in heard], recent,
-            options.sees_memories(last.message.chat, speakers),
+            one.options.sees_memories(last.message.chat, speakers),
         )  # fmt: skip
+        replies = last.message.chat.kind is ChatType.GROUP or one.channel.limits.always_replies
         return Taken(
-            session, turn, tuple(one.received.seq for one in asked),
-            last.message.id if last.message.chat.kind is ChatType.GROUP else "", tokens_of(texts), len(texts),
-            all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
+            session, turn, tuple(one.received.seq for one in asked), last.message.id if replies else "",
+            tokens_of(texts), len(texts), all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
         )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from tests.fakes.slack import APP_TOKEN, BOT, TOKEN, FakeSlack
 from tests.gateway.channels.scenes import play, running, setup_of, until
 
 CODE = "`**a** &lt;b&gt;` and\n```\nx = **y &amp; [a](https://b)\n```"
-FAST = Timing(hello=1.0, ping=0.2, pause=0.01)
+FAST = Timing(hello=2.0, ping=1.0, pause=0.01)
 CHAT = Chat("slack", "D1", account="T1")
 
 

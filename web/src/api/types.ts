@@ -1512,6 +1512,7 @@ export interface Said {
   name: string;
   at: string;
   is_owner: boolean;
+  files: Array<[string, string]>;
 }
 
 export interface SampleAnswer {
@@ -2154,6 +2155,8 @@ export interface NacreGatewayAnswersChat {
   messages: Array<Said>;
   summary: string;
   path: string;
+  waiting: Array<Said>;
+  is_answering: boolean;
 }
 
 export interface NacreHistoryUndoStep {

@@ -68,6 +68,14 @@ class ServesHttp(Protocol):
         """Routes below ``/<name of the channel>``. They check signatures before anything else is read."""
 
 
+@runtime_checkable
+class ShowsPieces(Protocol):
+    """A channel that shows an answer while it is made. What it shows is not the answer: that is sent in the end."""
+
+    async def show_piece(self, chat: Chat, piece: str) -> None:
+        """Show a piece more, in the order in which they come. What fails is passed over."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelSetup:
     """What a channel is made from: its name, the values of its options, and the secrets that they name, resolved.

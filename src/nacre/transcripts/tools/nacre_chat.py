@@ -15,7 +15,6 @@ from nacre.text.passages import one_line, shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.senders import Sender
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
 
 TOOL = "nacre-chat"
@@ -67,9 +66,8 @@ class _Message(msgspec.Struct, gc=False):
         return "\n".join(filter(None, [self.content, *(file.note for file in self.attachments[:_MOST_FILES])]))
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Whether the owner configured whoever wrote it: with the channel's name, or by the id alone."""
-        names = {self.sender.casefold(), self.sender.partition(":")[2].casefold()} - {""}
-        return Sender(self.name, frozenset(names)).is_one_of(identities)
+        """Whether the owner configured whoever wrote it, with the channel: another one's ids may be the same."""
+        return ":" in self.sender and self.sender.casefold() in (one.strip().casefold() for one in identities)
 
 
 class _Line(msgspec.Struct, gc=False):

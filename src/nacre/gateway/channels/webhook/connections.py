@@ -123,11 +123,11 @@ class _Connection:
         finally:
             self._given.pop(answer["key"], None)
 
-    async def show_typing(self, chat: Chat) -> None:
+    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
         """See Listener."""
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
-                await self._send({"type": "typing", "chat": chat_of(chat)})
+                await self._send({**what, "chat": chat_of(chat)})
 
     async def _read_all(self) -> None:
         while True:

@@ -22,8 +22,8 @@ class Listener(Protocol):
     async def give(self, answer: Mapping[str, Any]) -> bool:
         """Whether it took the answer."""
 
-    async def show_typing(self, chat: Chat) -> None:
-        """Show that an answer is being written."""
+    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
+        """Show how an answer comes along: ``typing``, or a ``piece`` of it."""
 
 
 class Listeners:
@@ -48,9 +48,9 @@ class Listeners:
         """Whether any program took the answer."""
         return any(await asyncio.gather(*(one.give(answer) for one in self._of(chat))))
 
-    async def show_typing(self, chat: Chat) -> None:
-        """Show those who listen to a chat that an answer is being written."""
-        await asyncio.gather(*(one.show_typing(chat) for one in self._of(chat)))
+    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
+        """Show those who listen to a chat how an answer comes along."""
+        await asyncio.gather(*(one.show(chat, what) for one in self._of(chat)))
 
     @contextmanager
     def waiting(self, chat: Chat, *, wanted: bool) -> Iterator[Waiter | None]:
@@ -87,7 +87,7 @@ class Waiter:
         done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
         return bool(done) and self._was_taken.result()
 
-    async def show_typing(self, chat: Chat) -> None:
+    async def show(self, chat: Chat, what: Mapping[str, Any]) -> None:
         """See Listener: a request shows nothing until it is answered."""
 
     def settle(self, *, was_taken: bool) -> None:
