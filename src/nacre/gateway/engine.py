@@ -130,10 +130,10 @@ class Gateway:
                 await one.channel.run(ChannelInbox(desk, LiveRules(self._parts.settings, one.options.rules)))
                 return
             except ChannelRefused as error:
-                self._parts.tell(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+                self._parts.tell(_with_hint(name, error))
                 return
             except ChannelUnavailable as error:
-                self._parts.tell(f"{name}: {error.message}")
+                self._parts.tell(_with_hint(name, error))
                 after = error.retry_after
             except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others go on
                 self._parts.tell(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
@@ -263,3 +263,7 @@ def _put(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str
     """A piece of an answer, from the thread that makes it."""
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+
+def _with_hint(name: str, error: NacreError) -> str:
+    return f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else "")

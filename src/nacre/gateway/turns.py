@@ -11,7 +11,7 @@ from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Channel
 from nacre.gateway.files import Cleans, redact
 from nacre.gateway.prompt import Turn, tokens_of
-from nacre.gateway.sessions import Sessions, is_reset
+from nacre.gateway.sessions import STARTS, Sessions, command_in
 from nacre.gateway.splitting import split
 from nacre.gateway.transcript import Recent, answer_line, failure_line, message_line
 from nacre.platform import private_files
@@ -23,6 +23,7 @@ from nacre.values.gateway.message import Answer, Attachment, Chat, ChatType, Lim
 _MOST_ATTEMPTS = 3
 _MOST_FILE_BYTES = 20_000_000
 _NEW = "A new conversation. I still remember what I learned."
+_GREETING = "I am listening. /new begins a new conversation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ class Turns:
         asked = [message for message in kept if message.state != "heard"]
         if not asked:
             return None
-        if is_reset(asked[0].received.message.text):
-            self._reset(key, asked[0])
+        if command := command_in(asked[0].received.message.text):
+            self._obey(key, command, asked[0])
             return None
-        commands = (at for at, message in enumerate(asked) if is_reset(message.received.message.text))
+        commands = (at for at, message in enumerate(asked) if command_in(message.received.message.text))
         asked = asked[: next(commands, len(asked))]
         last = asked[-1].received
         heard = [message for message in kept if message.state == "heard" and message.received.seq < last.seq]
@@ -100,14 +101,17 @@ class Turns:
         shown = name if chat.kind is ChatType.DIRECT else f"group {chat.id}"
         return self.sessions.current(key, chat, shown, options.hours)
 
-    def _reset(self, key: str, command: Kept) -> None:
-        """``/new``: the next message begins a new session."""
-        message = command.received.message
-        if before := self._store.open_session(key):
+    def _obey(self, key: str, command: str, kept: Kept) -> None:
+        """``/new``: the next message begins a new session. ``/start``: a greeting."""
+        message = kept.received.message
+        before = self._store.open_session(key)
+        if command != STARTS and before:
             self.ended.append(before)
-        session = self.sessions.reset(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
-        part = Outgoing(self.sessions.new_id(), message.chat, _NEW, message.id)
-        self._store.finish(session, [command.received.seq], Answer(""), [part], [], self.sessions.clock())
+            self.sessions.reset(key)
+        session = self._store.open_session(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
+        text = _GREETING if command == STARTS else _NEW
+        part = Outgoing(self.sessions.new_id(), message.chat, text, message.id)
+        self._store.finish(session, [kept.received.seq], Answer(""), [part], [], self.sessions.clock())
         self.sessions.transcripts.write_pending(self._store, session.id)
 
     async def _write(self, session: ChatSession, messages: Sequence[Kept], one: Open) -> set[str]:
