@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from nacre.storage.gateway import GatewayStore
 from nacre.values.gateway.conversation import Pairing
 from nacre.values.gateway.message import Answer, Chat, Incoming, Received, Sender
 from tests.web.driving import PHONE, Dashboard, nacre
-from tests.web.story import CHATS, STRANGER
+from tests.web.story import CHATS, STRANGER, talk
+from tests.web.test_memories import ATTACKS, DANGEROUS
 
 pytestmark = pytest.mark.web
 
@@ -72,6 +73,20 @@ def test_what_others_write_is_marked_and_never_runs(board: Dashboard) -> None:
     expect(page.locator(".chats-said.owner .outside, .chats-said.assistant .outside")).to_have_count(0)
     expect(page.locator(".chats-people li").first).to_contain_text(STRANGER)
     assert board.violations() == []
+
+
+def test_nothing_that_anybody_writes_does_anything(board: Dashboard, home: Path, store: GatewayStore) -> None:
+    said = [(speaker, text) for text in ATTACKS for speaker in ("You", "agent", "owner")]
+    name = "<img src=x onerror='window.pwned=1'>"
+    talk(store, home, Chat("telegram", "66"), name, said, datetime.now(UTC) - timedelta(hours=2))
+    page = board.show("/chats/telegram:66")
+    expect(page.locator(".chats-said")).to_have_count(len(said))
+    assert page.locator("main").evaluate(DANGEROUS) == []
+    assert page.evaluate("window.pwned") is None
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    imitated = page.locator(".chats-said.other", has_text="You").first
+    expect(imitated.locator(".origin.outside > .origin-mark")).to_contain_text("From outside")
+    assert page.evaluate("/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)") is False
 
 
 def test_a_conversation_grows_while_one_looks(board: Dashboard, home: Path, store: GatewayStore) -> None:
