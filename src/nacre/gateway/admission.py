@@ -39,7 +39,7 @@ class Rules:
 
     def is_owner(self, sender: Sender) -> bool:
         """Whether a sender is one of the owner's identities, which name the channel: ids of others may be the same."""
-        return f"{self.channel}:{sender.id}".casefold() in self.identities
+        return f"{self.channel}:{sender.id}" in self.identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,13 @@ class Verdict:
 
 
 def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
-    """The owner's identities, spelt with the names of channels: ``telegram:4711`` holds in each of that kind."""
-    known = {one.strip().casefold() for one in configured if ":" in one}
-    of_kind = {f"{name}:{one.partition(':')[2]}" for name, kind in kinds for one in known if one.startswith(f"{kind}:")}
-    return frozenset(known | of_kind)
+    """The owner's identities, spelt with the names of channels: ``telegram:4711`` holds in each of that kind. Case
+    matters in ids, as a program behind a webhook may tell ``Otto`` from ``otto``."""
+    known = [
+        (where.casefold(), who) for where, colon, who in (one.strip().partition(":") for one in configured) if colon
+    ]
+    own = {f"{where}:{who}" for where, who in known}
+    return frozenset(own.union(f"{name}:{who}" for name, kind in kinds for where, who in known if where == kind))
 
 
 def judge(
@@ -79,7 +82,7 @@ def _in_group(message: Incoming, rules: Rules, *, is_owner: bool, is_let_in: boo
 
 
 def _is_let_in(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
-    if EVERYBODY in rules.allow or sender.id.casefold() in rules.allow:
+    if EVERYBODY in rules.allow or sender.id in rules.allow:
         return True
     found = store.pairing(rules.channel, sender.id)
     return bool(found and found.approved)

@@ -13,7 +13,7 @@ from nacre.gateway.compaction import is_due, keep_what_matters, sum_up
 from nacre.gateway.passages import passages_for
 from nacre.gateway.prompt import Turn, prompt, remembered, system_prompt
 from nacre.gateway.responder import Question, Responder
-from nacre.gateway.transcript import Recent, Transcripts
+from nacre.gateway.transcript import Recent, Transcripts, bounded
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_files
 from nacre.settings import Settings
@@ -25,6 +25,9 @@ Lend = Callable[[], AbstractContextManager[Home]]
 
 Respond = Callable[[Home, str], Responder]
 """Opens the responder of a model's name; of an empty one, that of ``models.chat``."""
+
+_MOST_CHARACTERS = 64_000
+"""Of an answer: 16 messages of Telegram. Whoever writes may ask for a book."""
 
 _SORRY = "I cannot answer just now. Please try again later."
 
@@ -59,7 +62,7 @@ class Answering:
             try:
                 self._note(responder)
                 answer = responder.answer(question, hear)
-                return replace(answer, text=home.redactor.clean(answer.text))
+                return replace(answer, text=home.redactor.clean(bounded(answer.text, _MOST_CHARACTERS)))
             finally:
                 self._forget(responder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -170,8 +171,8 @@ def _as_owner(settings: Settings, pairing: Pairing) -> str:
     identity = f"{pairing.channel}:{pairing.sender}"
     known = settings.texts("owner.identities")
     if identity not in known:
-        listed = ", ".join(f'"{one}"' for one in (*known, identity))
-        set_setting(settings, SetRequest(key="owner.identities", value=f"[{listed}]"))
+        listed = json.dumps([*known, identity], ensure_ascii=False)  # an id may hold what ends a text in TOML
+        set_setting(settings, SetRequest(key="owner.identities", value=listed))
     return identity
 
 

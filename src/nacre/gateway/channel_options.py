@@ -47,7 +47,7 @@ class ChannelOptions:
             hint = f'[gateway.channels.{name}] folder = "…", where the agent may use them'
             raise SettingsInvalid(f"gateway.channels.{name}: tools need a folder that is there", hint=hint)
         rules = Rules(
-            name, owner_in(settings), frozenset(str(one).casefold() for one in values["allow"]),
+            name, owner_in(settings), frozenset(map(str, values["allow"])),
             values["groups"], values["hears"],
         )  # fmt: skip
         return cls(

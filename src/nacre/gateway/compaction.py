@@ -9,7 +9,7 @@ from nacre.chores.flush import flush
 from nacre.chores.requests import FlushRequest
 from nacre.errors import NacreError
 from nacre.gateway.responder import Question, Responder
-from nacre.gateway.transcript import Recent, Said
+from nacre.gateway.transcript import Recent, Said, bounded, said_line, told_by
 from nacre.home.home import Home
 from nacre.text.passages import CHARACTERS_PER_TOKEN, one_line, shorten
 from nacre.values.gateway.conversation import ChatSession
@@ -56,12 +56,12 @@ def keep_what_matters(home: Home, session: ChatSession, transcript: Path) -> str
 def sum_up(recent: Recent, responder: Responder | None) -> tuple[str, str]:
     """A summary of some messages and of the summary before, and who made it: a model's name, or ``rules``."""
     if responder is not None:
-        told = "\n".join(f"{_who(one)}: {one.text}" for one in recent.messages)
-        text = f"{_before(recent.summary)}## The conversation\n{shorten(told, _TOLD_CHARACTERS)}"
+        told = "\n".join(_said(one, one.text) for one in recent.messages)
+        text = f"{_before(recent.summary)}## The conversation\n{bounded(told, _TOLD_CHARACTERS)}"
         try:
             answer = responder.answer(Question(_SYSTEM, text, seconds=_SECONDS))
             if answer.text.strip():
-                return shorten(answer.text.strip(), _MOST_CHARACTERS), answer.model or responder.name
+                return bounded(answer.text.strip(), _MOST_CHARACTERS), answer.model or responder.name
         except NacreError:
             pass  # rules need nobody
     return by_rules(recent), BY_RULES
@@ -69,10 +69,10 @@ def sum_up(recent: Recent, responder: Responder | None) -> tuple[str, str]:
 
 def by_rules(recent: Recent) -> str:
     """The beginnings of what people said, the latest of them, after the summary before."""
-    asked = [f"- {_who(one)}: {_first(one.text)}" for one in recent.messages if one.role == "user" and one.text.strip()]
+    asked = [f"- {_said(one, _first(one.text))}" for one in recent.messages if one.role == "user" and one.text.strip()]
     answered = next((one for one in reversed(recent.messages) if one.role == "assistant"), None)
     last = [f"- You answered last: {_first(answered.text)}"] if answered else []
-    return shorten("\n".join([*_carried(recent.summary), *asked[-_MOST_LINES:], *last]), _MOST_CHARACTERS)
+    return bounded("\n".join([*_carried(recent.summary), *asked[-_MOST_LINES:], *last]), _MOST_CHARACTERS)
 
 
 def _carried(summary: str) -> Sequence[str]:
@@ -83,8 +83,8 @@ def _before(summary: str) -> str:
     return f"## What was before\n{summary}\n\n" if summary else ""
 
 
-def _who(said: Said) -> str:
-    return "You" if said.role == "assistant" else said.name or "They"
+def _said(said: Said, text: str) -> str:
+    return said_line("You", text) if said.role == "assistant" else told_by(said.name, text, is_owner=said.is_owner)
 
 
 def _first(text: str) -> str:

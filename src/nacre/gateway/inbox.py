@@ -12,12 +12,15 @@ from nacre.gateway.sessions import key_of
 from nacre.gateway.transcript import edit_line
 from nacre.platform.ids import Clock
 from nacre.storage.gateway import GatewayStore
+from nacre.text.passages import one_line
 from nacre.values.gateway.message import Attachment, Incoming, Outgoing, Received, Sender
 
 HISTORY_KEYS = 1_000
 """Groups of which what was heard is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
 
-_MOST_CHARACTERS = 64_000
+MOST_CHARACTERS = 64_000
+"""Of one message."""
+
 _MOST_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
@@ -55,12 +58,14 @@ class ChannelInbox:
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Keep messages and state; how many did not come before. Waits while too many wait to be answered."""
-        while self._desk.store.waiting() >= self._desk.most_waiting:
+        while self._desk.store.waiting(self._rules.channel) >= self._desk.most_waiting:
             await asyncio.sleep(_PAUSE_SECONDS)
+        # a long text takes seconds, in which all others would wait
+        cleaned = await asyncio.to_thread(lambda: [self._cleaned(one) for one in messages])
         kept: list[tuple[Received, str]] = []
 
         def judged() -> Iterator[tuple[Received, str]]:
-            for one in self._judged(self._cleaned(message) for message in messages):
+            for one in self._judged(cleaned):
                 kept.append(one)
                 yield one
 
@@ -96,7 +101,8 @@ class ChannelInbox:
             return
         edited = Received(0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender))
         if found.message and found.state in ("waiting", "heard"):
-            store.replace_text(found.seq, replace(found.message, text=message.text))
+            if not _is_before(message, found.message):
+                store.replace_text(found.seq, replace(found.message, text=message.text, sent=message.sent))
         elif found.line and (session := store.open_session(found.key)):
             store.add_lines(session.id, [edit_line(self._desk.new_id(), edited, found.line)])
         yield edited, "done"
@@ -109,12 +115,20 @@ class ChannelInbox:
 
     def _cleaned(self, message: Incoming) -> Incoming:
         """Without secrets, and within bounds."""
-        clean = self._desk.redactor.clean
         attachments = tuple(
-            Attachment(clean(one.name)[:_NAME_CHARACTERS], one.media_type[:_NAME_CHARACTERS], one.size, one.source)
+            Attachment(self._name(one.name), one_line(one.media_type)[:_NAME_CHARACTERS], one.size, one.source)
             for one in message.attachments[:_MOST_ATTACHMENTS]
         )
         return replace(
-            message, text=clean(message.text[:_MOST_CHARACTERS]), attachments=attachments,
-            sender=Sender(message.sender.id, clean(message.sender.name)[:_NAME_CHARACTERS]),
+            message, text=self._desk.redactor.clean(message.text[:MOST_CHARACTERS]), attachments=attachments,
+            sender=Sender(message.sender.id, self._name(message.sender.name)),
         )  # fmt: skip
+
+    def _name(self, name: str) -> str:
+        """Anybody may choose it: one line, so that nothing in it passes for another's words."""
+        return one_line(self._desk.redactor.clean(name))[:_NAME_CHARACTERS]
+
+
+def _is_before(message: Incoming, other: Incoming) -> bool:
+    """Whether a message was written before another: what a platform delivers again may come late."""
+    return bool(message.sent and other.sent and message.sent < other.sent)

@@ -100,5 +100,5 @@ class Keeping:
         now, one = self._sessions.clock(), self._sessions.new_id()
         line = compaction_line(one, summary, len(old), kept[0].id, by, now)
         left = Recent(kept, summary)
-        self._store.compact(session.id, tokens_of([summary, *(said.text for said in left.messages)]), line)
+        self._store.note_compaction(session.id, tokens_of([summary, *(said.text for said in left.messages)]), line)
         self._sessions.transcripts.write_pending(self._store, session.id)

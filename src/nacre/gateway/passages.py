@@ -25,7 +25,7 @@ def passages_for(
         query=shorten(question, _QUERY_CHARACTERS), limit=limit, session=key, leave_out=f"{TOOL}:{leave_out}"
     )
     try:
-        found = search(home, request).passages
+        found = [one for one in search(home, request).passages if key in (None, one.key)]
     except (NotFound, QueryInvalid):  # nothing of this conversation was made searchable yet, or there is no word in it
         return ()
     fitting: list[str] = []

@@ -10,10 +10,10 @@ from nacre.context.build import build
 from nacre.context.frame import frame_tokens, framed, line_of, quoted
 from nacre.context.gate import asked_by
 from nacre.gateway.files import texts
-from nacre.gateway.transcript import Recent, Said, file_note
+from nacre.gateway.transcript import Recent, Said, bounded, file_note, said_line, shown_name, told_by
 from nacre.home.home import Home
 from nacre.retrieval.recall import recall
-from nacre.text.passages import count_tokens, harmless, one_line, shorten
+from nacre.text.passages import count_tokens
 from nacre.values.context import ContextRequest, Moment, Part
 from nacre.values.gateway.message import ChatType, Received
 from nacre.values.recall import Filter, RecallQuery
@@ -96,7 +96,7 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
         _section("This conversation until then, summed up", quoted(turn.recent.summary)),
         _section("This conversation so far", [_line(one) for one in turn.recent.messages]),
         _section(_HEARD, [_quote(one) for one in turn.heard]),
-        *[_section(f"The file {_name(name, is_owner=False)}", quoted(text)) for name, text in texts(turn.files)],
+        *[_section(f"The file {shown_name(name)}", quoted(text)) for name, text in texts(turn.files)],
         _section("New message" if len(turn.asked) == 1 else "New messages", [_quote(one) for one in turn.asked]),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -108,23 +108,20 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 
 def _line(said: Said) -> str:
-    who = "You" if said.role == "assistant" else _name(said.name, is_owner=said.is_owner)
-    return "\n".join(quoted(f"{who}, {said.at[:16].replace('T', ' ')}: {shorten(said.text, _EARLIER_CHARACTERS)}"))
+    when, text = said.at[:16].replace("T", " "), bounded(said.text, _EARLIER_CHARACTERS)
+    if said.role == "assistant":
+        return "\n".join(quoted(said_line("You", text, when)))
+    return "\n".join(quoted(told_by(said.name, text, is_owner=said.is_owner, when=when)))
 
 
 def _quote(received: Received) -> str:
     message = received.message
-    who = _name(message.sender.name or message.sender.id, is_owner=received.is_owner)
     files = [file_note(one.name, one.media_type) for one in message.attachments]
-    text = "\n".join(filter(None, [shorten(message.text, _MOST_CHARACTERS), *files])) or "(no text)"
+    text = "\n".join(filter(None, [bounded(message.text, _MOST_CHARACTERS), *files])) or "(no text)"
+    told = told_by(message.sender.name or message.sender.id, text, is_owner=received.is_owner)
     if message.chat.kind is ChatType.DIRECT and received.is_owner:
-        return harmless(f"{who}: {text}")
-    return "\n".join(quoted(f"{who}: {text}"))
-
-
-def _name(name: str, *, is_owner: bool) -> str:
-    shown = one_line(harmless(name)).replace(":", " ")[:80] or "somebody"
-    return f"{shown} (the owner)" if is_owner else shown
+        return told
+    return "\n".join(quoted(told))
 
 
 def tokens_of(texts: Sequence[str]) -> int:

@@ -29,10 +29,16 @@ def key_of(message: Incoming) -> str:
     platform tells no more; else ``agent:{agent}:{channel}:{account}:{chat type}:{user or group}``."""
     chat = message.chat
     if chat.kind is ChatType.DIRECT and not chat.account and not chat.thread:
-        return f"{chat.channel}:{message.sender.id}"
+        return f"{chat.channel}:{_part(message.sender.id)}"
     whom = message.sender.id if chat.kind is ChatType.DIRECT else chat.id
-    thread = f":{chat.thread}" if chat.thread else ""
-    return f"agent:{AGENT}:{chat.channel}:{chat.account or '-'}:{chat.kind.value}:{whom}{thread}"
+    thread = f":{_part(chat.thread)}" if chat.thread else ""
+    account = _part(chat.account) or "-"
+    return f"agent:{AGENT}:{chat.channel}:{account}:{chat.kind.value}:{_part(whom)}{thread}"
+
+
+def _part(platforms_id: str) -> str:
+    """An id as a part of a key: no two conversations have one key, whatever their ids hold."""
+    return platforms_id.replace("%", "%25").replace(":", "%3A")
 
 
 def command_in(text: str) -> str:

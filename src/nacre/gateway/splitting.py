@@ -26,7 +26,7 @@ def _parts(text: str, limits: Limits) -> Iterator[str]:
         room = limits.characters - len(_FENCE) - 1
         end = _end(text, _fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
-        opened = _open_fence(part)
+        opened = _open_fence(part, limits.characters // 4)
         yield f"{part}\n{_FENCE}" if opened else part
 
 
@@ -56,7 +56,10 @@ def _end(text: str, most: int) -> int:
     return max(1, most)
 
 
-def _open_fence(part: str) -> str:
-    """The first line of a block of code that the part leaves open."""
+def _open_fence(part: str, most: int) -> str:
+    """The first line of a block of code that the part leaves open, alone where it is longer than ``most``: what is
+    repeated in each part must leave room for more."""
     fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
-    return f"{fences[-1]}\n" if len(fences) % 2 else ""
+    if len(fences) % 2 == 0:
+        return ""
+    return f"{fences[-1] if len(fences[-1]) <= most else _FENCE}\n"

@@ -11,8 +11,9 @@ from nacre.gateway.admission import Rules
 from nacre.gateway.answering import Answering, Lend, Respond, Work
 from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Inbox
+from nacre.gateway.inbox import MOST_CHARACTERS
 from nacre.gateway.sessions import Sessions
-from nacre.gateway.transcript import Transcripts
+from nacre.gateway.transcript import Transcripts, bounded
 from nacre.gateway.turns import Turns
 from nacre.platform.ids import utc_now, uuid7_source
 from nacre.platform.lazy import load
@@ -22,7 +23,7 @@ from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Received, Sender
 
 NAME = "terminal"
-_OWNER = "owner"
+_OWNER, _INPUT = "owner", "standard input"
 
 
 class TerminalChat:
@@ -54,18 +55,22 @@ class TerminalChat:
         """The last messages of it: role and text."""
         return [(one.role, one.text) for one in self._sessions.transcripts.recent(self.session.id, limit).messages]
 
-    def ask(self, text: str, hear: Callable[[str], None] | None = None) -> Answer:
-        """Answer a message. Raises ModelUnavailable, ModelRefused, BudgetSpent; the message is kept, and is answered
-        with the next one."""
-        message = Incoming(self._new_id(), self._chat, Sender(self._chat.id), self._redactor.clean(text))
-        received = Received(0, self._key, message, utc_now(), self._is_owner)
-        self._store.receive(NAME, [(received, "waiting")], {})
+    def ask(self, text: str, hear: Callable[[str], None] | None = None, *, piped: str = "") -> Answer:
+        """Answer a message. What another program wrote (``piped``) is not the owner's word. Raises ModelUnavailable,
+        ModelRefused, BudgetSpent; the message is kept, and is answered with the next one."""
+        said = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
+        messages = [self._received(*one) for one in said if one[0].strip()]
+        self._store.receive(NAME, [(one, "waiting") for one in messages], {})
         taken = asyncio.run(self._turns.take(self._key, self._open))
         if taken is None:
             return Answer("A new conversation.")
         answer = self._answering.answer(Work(taken.session, self._open.options, taken.turn), hear)
         self._turns.finish(taken, answer, self._open.channel.limits, is_silent=True)
         return answer
+
+    def _received(self, text: str, sender: Sender, is_owner: bool) -> Received:
+        message = Incoming(self._new_id(), self._chat, sender, self._redactor.clean(bounded(text, MOST_CHARACTERS)))
+        return Received(0, self._key, message, utc_now(), is_owner)
 
     def begin(self) -> None:
         """A new conversation."""

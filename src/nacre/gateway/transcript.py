@@ -18,13 +18,15 @@ import msgspec
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
 from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Line
-from nacre.text.passages import one_line
+from nacre.text.passages import harmless, one_line
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Received
 
 VERSION = 1
 _TAIL_BYTES = 256 * 1024
 _MOST_TAIL = 8 * 1024 * 1024
+_NAME_CHARACTERS = 80
+_NO_MARKS = str.maketrans("():", "[] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,28 @@ class Transcripts:
                 continue
             if isinstance(record, dict):
                 yield record
+
+
+def told_by(name: str, text: str, *, is_owner: bool, when: str = "") -> str:
+    """Somebody's words in a prompt. Whoever chooses a name, and whatever they write, it passes neither for the owner's
+    nor for a line of another's: names are marked, and further lines moved in."""
+    return said_line(f"{shown_name(name)} ({'the owner' if is_owner else 'not the owner'})", text, when)
+
+
+def said_line(who: str, text: str, when: str = "") -> str:
+    """Words with who said them, and when."""
+    words = "\n  ".join(harmless(text).splitlines())
+    return f"{who}{f', {when}' * bool(when)}: {words}"
+
+
+def shown_name(name: str) -> str:
+    """A name that anybody may have chosen, as one word that ends nothing."""
+    return one_line(harmless(name)).translate(_NO_MARKS)[:_NAME_CHARACTERS] or "somebody"
+
+
+def bounded(text: str, characters: int) -> str:
+    """The beginning of a text, with its lines."""
+    return text if len(text) <= characters else f"{text[: characters - 1].rstrip()}…"
 
 
 def session_line(session: ChatSession, previous: str | None) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ from nacre.values.gateway.message import Answer, Attachment, Chat, ChatType, Lim
 
 _MOST_ATTEMPTS = 3
 _MOST_FILE_BYTES = 20_000_000
+_NAME_BYTES = 120
+"""Of a file's name: most systems allow 255, with what stands before it."""
 _NEW = "A new conversation. I still remember what I learned."
 _GREETING = "I am listening. /new begins a new conversation."
 
@@ -37,6 +40,7 @@ class Taken:
     tokens: int
     messages: int
     is_owners: bool
+    """Whether the owner alone wrote them, and reads the answer."""
     is_hopeless: bool = False
     """Whether the gateway ended too often while these were answered."""
 
@@ -140,7 +144,7 @@ class Turns:
         try:
             private_files.make_folder(folder)
             await channel.fetch(file, target, _MOST_FILE_BYTES)
-            redact(target, self._redactor)
+            await asyncio.to_thread(redact, target, self._redactor)  # of a long one it takes a minute
         except (ChannelUnavailable, ChannelRefused, OSError) as error:
             return {**known, "problem": str(error)}
         return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}
@@ -159,7 +163,8 @@ class Turns:
         replies = last.message.chat.kind is ChatType.GROUP or one.channel.limits.always_replies
         return Taken(
             session, turn, tuple(one.received.seq for one in asked), last.message.id if replies else "",
-            tokens_of(texts), len(texts), all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
+            tokens_of(texts), len(texts), all(speakers) and last.message.chat.kind is ChatType.DIRECT,
+            max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
         )  # fmt: skip
 
 
@@ -170,4 +175,4 @@ def _without(recent: Recent, lines: set[str]) -> Recent:
 def _safe(name: str) -> str:
     """A name of a file without folders, and without what shells and other systems trip over."""
     kept = "".join(one if one.isalnum() or one in "._-" else "_" for one in name.replace("\\", "/").rpartition("/")[2])
-    return kept.strip(".")[-80:] or "file"
+    return kept.strip(".").encode()[-_NAME_BYTES:].decode(errors="ignore") or "file"

@@ -12,7 +12,7 @@ from nacre.retrieval.recall import search_sessions
 from nacre.sessions.requests import ChatSearchRequest
 from nacre.sessions.views import clean_turn
 from nacre.text.excerpt import excerpt
-from nacre.text.passages import words
+from nacre.text.passages import one_line, words
 from nacre.transcripts.tools.nacre_chat import TOOL, channel_of
 from nacre.values.recall import Filter, Lane, RecallQuery, TurnHit
 from nacre.values.session import Flag, Session, Speaker, StoredTurn, Trust
@@ -195,7 +195,8 @@ def _is_agents(stored: StoredTurn) -> bool:
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
     """A turn as it is shown, at most so long: nothing in it can pass for another turn."""
     turn = clean_turn(stored.turn, home.redactor.clean)
-    who = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{turn.author or turn.speaker.value} (untrusted)"
+    author = one_line(turn.author or turn.speaker.value).replace(":", " ")  # anybody may choose a name
+    who = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{turn.time:%Y-%m-%d %H:%M}] {who}: " if turn.time else f"{who}: "
     room = max(_LEAST // 2, room - len(head))
     text = "\n  ".join(turn.text.splitlines())

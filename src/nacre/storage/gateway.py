@@ -176,9 +176,9 @@ class GatewayStore:
         """Conversations in which something waits to be answered, each with its channel."""
         return [(key, channel) for key, channel in self._db.all("list_waiting_keys")]
 
-    def waiting(self) -> int:
-        """How many messages wait to be answered."""
-        return int((self._db.one("count_waiting_inbound") or (0,))[0])
+    def waiting(self, channel: str) -> int:
+        """How many messages of a channel wait to be answered."""
+        return int((self._db.one("count_waiting_inbound", channel=channel) or (0,))[0])
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """When the last message came that waits in a conversation, and how many do."""
@@ -237,6 +237,25 @@ class GatewayStore:
         for one in lines:
             self._db.run("insert_pending_line", session=session, id=one.id, line=one.text)
 
+    # Forgetting
+
+    @in_transaction
+    def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
+        """Nothing is kept of what lines told, by their ids, nor of lines that wait, by their numbers."""
+        for line in lines:
+            self._db.run("erase_inbound", line=line)
+            self._db.run("erase_outbound", line=line)
+        for seq in pending:
+            self._db.run("drop_pending_line", seq=seq)
+
+    def delete_session(self, session: str) -> None:
+        """A session goes: the next message begins another one."""
+        self._db.run("delete_chat_session", id=session)
+
+    def compact(self) -> bool:
+        """Leave no byte of what is gone; ``False`` while another process still reads it. Raises StoreBusy."""
+        return self._db.compact()
+
     # Sessions
 
     def open_session(self, key: str) -> ChatSession | None:
@@ -282,7 +301,7 @@ class GatewayStore:
         self._db.run("note_chat_flushed", id=session)
 
     @in_transaction
-    def compact(self, session: str, tokens: int, line: Line) -> None:
+    def note_compaction(self, session: str, tokens: int, line: Line) -> None:
         """The beginning of a session is summed up; ``tokens`` are those of what is left and of the summary."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self._add_lines(session, [line])
@@ -330,9 +349,11 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Forget what is done since before a time: a message that came so long ago comes again no more."""
+        """Forget what is done since before a time: a message that came so long ago comes again no more. Codes that
+        nobody used go, too."""
         self._db.run("prune_inbound", before=to_ms(before))
         self._db.run("prune_outbound", before=to_ms(before))
+        self._db.run("prune_pairings", before=to_ms(before))
 
     def traffic(self) -> list[ChannelTraffic]:
         """What each channel has to do, and did lately."""

@@ -1,4 +1,4 @@
-"""Forget in the transcripts that nacre itself writes: those of conversations in channels.
+"""Forget in what nacre itself keeps of conversations in channels: transcripts, files, the gateway's database.
 
 Transcripts of other tools are theirs and stay; these would be found again by whoever looks into the home.
 """
@@ -6,7 +6,9 @@ Transcripts of other tools are theirs and stay; these would be found again by wh
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import msgspec
 from nacre.home.home import Home
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
-from nacre.storage.gateway import FOLDER, TRANSCRIPTS_LOCK
+from nacre.storage.gateway import DATABASE, FOLDER, TRANSCRIPTS_LOCK, GatewayStore
 from nacre.tombstones.affected import Affected
 from nacre.tombstones.tombstones import Barred
 
@@ -27,42 +29,83 @@ def erase_chats(home: Home, found: Affected, barred: Barred) -> None:
     """Take whole conversations with their files away, and from others the messages that are forgotten."""
     gone = [one.id.removeprefix(_TOOL) for one in found.sessions if one.id.startswith(_TOOL)]
     touched = [one.id.removeprefix(_TOOL) for one in found.turns if one.id.startswith(_TOOL)]
-    if not gone and not touched:
+    if not (gone or touched) or not (home.settings.home / DATABASE).exists():
         return
     folder = home.settings.home / FOLDER
-    with FileLock(folder / TRANSCRIPTS_LOCK):
-        for session in gone:
-            (folder / "sessions" / f"{session}.jsonl").unlink(missing_ok=True)
-            shutil.rmtree(folder / "files" / session, ignore_errors=True)
+    with FileLock(folder / TRANSCRIPTS_LOCK), closing(GatewayStore.open(home.settings.home)) as store:
         for session in touched:
-            _erase_lines(folder / "sessions" / f"{session}.jsonl", session, barred)
+            _Chat(folder, session, store).erase(barred)
+        for session in gone:
+            _Chat(folder, session, store).erase(None)
 
 
-def _erase_lines(path: Path, session: str, barred: Barred) -> None:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return
-    kept = list(_kept(lines, session, barred))
-    if len(kept) < len(lines):
-        private_files.write_file(path, b"\n".join(kept))
+def erase_bytes(home: Home) -> bool:
+    """Leave no byte of what was forgotten in the gateway's database; whether none is left. Raises StoreBusy."""
+    if not (home.settings.home / DATABASE).exists():
+        return True
+    with closing(GatewayStore.open(home.settings.home)) as store:
+        return store.compact()
 
 
-def _kept(lines: Sequence[bytes], session: str, barred: Barred) -> Iterator[bytes]:
-    """The lines that stay. A summary goes as well: it may say what is forgotten."""
-    gone = {at for at, line in enumerate(lines) if _is_forgotten(_record(line), session, barred)}
-    for at, line in enumerate(lines):
-        if at not in gone and not (gone and _record(line).get("type") == "compaction"):
-            yield line
+@dataclass(frozen=True, slots=True)
+class _Chat:
+    """One conversation, in all places."""
+
+    folder: Path
+    session: str
+    store: GatewayStore
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "sessions" / f"{self.session}.jsonl"
+
+    @property
+    def files(self) -> Path:
+        return self.folder / "files" / self.session
+
+    def erase(self, barred: Barred | None) -> None:
+        """Take away what is barred, or all of it. A summary goes with any message: it may say what is forgotten."""
+        lines = [(line, _record(line)) for line in self._lines()]
+        waiting = [(seq, _record(line.text.encode())) for seq, line in self.store.pending_lines(self.session)]
+        late = {seq: one for seq, one in waiting if self._is_gone(one, barred)}
+        gone = [*(one for _, one in lines if self._is_gone(one, barred)), *late.values()]
+        self.store.erase([str(one.get("id")) for one in gone], late)
+        if barred is None:
+            self.store.delete_session(self.session)
+            self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.files, ignore_errors=True)
+        elif gone:
+            for place in (place for record in gone for place in _places(record)):
+                (self.files / place).unlink(missing_ok=True)
+            kept = [line for line, one in lines if one.get("type") != "compaction" and not self._is_gone(one, barred)]
+            private_files.write_file(self.path, b"\n".join(kept))
+
+    def _lines(self) -> Sequence[bytes]:
+        try:
+            return self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return ()
+
+    def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
+        """Whether a line is forgotten: by its own id, or as the new text of one that is."""
+        if barred is None or record.get("type") != "message":
+            return barred is None
+        session, ids = f"{_TOOL}{self.session}", (record.get("id"), _said(record).get("edits"))
+        barred_by_id = any(
+            barred.has_turn(session, str(one), is_shared=shared) for one in ids if one for shared in (False, True)
+        )
+        return barred_by_id or barred.is_before(_time(record), None, session)
 
 
-def _is_forgotten(record: dict[str, Any], session: str, barred: Barred) -> bool:
-    if record.get("type") != "message":
-        return False
-    session_id, one = f"{_TOOL}{session}", str(record.get("id"))
-    return any(barred.has_turn(session_id, one, is_shared=shared) for shared in (False, True)) or barred.is_before(
-        _time(record), None, session_id
-    )
+def _said(record: dict[str, Any]) -> dict[str, Any]:
+    said = record.get("message")
+    return said if isinstance(said, dict) else {}
+
+
+def _places(record: dict[str, Any]) -> Sequence[str]:
+    """The names under which files of a message lie in the folder of its conversation."""
+    files = [one for one in _said(record).get("attachments") or () if isinstance(one, dict)]
+    return [Path(str(one["path"])).name for one in files if one.get("path")]
 
 
 def _time(record: dict[str, Any]) -> datetime | None:

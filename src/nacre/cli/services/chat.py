@@ -37,11 +37,11 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
     What you say and what it answers is a session like any other: searchable, and a source of memories. With MESSAGE it
-    answers once; - reads standard input, too. In a conversation, /new begins another one and /exit ends it.
+    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
+    and /exit ends it.
     """
     text = " ".join(one for one in message if one != "-")
-    if "-" in message:
-        text = f"{text}\n\n{sys.stdin.read()}".strip()
+    piped = sys.stdin.read() if "-" in message else ""
     run.keeps_history = False
     homes = homes_of(run)
     talk = terminal.TerminalChat(
@@ -51,20 +51,20 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     with closing(homes), closing(talk):
         if new:
             talk.begin()
-        if text:
-            _answer_once(run, talk, text)
+        if (text + piped).strip():
+            _answer_once(run, talk, text, piped)
         elif run.is_interactive and sys.stdout.isatty() and not run.as_json:
             _converse(run, talk)
         else:
             raise click.UsageError("not interactive: pass MESSAGE, or - for standard input")
 
 
-def _answer_once(run: Run, talk: TerminalChat, text: str) -> None:
+def _answer_once(run: Run, talk: TerminalChat, text: str, piped: str) -> None:
     if run.as_json or not sys.stdout.isatty():
-        answer = talk.ask(text)
+        answer = talk.ask(text, piped=piped)
         run.answer(_record(talk, answer), lambda paper: paper.verbatim(answer.text))
         return
-    _show(talk, text)
+    _show(talk, text, piped)
 
 
 def _converse(run: Run, talk: TerminalChat) -> None:
@@ -92,7 +92,7 @@ def _try(run: Run, talk: TerminalChat, text: str) -> None:
         run.tell("What you said is kept, and goes with your next message.")
 
 
-def _show(talk: TerminalChat, text: str) -> None:
+def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
     """Print an answer as it comes."""
     heard: list[str] = []
 
@@ -100,7 +100,7 @@ def _show(talk: TerminalChat, text: str) -> None:
         heard.append(piece)
         click.echo(printable(piece), nl=False)
 
-    answer = talk.ask(text, hear)
+    answer = talk.ask(text, hear, piped=piped)
     rest = "" if heard else printable(answer.text)
     click.echo(f"{rest}\n")
 

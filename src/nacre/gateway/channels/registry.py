@@ -47,6 +47,9 @@ COMMON = (
 """What every kind takes."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
+_TAKEN = ("agent", "terminal")
+"""Keys of conversations begin with these where no channel of that name is meant."""
+
 _MOST_SECRET = 10_000
 
 
@@ -79,6 +82,9 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
         raise NotFound(f"no channel is called {name!r}", hint=hint)
     if not _NAME.fullmatch(name):
         raise SettingsInvalid(f"a channel cannot be called {name!r}", hint="lower-case letters, digits, - and _")
+    if name in _TAKEN or str(own.get("kind", name)) != name in kinds():
+        hint = "it would be taken for another one: identities and conversations are spelt with the channel's name"
+        raise SettingsInvalid(f"a channel of this kind cannot be called {name!r}", hint=hint)
     kind = kind_of(str(own.get("kind", name)))
     known = {option.name: option for option in (*COMMON, *kind.options)}
     if unknown := next((key for key in own if key not in known), None):

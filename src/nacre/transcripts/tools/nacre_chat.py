@@ -67,7 +67,8 @@ class _Message(msgspec.Struct, gc=False):
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
         """Whether the owner configured whoever wrote it, with the channel: another one's ids may be the same."""
-        return ":" in self.sender and self.sender.casefold() in (one.strip().casefold() for one in identities)
+        names = (one.strip().partition(":") for one in identities)
+        return self.sender in {f"{channel.casefold()}:{one}" for channel, colon, one in names if colon}
 
 
 class _Line(msgspec.Struct, gc=False):

@@ -35,8 +35,8 @@ SELECT * FROM (
 SELECT key, channel FROM inbound WHERE state IN ('waiting', 'taken') GROUP BY key ORDER BY min(seq);
 
 -- count_waiting_inbound --
--- How many messages wait to be answered.
-SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken');
+-- How many messages of a channel wait to be answered.
+SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken') AND channel = :channel;
 
 -- last_waiting --
 -- When the last message came that waits in a conversation.
@@ -171,6 +171,26 @@ UPDATE outbound SET state = :state, sent = :sent, problem = :problem, message = 
 -- prune_outbound --
 -- What is done is kept for a while.
 DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
+
+-- drop_pending_line --
+-- One line that is not to be written.
+DELETE FROM pending_lines WHERE seq = :seq;
+
+-- erase_inbound --
+-- A message by its line: it is answered no more.
+UPDATE inbound SET state = 'done', message = '' WHERE line = :line;
+
+-- erase_outbound --
+-- Parts of the answer that a line tells of: they are sent no more.
+DELETE FROM outbound WHERE substr(id, 1, length(:line) + 1) = :line || ':';
+
+-- delete_chat_session --
+-- It goes.
+DELETE FROM chat_sessions WHERE id = :id;
+
+-- prune_pairings --
+-- Codes that nobody used.
+DELETE FROM pairings WHERE approved IS NULL AND asked < :before;
 
 -- gateway_counts --
 -- By channel: messages that wait, parts that wait, sent, failed, and may have been sent twice; since a time.
