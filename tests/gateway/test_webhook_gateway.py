@@ -65,7 +65,7 @@ def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path,
         stage.agent.wait_for(lambda: is_open(port))
         assert ask("what about uploads?") == "Answer to > otto (not the owner): what about uploads?\n"
         first, second = run(post(hello(id="again", text="Replayed words"), 2))
-        assert first.json()["parts"][0]["text"] == "Answer to > Otto: Replayed words"
+        assert first.json()["parts"][0]["text"] == "Answer to > Otto (not the owner): Replayed words"
         assert (second.status_code, second.json()) == (202, {"accepted": True, "duplicate": True})
         (stranger,) = run(post(hello(id="a1", sender={"id": "anna"}), 1))
         assert "nacre gateway pair" in stranger.json()["parts"][0]["text"]
