@@ -384,6 +384,8 @@ def test_files_are_fetched_from_slack_alone_with_the_bots_token(
         ):  # fmt: skip
             with pytest.raises(ChannelRefused, match="does not lie"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="malformed"):
+            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="302"):
             await channel.fetch(Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10)
         assert len(server.requests) == 2
