@@ -159,6 +159,8 @@ class Gateway:
             self._parts.tell(f"{key}: {error.message}")
         except OSError as error:
             self._parts.tell(f"{key}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - an agent may be a third party's
+            self._parts.tell(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
         finally:
             del self._talks[key]
 

@@ -74,7 +74,7 @@ class Turns:
         recent = self.sessions.transcripts.recent(
             session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
         )
-        taken = self._taken(session, asked, heard, _without(recent, lines), one.options)
+        taken = self._taken(session, asked, heard, _without(recent, lines), one)
         folder = self.sessions.transcripts.home / FOLDER
         files = [(name, folder / place) for said in recent.messages if said.id in lines for name, place in said.files]
         return replace(taken, turn=replace(taken.turn, files=files))
@@ -143,19 +143,19 @@ class Turns:
 
     def _taken(
         self, session: ChatSession, asked: Sequence[Kept], heard: Sequence[Kept], recent: Recent,
-        options: ChannelOptions,
+        one: Open,
     ) -> Taken:  # fmt: skip
         last = asked[-1].received
         speakers = [one.received.is_owner for one in asked]
         texts = [one.received.message.text for one in (*heard, *asked)]
         turn = Turn(
             [one.received for one in asked], [one.received for one in heard], recent,
-            options.sees_memories(last.message.chat, speakers),
+            one.options.sees_memories(last.message.chat, speakers),
         )  # fmt: skip
+        replies = last.message.chat.kind is ChatType.GROUP or one.channel.limits.always_replies
         return Taken(
-            session, turn, tuple(one.received.seq for one in asked),
-            last.message.id if last.message.chat.kind is ChatType.GROUP else "", tokens_of(texts), len(texts),
-            all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
+            session, turn, tuple(one.received.seq for one in asked), last.message.id if replies else "",
+            tokens_of(texts), len(texts), all(speakers), max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
         )  # fmt: skip
 
 
