@@ -21,7 +21,7 @@ from nacre.settings import Settings
 from nacre.setup.requests import SetRequest
 from nacre.setup.visible_settings import set_setting
 from nacre.spending.models import name_for
-from nacre.storage.gateway import GatewayStore
+from nacre.storage.gateway import PROBLEM, GatewayStore
 from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairing, Undelivered
 from nacre.values.gateway.message import Received
 from nacre.values.model_calls import Task
@@ -81,8 +81,8 @@ def gateway_status(home: Home) -> GatewayState:
         channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
         states = [
             ChannelState(
-                name, str(own.get("kind", name)), bool(own.get("enabled", True)), _problem(home.settings, name),
-                traffic.get(name, ChannelTraffic(name)),
+                name, str(own.get("kind", name)), bool(own.get("enabled", True)),
+                _problem(home.settings, name) or store.channel_value(name, PROBLEM), traffic.get(name, ChannelTraffic(name)),
             )
             for name, own in channels.items()
         ]  # fmt: skip

@@ -26,6 +26,9 @@ DATABASE = f"{FOLDER}/gateway.db"
 TRANSCRIPTS_LOCK = "transcripts.lock"
 """In that folder; held by whoever writes to transcripts of conversations."""
 
+PROBLEM = "gateway.problem"
+"""What the gateway itself keeps of a channel."""
+
 _MICRO = 1_000_000
 _MOST_AT_ONCE = 200
 """So many messages are one turn at most; the rest is the next one."""
@@ -128,6 +131,10 @@ class GatewayStore:
         """What a channel kept under a name; empty where it kept nothing."""
         found = self._db.one("channel_value", channel=channel, field=name)
         return str(found[0]) if found else ""
+
+    def note_problem(self, channel: str, problem: str) -> None:
+        """Why a channel cannot work just now; empty where it can."""
+        self._db.run("keep_channel_value", channel=channel, field=PROBLEM, value=problem)
 
     @in_transaction
     def receive(

@@ -385,6 +385,10 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(channel: Discord,
         server.close_at_identify = 4000
         with pytest.raises(ChannelUnavailable, match="4000"):
             await channel.run(MemoryInbox())
+        for url in ("ws://gateway.example.org", "wss://[", "", "http://x"):
+            server.fail_next(200, {"url": url}, path="/gateway/bot")
+            with pytest.raises(ChannelUnavailable, match="not safe"):
+                await channel.run(MemoryInbox())
         server.starts_left = 0
         with pytest.raises(ChannelUnavailable) as spent:
             await channel.run(MemoryInbox())
@@ -561,6 +565,8 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
         for source in ("http://127.0.0.1:9/x", "https://cdn.discordapp.com.example.org/x", "file:///etc/passwd", ""):
             with pytest.raises(ChannelRefused, match="does not lie"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="malformed"):
+            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="404"):
             await channel.fetch(Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10)
         assert [path.name for path in (tmp_path / "files").iterdir()] == ["plan.txt"]
