@@ -67,14 +67,16 @@ def test_without_identities_who_writes_to_the_agent_alone_may_be_the_owner_and_n
     assert speakers(read(ADAPTER, group)[1]) == [(Speaker.SYSTEM, Trust.UNTRUSTED, "Otto")]
 
 
-def test_what_the_agent_repeats_of_others_is_not_trusted_and_its_own_words_are(read: Any, write: Any) -> None:
+def test_what_the_agent_answers_others_or_repeats_of_them_is_not_trusted_and_its_own_words_are(
+    read: Any, write: Any
+) -> None:
     path = write(
         "a.jsonl", header("group"), said(1, RECIPE, sender="telegram:7", name="Ines"), answered(2, "I will see."),
         said(3, "What did she say?", owner=True), answered(4, f"She said: {RECIPE}"), answered(5, "The oven is warm."),
     )  # fmt: skip
     trust = [turn.trust for turn in read(ADAPTER, path, identities=("telegram:5054",))[1]]
     untrusted, trusted = Trust.UNTRUSTED, Trust.TRUSTED
-    assert trust == [untrusted, trusted, trusted, untrusted, trusted]
+    assert trust == [untrusted, untrusted, trusted, untrusted, trusted]
 
 
 def test_what_others_said_still_counts_when_the_file_is_read_on(read: Any, write: Any) -> None:

@@ -190,7 +190,8 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
         paper.line(dim("No channel is configured: docs/gateway.md tells how. nacre chat works without one."), indent=2)
     paper.table([_channel_row(one) for one in state.channels], indent=2)
     for one in state.waiting:
-        paper.line(f"{one.name or one.sender} asks in {one.channel}: nacre gateway pair {one.code}", indent=2)
+        asks = f"{one.channel}:{one.sender} asks: nacre gateway pair {one.code}"
+        paper.line(asks, dim(f"  they call themselves {one.name}" * bool(one.name)), indent=2)
     for lost in state.undelivered:
         verb = "was given up" if lost.state == "failed" else "waits"
         paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)

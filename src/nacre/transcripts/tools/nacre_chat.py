@@ -110,7 +110,8 @@ class _Reader:
             case "message", "assistant":
                 yield from self.agent(line, line.message)
             case "compaction", _:
-                yield from self.say(line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY)
+                others = Trust(self.source.carry.get("others", Trust.TRUSTED))
+                yield from self.say(line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY, trust=others)
             case "failure", _:
                 yield from self.talk.failed(line.id, line.reason, parse_time(line.timestamp))
             case kind, role:
@@ -129,6 +130,7 @@ class _Reader:
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
         if trust is Trust.UNTRUSTED:
             self.talk.exchange.saw(message.text)
+            self.source.carry["others"] = self.source.carry["answers"] = trust.value
         yield from self.say(line, speaker, message.text, trust=trust, author=author, identity=message.edits)
 
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
@@ -141,10 +143,12 @@ class _Reader:
         return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Said:
+        """An answer is no more to be trusted than what it was made from: the messages since the one before."""
         if message.model and message.model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=message.model)
         self.talk.spend(Tokens(input=message.usage.input, output=message.usage.output).bounded)
-        yield from self.say(line, Speaker.AGENT, message.text)
+        answers = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
+        yield from self.say(line, Speaker.AGENT, message.text, trust=answers)
 
     def say(
         self, line: _Line, speaker: Speaker, text: str, *, flags: Flag = Flag.NONE, trust: Trust = Trust.TRUSTED,
