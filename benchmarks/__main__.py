@@ -9,7 +9,7 @@ from benchmarks.contexts.commands import context
 from benchmarks.contradictions.commands import claims, judge, stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
-from benchmarks.load.commands import graph, locks, scale, writers
+from benchmarks.load.commands import gateway, graph, locks, scale, writers
 from benchmarks.redaction.commands import redaction
 from benchmarks.retrieval.commands import gaps, retrieval, silence
 from nacre.cli.program import Program
@@ -29,7 +29,7 @@ benchmarks = Program(
     ],
     commands=[
         retrieval, silence, gaps, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
-        graph,
+        graph, gateway,
     ],
 )  # fmt: skip
 if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""``python -m benchmarks scale``, ``writers``, ``locks`` and ``graph``."""
+"""``python -m benchmarks scale``, ``writers``, ``locks``, ``graph`` and ``gateway``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks.load.conversations import GatewayResult, measure_gateway
 from benchmarks.load.graph import GraphResult, measure_graph
 from benchmarks.load.locks import JobHolds, measure_locks
 from benchmarks.load.scale import ScaleResult, measure_scale
@@ -93,6 +94,40 @@ def locks(run: Run, size: int, home: Path | None) -> None:
         jobs = measure_locks(place, size=size, notify=notify)
     record = {"size": size, "jobs": [dataclasses.asdict(job) for job in jobs]}
     answer_measured(run, record, lambda paper: _render_locks(paper, size, jobs))
+
+
+@command("gateway", examples=["python -m benchmarks gateway", "python -m benchmarks gateway --messages 600 --json"])
+@click.option(
+    "--messages", type=click.IntRange(10, 1_000_000), default=10_000, show_default=True, help="How many come."
+)
+@click.option("--conversations", type=click.IntRange(1), default=200, show_default=True, help="From so many people.")
+@click.option("--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one.")
+@click.pass_obj
+def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> None:
+    """Tell how many messages a second the gateway answers, and whether each was answered once, in its order.
+
+    Messages come again and out of order, connections break, sends are refused; the agent answers within 20 ms. Nothing
+    is written to your home.
+    """
+
+    with workspace(run, home) as (place, _):
+        result = measure_gateway(place, messages=messages, conversations=conversations)
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_gateway(paper, result))
+    run.exit_code = 1 if result.wrong else 0
+
+
+def _render_gateway(paper: Paper, result: GatewayResult) -> None:
+    """What a crowd got answered."""
+    paper.heading(f"{result.messages:,} messages of {result.conversations:,} people in {result.seconds:.0f} seconds")
+    rows = [
+        ["answered", f"{result.messages_per_second:.0f} messages a second, in {result.turns:,} answers"],
+        ["came in the way", f"{result.duplicates:,} duplicates, {result.cuts} cuts, {result.refusals:,} refused sends"],
+        ["memory", f"half-way {result.memory_half_mb:.0f} MB, in the end {result.memory_end_mb:.0f} MB"],
+        ["sent twice perhaps", f"{result.doubled}"],
+    ]
+    paper.table(rows, indent=2)
+    for problem in result.wrong:
+        paper.line(problem, indent=2)
 
 
 def _render_scale(paper: Paper, result: ScaleResult) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.platform.ids import utc_now
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.conversation import Pairing
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 
@@ -60,6 +66,15 @@ def test_a_person_reads_what_changed_by_its_subject(nacre: Nacre, hearing: Calla
     assert memory[-8:] in line
     nacre("retire", memory)
     assert "The mill stands" in heard.until("retired: ")
+    assert heard.end() == 0
+
+
+def test_a_person_reads_what_happens_in_chats(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
+    nacre("list")
+    heard = hearing()
+    with closing(GatewayStore.open(Path(os.environ["NACRE_HOME"]))) as store:
+        store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", utc_now()))
+    assert heard.until("chat ").strip().endswith("chat telegram: who may write, or asks to, changed")
     assert heard.end() == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from nacre.events.bus import Bus
 from nacre.events.look import MOST_IDS, MOST_SESSIONS, Look
 from nacre.home.home import Home, open_home
 from nacre.settings import load_settings
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.conversation import Pairing
+from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Received, Sender
 from nacre.values.model_calls import Tokens
 from nacre.values.review import Action, Reason
 from nacre.values.spending import DOLLAR, Call
 from tests.cli.conftest import Nacre, nacre, said, transcript, write_transcript  # noqa: F401 - fixtures
+from tests.web.story import talk
 
 Heard = Callable[..., list[dict[str, Any]]]
 
@@ -43,6 +48,7 @@ def heard(home: Home) -> Iterator[Heard]:
         return [one for one in found if not kinds or one["kind"] in kinds]
 
     yield since
+    look.close()
     watched.close()
 
 
@@ -160,3 +166,62 @@ def test_a_question_leaves_a_trace_that_is_told_once(nacre: Nacre, heard: Heard)
     (left,) = nacre("traces", "--json").json["traces"]
     assert [told["id"] for told in heard("trace")] == [left["trace"]]
     assert heard("trace") == []
+
+
+KEY = "telegram:4711"
+
+
+def chats(heard: Heard) -> list[tuple[str, str | None]]:
+    return [(one["change"], one["key"]) for one in heard("chat")]
+
+
+def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, heard: Heard) -> None:
+    assert heard("chat") == []
+    folder, chat = home.settings.home, Chat("telegram", "4711")
+    assert not (folder / "gateway").exists()
+    with closing(GatewayStore.open(folder)) as store:
+        session = talk(store, folder, chat, "Otto", [("owner", "Is the sluice shut?")], home.clock())
+        told = heard("chat")
+        assert [(one["change"], one["key"]) for one in told] == [("grew", KEY)]
+        assert (told[0]["session"], told[0]["channel"]) == (session, "telegram")
+        message = Incoming("m1", chat, Sender("4711"), "And the lock?")
+        store.receive("telegram", [(Received(0, KEY, message, home.clock(), True), "waiting")], {})
+        assert chats(heard) == [("waiting", KEY)]
+        (kept,) = store.open_messages(KEY)
+        store.take(session, [(kept.received.seq, "line")], [])
+        assert chats(heard) == [("answering", KEY)]
+        found = store.find_sessions(session)[0]
+        store.finish(found, [kept.received.seq], Answer("Yes."), [], [], home.clock(), messages=2)
+        assert chats(heard) == [("grew", KEY)]
+        store.note_indexed(session, 3)
+        assert chats(heard) == []
+        store.close_session(session, home.clock())
+        assert chats(heard) == [("ended", KEY)]
+
+
+def test_who_asks_to_be_let_in_is_told_and_what_cannot_be_delivered(home: Home, heard: Heard) -> None:
+    at, folder = home.clock(), home.settings.home
+    with closing(GatewayStore.open(folder)) as store:
+        asking = Pairing("telegram", "77", "Ines", "K7QM-2XDP", at)
+        store.ask_pairing(asking)
+        assert [(one["change"], one["channel"]) for one in heard("chat")] == [("pairing", "telegram")]
+        store.approve(asking, at)
+        assert chats(heard) == [("pairing", None)]
+        store.add_part(KEY, Outgoing("p1", Chat("telegram", "4711"), "Yes."), at)
+        assert chats(heard) == []
+        part = store.next_part(KEY)
+        assert part
+        store.finish_part(part.seq, None, "the bot was blocked")
+        assert chats(heard) == [("undelivered", None)]
+
+
+def test_a_spoilt_gateway_keeps_nothing_else_from_being_told(
+    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
+) -> None:  # fmt: skip
+    file = home.settings.home / "gateway" / "gateway.db"
+    GatewayStore.open(home.settings.home).close()
+    assert heard("chat") == []
+    file.unlink()
+    file.write_bytes(b"no database at all" * 400)
+    store(nacre, "The mill stands on the left bank of the river")
+    assert [one["change"] for one in heard("memory")] == ["stored"]

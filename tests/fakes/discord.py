@@ -40,7 +40,7 @@ class FakeDiscord(FakePlatform):
     """``sent`` holds the messages that the bot wrote, ``typing`` the channels where it showed typing; ``identified``
     and ``resumed`` the sessions that began and went on; ``beats`` the numbers that heartbeats named."""
 
-    def __init__(self, heartbeat_seconds: float = 0.05) -> None:
+    def __init__(self, heartbeat_seconds: float = 0.5) -> None:
         super().__init__()
         self.heartbeat_seconds = heartbeat_seconds
         self.sent: list[dict[str, Any]] = []

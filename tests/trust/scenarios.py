@@ -71,6 +71,7 @@ from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
 from tests.fakes.model import ScriptedModel
+from tests.trust.chats import answer_chats, answered, log_of
 
 OLD_SCHEMA = 4
 
@@ -961,6 +962,11 @@ SCENARIOS = {
         ), before=(GATE, ("config", "set", "daemon.enabled", "false"), remember_in_a_host), outside=in_hosts,
             may_leave="hosts/"),
         Scenario("fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted),
+        Scenario("answer chats", _steps(answer_chats, is_whole=False), before=(
+            GATE, ("config", "set", "gateway.debounce_seconds", "0"),
+        ), by_hand=Hand(
+            lambda place: log_of(place.user).path.unlink(missing_ok=True)
+        ), outside=lambda place: answered(place.user)),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), note_calls,
         ), outside=counted),

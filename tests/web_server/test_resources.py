@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 
 from nacre import open_memory
+from nacre.platform.ids import utc_now
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.conversation import Pairing
+from nacre.values.gateway.message import Chat
+from tests.web.story import talk
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -156,3 +165,30 @@ def test_an_address_that_is_there_tells_its_methods(program: Callable[..., Any])
     assert refused.status_code == 405
     assert {one.strip() for one in refused.headers["allow"].split(",")} == {"GET", "HEAD", "POST"}
     assert program("HEAD", "/memories").status_code == 200
+
+
+def test_chats_are_listed_read_and_ended_and_senders_let_in(site: Serve) -> None:
+    at, home = utc_now(), Path(os.environ["NACRE_HOME"])
+    stored(1)
+    with closing(GatewayStore.open(home)) as store:
+        session = talk(store, home, Chat("telegram", "4711"), "Otto", [("owner", "Is the lock shut?")], at)
+        store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", at))
+    served = site()
+    owner = served.browser()
+
+    def ask(method: str, path: str, body: Any = None, **named: str) -> httpx.Response:
+        return served.client.request(method, f"{served.base}/api/v1/chats{path}", json=body, headers=named or owner)
+
+    assert [one["id"] for one in ask("GET", "").json()] == [session]
+    assert ask("GET", "?channel=discord").json() == []
+    assert [one["text"] for one in ask("GET", "/telegram:4711").json()["messages"]] == ["Is the lock shut?"]
+    assert [one["code"] for one in ask("GET", "/status").json()["waiting"]] == ["K7QM-2XDP"]
+    assert ask("POST", f"/{session}/end", {}, **served.token).status_code == 403
+    assert ask("POST", f"/{session}/end", {}).json()["closed"]
+    assert ask("GET", "").json() == []
+    assert ask("GET", "/pairings", **served.token).status_code == 403
+    assert ask("POST", "/pairings", {"who": "k7qm 2xdp"}).json()["pairing"]["approved"]
+    assert [one["sender"] for one in ask("GET", "/pairings").json()] == ["77"]
+    assert ask("DELETE", "/pairings/telegram:77").status_code == 200
+    assert ask("GET", "/pairings").json() == []
+    assert ask("GET", "/nobody").status_code == 404

@@ -57,13 +57,13 @@ class Live:
         try:
             with closing(self._open_home()) as home:
                 self._wanted.clear()
-                look = Look(home, self.bus)
-                self.bus.forget()
-                self._tell(is_ready=True)
-                try:
-                    self._look_on(home, look, stop)
-                finally:
-                    self._tell(is_ready=False)
+                with closing(Look(home, self.bus)) as look:
+                    self.bus.forget()
+                    self._tell(is_ready=True)
+                    try:
+                        self._look_on(home, look, stop)
+                    finally:
+                        self._tell(is_ready=False)
         except NacreError as error:
             self._tell(is_ready=False, error=error)
             stop.wait(_RETRY_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from nacre.events.bus import Bus
+from nacre.events.chats import ChatLook
 from nacre.home.home import Home
 from nacre.spending.budget import today
 from nacre.storage.changes import Changes
@@ -37,12 +38,14 @@ class Look:
         self._day = today(home)
         self._spent = self._spent_by_task(self._day)
         self._changes.free_pages()
+        self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
         """Publish what changed since the last look; returns whether anything was written meanwhile."""
+        has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
-            return False
+            return has_talked
         self._look_at_operations()
         has_changed = self._look_at_memories()
         self._look_at_sessions()
@@ -52,6 +55,10 @@ class Look:
         self._changes.free_pages()
         self._edition = edition
         return True
+
+    def close(self) -> None:
+        """Look no more; the home is closed by who opened it."""
+        self._chats.close()
 
     def _look_at_operations(self) -> None:
         now = self._home.now()

@@ -51,6 +51,7 @@ class Answering:
         self._transcripts = Transcripts(settings.home)
         self._guard = threading.Lock()
         self._running: set[Responder] = set()
+        self._windows: dict[str, int] = {}
         self.is_closed = False
         """Whether no more answers are made."""
 
@@ -88,12 +89,16 @@ class Answering:
 
     def needs_compaction(self, session: ChatSession, options: ChannelOptions) -> bool:
         """Whether a conversation is near the window of who answers. Raises NacreError."""
-        with self._lend() as home:
-            responder = self._respond(home, options.model)
-            try:
-                return is_due(session, responder.window)
-            finally:
+        return is_due(session, self._window(options.model))
+
+    def _window(self, model: str) -> int:
+        """That of who answers; it is asked once."""
+        if model not in self._windows:
+            with self._lend() as home:
+                responder = self._respond(home, model)
+                self._windows[model] = responder.window
                 responder.close()
+        return self._windows[model]
 
     def close(self) -> None:
         """Cut off what runs; no more answers are made."""

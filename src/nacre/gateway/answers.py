@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from nacre.errors import Conflict, NacreError, NotFound
@@ -13,14 +14,16 @@ from nacre.gateway.admission import is_current
 from nacre.gateway.channel_options import ChannelOptions
 from nacre.gateway.requests import ChatRequest, ChatsRequest, EndChatRequest, PairRequest, UnpairRequest
 from nacre.gateway.serve import is_running
+from nacre.gateway.terminal import NAME as TERMINAL
 from nacre.gateway.transcript import Said, Transcripts
 from nacre.home.home import Home
 from nacre.settings import Settings
 from nacre.setup.requests import SetRequest
 from nacre.setup.visible_settings import set_setting
 from nacre.spending.models import name_for
-from nacre.storage.gateway import GatewayStore
+from nacre.storage.gateway import PROBLEM, GatewayStore
 from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairing, Undelivered
+from nacre.values.gateway.message import Received
 from nacre.values.model_calls import Task
 
 _CODE = 9
@@ -50,12 +53,17 @@ class GatewayState:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation with its last messages, the oldest first, and the summary of what was before them."""
+    """A conversation with its last messages, the oldest first, and the summary of what was before them.
+
+    ``waiting`` are messages that are not being answered yet; ``is_answering`` says that an answer is being made.
+    """
 
     session: ChatSession
     messages: tuple[Said, ...]
     summary: str
     path: str
+    waiting: tuple[Said, ...] = ()
+    is_answering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +81,8 @@ def gateway_status(home: Home) -> GatewayState:
         channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
         states = [
             ChannelState(
-                name, str(own.get("kind", name)), bool(own.get("enabled", True)), _problem(home.settings, name),
-                traffic.get(name, ChannelTraffic(name)),
+                name, str(own.get("kind", name)), bool(own.get("enabled", True)),
+                _problem(home.settings, name) or store.channel_value(name, PROBLEM), traffic.get(name, ChannelTraffic(name)),
             )
             for name, own in channels.items()
         ]  # fmt: skip
@@ -95,9 +103,15 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
     """One conversation. Raises NotFound, Conflict."""
     with _store(home.settings) as store:
         session = _found(store, request.reference)
+        kept = store.open_messages(session.key) if session.closed is None else []
     transcripts = Transcripts(home.settings.home)
-    recent = transcripts.recent(session.id, request.limit)
-    return Chat(session, tuple(recent.messages), recent.summary, str(transcripts.path(session.id)))
+    recent = transcripts.recent(session.id, request.limit, failures=True)
+    waiting = tuple(_waiting(one.received) for one in kept if one.state == "waiting")
+    taken = [one.received for one in kept if one.state == "taken"]
+    return Chat(
+        session, tuple(recent.messages), recent.summary, str(transcripts.path(session.id)), waiting,
+        _is_answering(home, taken),
+    )  # fmt: skip
 
 
 def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
@@ -160,6 +174,21 @@ def _as_owner(settings: Settings, pairing: Pairing) -> str:
         listed = json.dumps([*known, identity], ensure_ascii=False)  # an id may hold what ends a text in TOML
         set_setting(settings, SetRequest(key="owner.identities", value=listed))
     return identity
+
+
+def _waiting(one: Received) -> Said:
+    sender = one.message.sender
+    at = one.received.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Said(f"waiting-{one.seq}", "user", one.message.text, sender.name or sender.id, at, one.is_owner)
+
+
+def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
+    """Whether messages are being answered: what ended in the middle, or a terminal that was closed, left them so."""
+    if not taken:
+        return False
+    if taken[-1].message.chat.channel != TERMINAL:
+        return is_running(home.settings)
+    return home.clock() - taken[-1].received < timedelta(seconds=home.settings.number("gateway.answer_seconds"))
 
 
 def _found(store: GatewayStore, reference: str) -> ChatSession:

@@ -126,14 +126,15 @@ class Gateway:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
+            self._parts.store.note_problem(name, "")
             try:
                 await one.channel.run(ChannelInbox(desk, LiveRules(self._parts.settings, one.options.rules)))
                 return
             except ChannelRefused as error:
-                self._parts.tell(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+                self._tell_problem(name, error)
                 return
             except ChannelUnavailable as error:
-                self._parts.tell(f"{name}: {error.message}")
+                self._tell_problem(name, error)
                 after = error.retry_after
             except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others go on
                 self._parts.tell(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
@@ -141,6 +142,11 @@ class Gateway:
             pause = _LEAST_PAUSE if loop.time() - began > _MOST_PAUSE else pause
             await asyncio.sleep(after or pause)
             pause = min(2 * pause, _MOST_PAUSE)
+
+    def _tell_problem(self, name: str, error: NacreError) -> None:
+        told = error.message + (f" ({error.hint})" if error.hint else "")
+        self._parts.tell(f"{name}: {told}")
+        self._parts.store.note_problem(name, told)
 
     # Answering
 

@@ -46,7 +46,7 @@ def serve(
             hint = "nacre gateway status; the daemon runs it where gateway.enabled is set"
             raise Conflict(f"a gateway serves {settings.home} already", hint=hint)
         try:
-            opened = _open_channels(settings, tell)
+            opened = _open_channels(settings, store, tell)
             answering = Answering(settings, lend, respond or load("nacre.gateway.responder:responder_for"))
             redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
             parts = Parts(
@@ -72,7 +72,7 @@ async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], obje
     watching.cancel()
 
 
-def _open_channels(settings: Settings, tell: Tell) -> Mapping[str, Open]:
+def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mapping[str, Open]:
     names = [name for name, own in settings["gateway.channels"].items() if own.get("enabled", True)]
     opened: dict[str, Open] = {}
     for name in names:
@@ -81,6 +81,7 @@ def _open_channels(settings: Settings, tell: Tell) -> Mapping[str, Open]:
             opened[name] = Open(open_channel(settings, name, _named(name, tell)), options)
         except (NacreError, ImportError) as error:
             hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
+            store.note_problem(name, f"{error}{hint}")
             tell(f"{name}: {error}{hint}")
     if not opened:
         told = "no channel can be opened" if names else "no channel is configured"

@@ -18,6 +18,9 @@ AGENT = "main"
 RESETS = ("/new", "/reset")
 """Whoever writes this begins a new conversation (seed facts 4)."""
 
+STARTS = "/start"
+"""Telegram writes this for whoever opens the chat."""
+
 _NAME_CHARACTERS = 80
 
 
@@ -38,9 +41,10 @@ def _part(platforms_id: str) -> str:
     return platforms_id.replace("%", "%25").replace(":", "%3A")
 
 
-def is_reset(text: str) -> bool:
-    """Whether a message asks for a new conversation: the command alone, also as ``/new@bot``."""
-    return text.strip().partition("@")[0].casefold() in RESETS
+def command_in(text: str) -> str:
+    """The command that a message is, alone and also as ``/new@bot``; empty where it is none of ours."""
+    word = text.strip().partition("@")[0].casefold()
+    return word if word in (*RESETS, STARTS) else ""
 
 
 @dataclass(frozen=True, slots=True)

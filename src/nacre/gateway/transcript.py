@@ -31,7 +31,8 @@ _NO_MARKS = str.maketrans("():", "[] ")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message of a transcript, as far as an answer needs it."""
+    """One message of a transcript, as far as an answer needs it; of the role ``failure`` where no answer was made, with
+    the reason as its text."""
 
     id: str
     role: str
@@ -90,8 +91,8 @@ class Transcripts:
             file.flush()
             os.fsync(file.fileno())
 
-    def recent(self, session: str, limit: int) -> Recent:
-        """The last messages, at most so many, back to the last compaction."""
+    def recent(self, session: str, limit: int, *, failures: bool = False) -> Recent:
+        """The last messages, at most so many, back to the last compaction; also answers that failed, where wanted."""
         messages: list[Said] = []
         summary, kept_from = "", ""
         for record in self._backwards(session):
@@ -105,6 +106,8 @@ class Transcripts:
                 messages.append(_said(record))
                 if record.get("id") == kept_from:
                     break
+            elif failures and record.get("type") == "failure" and len(messages) < limit:
+                messages.append(_failed(record))
         messages.reverse()
         return Recent(messages, summary)
 
@@ -229,6 +232,11 @@ def _id(line: bytes) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return str(record.get("id")) if isinstance(record, dict) else ""
+
+
+def _failed(record: Mapping[str, Any]) -> Said:
+    reason = str(record.get("reason") or "")
+    return Said(str(record.get("id") or ""), "failure", reason, "", str(record.get("timestamp") or ""), False)
 
 
 def file_note(name: str, media_type: str) -> str:

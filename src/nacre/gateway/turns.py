@@ -12,7 +12,7 @@ from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Channel
 from nacre.gateway.files import Cleans, redact
 from nacre.gateway.prompt import Turn, tokens_of
-from nacre.gateway.sessions import Sessions, is_reset
+from nacre.gateway.sessions import STARTS, Sessions, command_in
 from nacre.gateway.splitting import split
 from nacre.gateway.transcript import Recent, answer_line, failure_line, message_line
 from nacre.platform import private_files
@@ -29,6 +29,7 @@ _FILES_SECONDS = 120.0
 _NAME_BYTES = 120
 """Of a file's name: most systems allow 255, with what stands before it."""
 _NEW = "A new conversation. I still remember what I learned."
+_GREETING = "I am listening. /new begins a new conversation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,10 @@ class Turns:
         asked = [message for message in kept if message.state != "heard"]
         if not asked:
             return None
-        if is_reset(asked[0].received.message.text):
-            self._reset(key, asked[0])
+        if command := command_in(asked[0].received.message.text):
+            self._obey(key, command, asked[0])
             return None
-        commands = (at for at, message in enumerate(asked) if is_reset(message.received.message.text))
+        commands = (at for at, message in enumerate(asked) if command_in(message.received.message.text))
         asked = asked[: next(commands, len(asked))]
         last = asked[-1].received
         heard = [message for message in kept if message.state == "heard" and message.received.seq < last.seq]
@@ -81,7 +82,7 @@ class Turns:
         recent = self.sessions.transcripts.recent(
             session.id, self._settings.whole("gateway.history") + len(heard) + len(asked)
         )
-        taken = self._taken(session, asked, heard, _without(recent, lines), one.options)
+        taken = self._taken(session, asked, heard, _without(recent, lines), one)
         folder = self.sessions.transcripts.home / FOLDER
         files = [(name, folder / place) for said in recent.messages if said.id in lines for name, place in said.files]
         return replace(taken, turn=replace(taken.turn, files=files))
@@ -107,14 +108,17 @@ class Turns:
         shown = name if chat.kind is ChatType.DIRECT else f"group {chat.id}"
         return self.sessions.current(key, chat, shown, options.hours)
 
-    def _reset(self, key: str, command: Kept) -> None:
-        """``/new``: the next message begins a new session."""
-        message = command.received.message
-        if before := self._store.open_session(key):
+    def _obey(self, key: str, command: str, kept: Kept) -> None:
+        """``/new``: the next message begins a new session. ``/start``: a greeting."""
+        message = kept.received.message
+        before = self._store.open_session(key)
+        if command != STARTS and before:
             self.ended.append(before)
-        session = self.sessions.reset(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
-        part = Outgoing(self.sessions.new_id(), message.chat, _NEW, message.id)
-        self._store.finish(session, [command.received.seq], Answer(""), [part], [], self.sessions.clock())
+            self.sessions.reset(key)
+        session = self._store.open_session(key) or self.sessions.begin(key, message.chat, message.sender.name, None)
+        text = _GREETING if command == STARTS else _NEW
+        part = Outgoing(self.sessions.new_id(), message.chat, text, message.id)
+        self._store.finish(session, [kept.received.seq], Answer(""), [part], [], self.sessions.clock())
         self.sessions.transcripts.write_pending(self._store, session.id)
 
     async def _write(self, session: ChatSession, messages: Sequence[Kept], one: Open) -> set[str]:
@@ -155,19 +159,19 @@ class Turns:
 
     def _taken(
         self, session: ChatSession, asked: Sequence[Kept], heard: Sequence[Kept], recent: Recent,
-        options: ChannelOptions,
+        one: Open,
     ) -> Taken:  # fmt: skip
         last = asked[-1].received
         speakers = [one.received.is_owner for one in asked]
         texts = [one.received.message.text for one in (*heard, *asked)]
         turn = Turn(
             [one.received for one in asked], [one.received for one in heard], recent,
-            options.sees_memories(last.message.chat, speakers),
+            one.options.sees_memories(last.message.chat, speakers),
         )  # fmt: skip
+        replies = last.message.chat.kind is ChatType.GROUP or one.channel.limits.always_replies
         return Taken(
-            session, turn, tuple(one.received.seq for one in asked),
-            last.message.id if last.message.chat.kind is ChatType.GROUP else "", tokens_of(texts), len(texts),
-            all(speakers) and last.message.chat.kind is ChatType.DIRECT,
+            session, turn, tuple(one.received.seq for one in asked), last.message.id if replies else "",
+            tokens_of(texts), len(texts), all(speakers) and last.message.chat.kind is ChatType.DIRECT,
             max(one.attempts for one in asked) >= _MOST_ATTEMPTS,
         )  # fmt: skip
 

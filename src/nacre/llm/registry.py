@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from typing import Any
 
 from nacre.errors import ModelRefused, NacreError
 from nacre.llm import failures
@@ -39,9 +40,16 @@ def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> Language
         raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
     if api in _COMMANDS:
         by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
-        return by_command(asked, able, settings.environ)
+        return by_command(asked, able, _without_secrets_of_channels(settings))
     over_http: Callable[..., LanguageModel] = load(_WIRES[api])
     return over_http(asked, able)
+
+
+def _without_secrets_of_channels(settings: Settings) -> Mapping[str, str]:
+    """The environment for an agent's command, whose tools may read it: without what channels sign in with."""
+    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    named = {str(value) for options in channels.values() for value in options.values()}
+    return {name: value for name, value in settings.environ.items() if f"env:{name}" not in named}
 
 
 def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:

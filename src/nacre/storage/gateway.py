@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nacre.errors import NacreError, Unavailable
 from nacre.platform import json_values, private_files
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms, from_ms, to_ms
@@ -25,9 +26,14 @@ DATABASE = f"{FOLDER}/gateway.db"
 TRANSCRIPTS_LOCK = "transcripts.lock"
 """In that folder; held by whoever writes to transcripts of conversations."""
 
+PROBLEM = "gateway.problem"
+"""What the gateway itself keeps of a channel."""
+
 _MICRO = 1_000_000
 _MOST_AT_ONCE = 200
 """So many messages are one turn at most; the rest is the next one."""
+
+_READERS_PATIENCE_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,29 @@ class Line:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """How far a session is; ``is_pending`` says that lines of it are not in its transcript yet."""
+
+    id: str
+    key: str
+    channel: str
+    messages: int
+    compactions: int
+    is_closed: bool
+    is_pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenState:
+    """How many messages of a conversation wait, and how many are being answered."""
+
+    key: str
+    channel: str
+    waiting: int
+    taken: int
+
+
 class GatewayStore:
     """Reads and writes the gateway's database. One thread a store."""
 
@@ -71,6 +100,22 @@ class GatewayStore:
         """That of a home, made where there is none. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
         private_files.make_folder(home / FOLDER)
         return cls(open_database(home / DATABASE, migrations=FOLDER))
+
+    @classmethod
+    def open_to_read(cls, home: Path) -> GatewayStore | None:
+        """That of a home, only to be read; ``None`` where there is none, or where it cannot be read."""
+        path = home / DATABASE
+        if not path.is_file():
+            return None
+        only_read = Unavailable("the gateway's database is only read here", hint="this is a mistake of nacre's")
+        try:
+            return cls(Database(path, unwritable=only_read, patience_ms=_READERS_PATIENCE_MS, migrations=FOLDER))
+        except NacreError:
+            return None
+
+    def is_in_place(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        return self._db.is_in_place()
 
     def close(self) -> None:
         """Close the database."""
@@ -86,6 +131,10 @@ class GatewayStore:
         """What a channel kept under a name; empty where it kept nothing."""
         found = self._db.one("channel_value", channel=channel, field=name)
         return str(found[0]) if found else ""
+
+    def note_problem(self, channel: str, problem: str) -> None:
+        """Why a channel cannot work just now; empty where it can."""
+        self._db.run("keep_channel_value", channel=channel, field=PROBLEM, value=problem)
 
     @in_transaction
     def receive(
@@ -263,6 +312,14 @@ class GatewayStore:
         """The beginning of a session is summed up; ``tokens`` are those of what is left and of the summary."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self._add_lines(session, [line])
+
+    def recent_states(self, most: int) -> list[SessionState]:
+        """How far the sessions are that were used last."""
+        return [SessionState(*row) for row in self._db.all("list_recent_chat_states", most=most)]
+
+    def open_states(self) -> list[OpenState]:
+        """Conversations in which something waits or is being answered."""
+        return [OpenState(*row) for row in self._db.all("list_open_chat_states")]
 
     # What goes out
 

@@ -12,7 +12,7 @@ from nacre.gateway.channels.channel import Channel, ChannelKind, ChannelSetup
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.platform import FakePlatform
 
-SECONDS = 40.0
+SECONDS = 60.0
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:

@@ -20,7 +20,7 @@ from tests.fakes.slack import APP_TOKEN, BOT, TOKEN, FakeSlack
 from tests.gateway.channels.scenes import play, running, setup_of, until
 
 CODE = "`**a** &lt;b&gt;` and\n```\nx = **y &amp; [a](https://b)\n```"
-FAST = Timing(hello=1.0, ping=0.2, pause=0.01)
+FAST = Timing(hello=2.0, ping=1.0, pause=0.01)
 CHAT = Chat("slack", "D1", account="T1")
 
 
@@ -384,6 +384,8 @@ def test_files_are_fetched_from_slack_alone_with_the_bots_token(
         ):  # fmt: skip
             with pytest.raises(ChannelRefused, match="does not lie"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
+        with pytest.raises(ChannelRefused, match="malformed"):
+            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="302"):
             await channel.fetch(Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10)
         assert len(server.requests) == 2
@@ -404,7 +406,11 @@ def test_names_are_asked_for_once_and_missed_by_nobody(channel: Slack, server: F
             server.say("D2", "U2", "three")
             server.say("D2", "U2", "four")
             await inbox.wait_for(lambda: len(inbox.messages) == 4)
-        assert sum(request.path == "/users.info" for request in server.requests) <= 4
+            asked = len(server.requests)
+            server.say("D1", "U1", "five")
+            server.say("D2", "U2", "six")
+            await inbox.wait_for(lambda: len(inbox.messages) == 6)
+            assert len(server.requests) == asked
         assert {one.sender.name for one in inbox.messages if one.text == "one"} <= {""}
         assert [one.sender.name for one in inbox.messages][-1] == "Ada"
 

@@ -379,7 +379,10 @@ def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
 # disturbances
 
 
-@pytest.mark.parametrize("fault", [{"is_cut": True}, {"status": 500}, {"status": 502, "body": b"<html>bad gateway"}])
+@pytest.mark.parametrize(
+    "fault",
+    [{"is_cut": True}, {"status": 500}, {"status": 502, "body": b"<html>"}, {"status": 404, "body": b"<html>a proxy"}],
+)
 def test_one_poll_that_fails_is_asked_again_at_once(scene: Scene, fault: dict[str, Any]) -> None:
     scene.server.fail_next(path="getUpdates", **fault)
     scene.server.say(OTTO, OTTO, "through it all")

@@ -96,7 +96,7 @@ def test_what_is_not_signed_right_is_refused(tmp_path: Path, headers: list[tuple
             assert not site.ids
 
     run(work())
-    assert told == ["hook: the first request was refused with 401 Unauthorized"]
+    assert told == ["the first request was refused with 401 Unauthorized"]
 
 
 @pytest.mark.parametrize("moment", [NOW - 300, NOW, NOW + 300])

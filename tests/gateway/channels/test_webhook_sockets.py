@@ -40,6 +40,8 @@ def test_a_message_is_accepted_and_its_answer_comes_back(tmp_path: Path) -> None
             assert await hear(link) == {"type": "accepted", "id": "m1", "duplicate": False}
             await site.channel.show_typing(Chat("hook", "otto"))
             assert await hear(link) == {"type": "typing", "chat": CHAT}
+            await site.channel.show_piece(Chat("hook", "otto"), "H")
+            assert await hear(link) == {"type": "piece", "text": "H", "chat": CHAT}
             sending = asyncio.create_task(site.answer())
             answer = {"type": "answer", "key": "k1", "chat": CHAT, "text": "Hi", "reply_to": "m1"}
             assert await hear(link) == answer

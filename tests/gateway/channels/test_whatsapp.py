@@ -6,22 +6,20 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.applications import Starlette
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
 from nacre.gateway.channels.channel import ChannelSetup, ServesHttp
 from nacre.gateway.channels.untrusted import LeftOut
 from nacre.gateway.channels.whatsapp import KIND, WhatsApp
 from nacre.gateway.channels.whatsapp_notices import Number, read
+from nacre.gateway.listener import Listener
 from nacre.platform.ids import Clock, utc_now
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
@@ -54,25 +52,19 @@ class Scene:
     async def _during(self, work: Callable[[], Any], receives: bool, **options: Any) -> Any:
         self.inbox = self.inbox.again()
         channel = self.channel(**options)
-        app = Starlette(routes=list(channel.routes()))
-        http = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
-        http.config.load()
-        http.lifespan = http.config.lifespan_class(http.config)
-        await http.startup()
-        port = http.servers[0].sockets[0].getsockname()[1]
-        self.server.callback = f"http://127.0.0.1:{port}/whatsapp"
+        listener = Listener("127.0.0.1:0", {"whatsapp": channel})
+        self.server.callback = f"{listener.open()}/whatsapp"
+        serving = asyncio.create_task(listener.run())
         running = asyncio.create_task(channel.run(self.inbox)) if receives else None
         try:
             while running and channel._inbox is None and not running.done():
                 await asyncio.sleep(0)
             return await asyncio.to_thread(work)
         finally:
-            if running:
-                running.cancel()
-                with suppress(asyncio.CancelledError):
-                    await running
+            for task in filter(None, (running, serving)):
+                task.cancel()
+            await asyncio.gather(*filter(None, (running, serving)), return_exceptions=True)
             await channel.close()
-            await http.shutdown()
 
     def call(self, work: Callable[[WhatsApp], Awaitable[Any]], **options: Any) -> Any:
         """Use a channel that receives nothing."""
@@ -379,7 +371,10 @@ def test_what_meta_says_decides_whether_it_is_tried_again(
     assert getattr(caught.value, "retry_after", None) == wait
 
 
-@pytest.mark.parametrize("fault", [{"is_cut": True}, {"status": 502, "body": b"<html>"}, {"status": 200, "body": b"x"}])
+@pytest.mark.parametrize(
+    "fault",
+    [{"is_cut": True}, {"status": 502, "body": b"<html>"}, {"status": 404, "body": b"<html>"}, {"status": 200}],
+)
 def test_an_answer_that_may_not_have_arrived_is_tried_again(scene: Scene, fault: dict[str, Any]) -> None:
     scene.server.fail_next(**fault)
     with pytest.raises(ChannelUnavailable):

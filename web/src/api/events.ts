@@ -12,6 +12,7 @@ export interface NacreEvent {
 export const KINDS = [
   "memory",
   "session",
+  "chat",
   "progress",
   "doubt",
   "candidate",

@@ -2155,6 +2155,8 @@ export interface NacreGatewayAnswersChat {
   messages: Array<Said>;
   summary: string;
   path: string;
+  waiting: Array<Said>;
+  is_answering: boolean;
 }
 
 export interface NacreHistoryUndoStep {

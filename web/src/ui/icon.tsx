@@ -6,6 +6,7 @@ const PATHS = {
   review: "M4 10.5 8 14.5 16 5.5",
   conflicts: "M10 17v-5M10 12 5 6M10 12l5-6M5 10V6h4M15 10V6h-4",
   sessions: "M3 4.5h14v9H9l-4 3v-3H3zM6.5 7.80h7M6.5 10.40h4.5",
+  chats: "M3 4h10v7H8l-3 2.5V11H3zM15.5 7.5H17v7h-2V17l-3-2.5H9",
   projects: "M3 5h5l1.5 2H17v9H3z",
   profile: "M13 7a3 3 0 1 1-6 0 3 3 0 0 1 6 0M4 17c0-3.5 2.5-5 6-5s6 1.5 6 5",
   graph:

@@ -26,7 +26,13 @@ export function Text({ children }: { children: string }) {
  * What frames text of any origin. Text from outside gets a striped edge and a label outside its own box: nothing in
  * the text reaches beyond that box, so nothing can look like the label or its absence.
  */
-export function Origin(props: { trust: "trusted" | "untrusted"; proposed?: boolean; children: ComponentChildren }) {
+export function Origin(props: {
+  trust: "trusted" | "untrusted";
+  proposed?: boolean;
+  /** What is said beside the label, where it is no page or tool that the text comes from. */
+  note?: string;
+  children: ComponentChildren;
+}) {
   const isOutside = props.trust === "untrusted";
   return (
     <div class={isOutside ? "origin outside" : "origin"}>
@@ -34,7 +40,7 @@ export function Origin(props: { trust: "trusted" | "untrusted"; proposed?: boole
         <p class="origin-mark">
           {isOutside && <Badge tone="warn">{common.value.untrusted}</Badge>}
           {props.proposed && <Badge>{common.value.proposed}</Badge>}
-          {isOutside && <span>{common.value.untrustedNote}</span>}
+          {isOutside && <span>{props.note ?? common.value.untrustedNote}</span>}
         </p>
       )}
       <div class="origin-text" dir="auto">

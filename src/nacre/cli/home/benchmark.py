@@ -28,8 +28,8 @@ else:
 
 _FOR_DEVELOPERS = frozenset(
     (
-        "claims code context dreams extraction gaps graph hooks judge locks redaction retrieval scale silence stale "
-        "writers"
+        "claims code context dreams extraction gaps gateway graph hooks judge locks redaction retrieval scale silence "
+        "stale writers"
     ).split()
 )
 """Benchmarks that are part of a checkout only."""

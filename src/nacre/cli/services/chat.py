@@ -26,6 +26,9 @@ _SHOWN = 4
 _LEAVES = ("/exit", "/quit", "/bye")
 _BEGINS = ("/new", "/reset")
 _PROMPT = "> "
+_WAITS, _WIPED = "…", "\r \r"
+"""Shown until the answer begins."""
+_KEPT = "What you said is kept, and goes with your next message."
 
 
 @command("chat", examples=["nacre chat", 'nacre chat "what did we decide about uploads?"', "git diff | nacre chat -"])
@@ -88,8 +91,12 @@ def _try(run: Run, talk: TerminalChat, text: str) -> None:
     try:
         _show(talk, text)
     except NacreError as error:
+        click.echo(_WIPED, nl=False)
         run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-        run.tell("What you said is kept, and goes with your next message.")
+        run.tell(_KEPT)
+    except KeyboardInterrupt:
+        click.echo(f"{_WIPED}Stopped.")
+        run.tell(_KEPT)
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
@@ -97,11 +104,12 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
     heard: list[str] = []
 
     def hear(piece: str) -> None:
+        click.echo(("" if heard else _WIPED) + printable(piece), nl=False)
         heard.append(piece)
-        click.echo(printable(piece), nl=False)
 
+    click.echo(_WAITS, nl=False)
     answer = talk.ask(text, hear, piped=piped)
-    rest = "" if heard else printable(answer.text)
+    rest = "" if heard else _WIPED + printable(answer.text)
     click.echo(f"{rest}\n")
 
 

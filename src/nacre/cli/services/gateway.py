@@ -249,6 +249,7 @@ def _chat_record(found: Chat) -> dict[str, Any]:
     ]
     return {
         **_session_record(found.session), "summary": found.summary or None, "path": found.path, "said": messages,
+        "waiting": len(found.waiting), "answering": found.is_answering,
     }  # fmt: skip
 
 
@@ -257,6 +258,10 @@ def _show_chat(paper: Paper, found: Chat) -> None:
     if found.summary:
         paper.line(dim(f"before: {cut(one_line(found.summary), _CELLS * 3)}"), hang=8)
     for one in found.messages:
-        who = "agent" if one.role == "assistant" else one.name
+        who = {"assistant": "agent", "failure": "no answer"}.get(one.role, one.name)
         paper.line(bold(who), dim(f"  {one.at[:16].replace('T', ' ')}"))
         paper.body(one.text, indent=2)
+    if found.waiting:
+        paper.line(dim(f"{count(len(found.waiting), 'message')} waiting"))
+    if found.is_answering:
+        paper.line(dim("An answer is being made."))

@@ -84,11 +84,23 @@ def _session(_: Run, told: dict[str, Any]) -> list[str]:
     return [f"session {told['id']}: {count(told['turns'], 'turn')}" if told["id"] else "and more sessions"]
 
 
+def _chat(_: Run, told: dict[str, Any]) -> list[str]:
+    where = told["key"] or told["channel"]
+    return [f"chat {where}: {_CHATS.get(told['change'], told['change'])}"]
+
+
+_CHATS = {
+    "grew": "there are new messages", "ended": "it ended", "waiting": "a message waits",
+    "answering": "an answer is being made", "pairing": "who may write, or asks to, changed",
+    "undelivered": "what could not be delivered changed",
+}  # fmt: skip
+
 _LINES: dict[str, Callable[[Run, dict[str, Any]], list[str]]] = {
     "hello": lambda _, __: ["listening; Ctrl-C ends it"],
     "missed": lambda _, __: ["the database was replaced: anything may have changed"],
     "memory": _memories,
     "session": _session,
+    "chat": _chat,
     "candidate": lambda _, told: [f"{count(told['waiting'], 'candidate')} to review"],
     "doubt": lambda _, told: [f"{count(told['total'], 'memory', 'memories')} in doubt, or in doubt no more"],
     "cost": lambda _, told: [f"{told['task']}: ${told['usd']:.4f} today, ${told['today_usd']:.4f} in all"],

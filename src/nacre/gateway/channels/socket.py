@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from nacre.errors import ChannelUnavailable
+from nacre.errors import ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels.untrusted import decode_object
 from nacre.gateway.channels.web_api import check_address
 from nacre.llm.providers import is_loopback
@@ -70,9 +70,12 @@ class Socket:
 async def open_socket(platform: str, url: str, ping_seconds: float | None = None) -> Socket:
     """Open a WebSocket. With ``ping_seconds`` it pings so often, and breaks where no answer comes within as long.
 
-    Raises ChannelUnavailable; SettingsInvalid where the address is neither encrypted nor of this machine.
+    Raises ChannelUnavailable, also where the address is neither encrypted nor of this machine.
     """
-    check_address(platform, url)
+    try:
+        check_address(platform, url)
+    except (SettingsInvalid, ValueError):
+        raise ChannelUnavailable(f"{platform} names an address that is not safe to connect to") from None
     here = is_loopback(urlsplit(url).hostname or "")
     try:
         connection = await client.connect(

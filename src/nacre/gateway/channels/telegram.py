@@ -181,6 +181,8 @@ class Telegram:
         raise self._error(reply, text(reply.body, "description", _MOST_SAID).replace(self._token, "…"))
 
     def _error(self, reply: Reply, said: str) -> NacreError:
+        if reply.body.get("ok") is not False:  # a proxy's page, whatever its status: no word of Telegram's
+            return ChannelUnavailable(f"Telegram answered with status {reply.status}", retry_after=reply.retry_after)
         parameters = mapping(reply.body, "parameters")
         if reply.status in _WRONG_TOKEN:
             hint = f"gateway.channels.{self._setup.name}.token is what @BotFather gave: <number>:<letters>"
@@ -194,9 +196,7 @@ class Telegram:
             return _Moved(str(target))
         if reply.status == _BLOCKED:
             return ChannelRefused(f"Telegram: {said}", hint="the bot was blocked, or is no member of the group")
-        if 400 <= reply.status < 500 and reply.body:
-            return ChannelRefused(f"Telegram: {said}")
-        return ChannelUnavailable(f"Telegram answered with status {reply.status}")
+        return (ChannelRefused if reply.status < 500 else ChannelUnavailable)(f"Telegram: {said}")
 
 
 class _Conflict(ChannelUnavailable):

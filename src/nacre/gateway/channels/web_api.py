@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels.untrusted import decode
@@ -135,6 +135,14 @@ class WebApi:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             # the library's own words may name the address, and with it a secret
             raise ChannelUnavailable(f"{self.platform} cannot be reached ({type(error).__name__})") from None
+
+
+def split_address(address: str) -> SplitResult:
+    """The parts of an address that a platform sent. Raises ChannelRefused where it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise ChannelRefused("the address of a file is malformed") from None
 
 
 def check_address(platform: str, address: str) -> None:

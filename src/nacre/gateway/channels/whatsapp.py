@@ -207,10 +207,8 @@ class WhatsApp:
         code = whole(error.get("code"))
         said = text(mapping(error, "error_data"), "details", _MOST_SAID) or text(error, "message", _MOST_SAID)
         said = said.replace(self._setup.secrets["token"], "…")
-        if code is None or reply.status < 300:
-            is_refusal = 400 <= reply.status < 500 and reply.status != 429
-            kind = ChannelRefused if is_refusal else ChannelUnavailable
-            return kind(f"WhatsApp answered with status {reply.status}")
+        if code is None:  # a proxy's page, whatever its status: no word of Meta's
+            return ChannelUnavailable(f"WhatsApp answered with status {reply.status}", retry_after=reply.retry_after)
         if code in _LATER or reply.status == 429:
             wait = _PAIR_SECONDS if code == _PAIR_LIMIT else reply.retry_after
             return ChannelUnavailable(f"WhatsApp: {said} ({code})", retry_after=wait)

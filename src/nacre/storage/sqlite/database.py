@@ -65,7 +65,7 @@ class Database:
         self._depth = 0
         self._inode = path.stat().st_ino if path.exists() else 0
         if unwritable:
-            found = connect_to_read(path, patience_ms)
+            found = connect_to_read(path, patience_ms, migrations)
             if found is None:
                 raise unwritable
             self._connection = found

@@ -89,9 +89,9 @@ def _lend_functions(connection: apsw.Connection) -> None:
     connection.create_scalar_function("mentioned", links, 1, deterministic=True)
 
 
-def is_present_schema(connection: apsw.Connection) -> bool:
+def is_present_schema(connection: apsw.Connection, folder: str = MAIN) -> bool:
     """Whether a database needs no migration."""
-    return _version(connection) == newest()
+    return _version(connection) == newest(folder)
 
 
 def _version(connection: apsw.Connection) -> int:

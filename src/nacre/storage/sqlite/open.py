@@ -31,7 +31,7 @@ def open_database(path: Path, observe: Observe | None = None, migrations: str = 
     except (StoreUnusable, Unavailable) as error:
         if isinstance(error.__cause__, _SPOILED) or not path.is_file():
             raise
-        return Database(path, unwritable=error)
+        return Database(path, unwritable=error, migrations=migrations)
 
 
 def _create_private(path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from nacre.platform.lazy import Module
-from nacre.storage.sqlite.migrate import is_present_schema
+from nacre.storage.sqlite.migrate import MAIN, is_present_schema
 
 if TYPE_CHECKING:
     from urllib import parse
@@ -25,7 +25,7 @@ else:  # a hook hardly ever needs it
 _BUSY_MS = 1_000
 
 
-def connect_to_read(path: Path, patience_ms: int | None = None) -> apsw.Connection | None:
+def connect_to_read(path: Path, patience_ms: int | None = None, migrations: str = MAIN) -> apsw.Connection | None:
     """A connection to a database of the present schema; ``None`` where it cannot be read, either.
 
     With ``patience_ms`` it waits for no lock longer than that, and takes none that others would wait for.
@@ -38,7 +38,7 @@ def connect_to_read(path: Path, patience_ms: int | None = None) -> apsw.Connecti
             connection.execute(
                 "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
             ).fetchall()
-            if is_present_schema(connection):
+            if is_present_schema(connection, migrations):
                 return connection
         except apsw.Error:
             pass

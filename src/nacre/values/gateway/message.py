@@ -85,13 +85,14 @@ class Limits:
     """What a channel can take. ``characters`` is the length of one message, counted as the platform counts
     (``utf16`` where it counts UTF-16 units); ``seconds_between`` is the least pause between two messages to one chat;
     ``typing_seconds`` is how long a typing indicator lasts, 0 where there is none; ``is_idempotent`` says that a part
-    sent twice with one key appears once."""
+    sent twice with one key appears once; ``always_replies`` that answers say what they answer in direct chats, too."""
 
     characters: int = 4_000
     utf16: bool = False
     seconds_between: float = 0.0
     typing_seconds: float = 0.0
     is_idempotent: bool = False
+    always_replies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,13 @@ function Whole({ view }: { view: SessionView }) {
       note={<Line view={view} />}
       actions={
         <>
-          <Button onClick={() => copyCommand(reference)}>{t.value.resume}</Button>
+          {session.session.tool === "nacre-chat" ? (
+            <a class="button plain" href={`/chats/${session.session.native_id}`}>
+              {t.value.chat}
+            </a>
+          ) : (
+            <Button onClick={() => copyCommand(reference)}>{t.value.resume}</Button>
+          )}
           <Button shortcut="c" onClick={() => copyTalk(reference)}>
             {t.value.copy}
           </Button>

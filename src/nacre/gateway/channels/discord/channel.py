@@ -8,7 +8,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from nacre import __version__
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, SettingsInvalid
@@ -18,7 +17,7 @@ from nacre.gateway.channels.discord.messages import incoming, plain_id
 from nacre.gateway.channels.discord.records import Records
 from nacre.gateway.channels.socket import Breaks
 from nacre.gateway.channels.untrusted import LeftOut, mapping, number, text
-from nacre.gateway.channels.web_api import Reply, WebApi
+from nacre.gateway.channels.web_api import Reply, WebApi, split_address
 from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Outgoing
 
 ADDRESS = "https://discord.com/api/v10"
@@ -95,7 +94,7 @@ class Discord:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Write a file that came with a message; its address holds for about a day."""
-        found = urlsplit(attachment.source)
+        found = split_address(attachment.source)
         is_discords = found.scheme == "https" and found.netloc in _FILES
         if not is_discords and found.netloc != self._api.place:
             raise ChannelRefused("the file does not lie with Discord")

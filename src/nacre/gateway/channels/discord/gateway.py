@@ -119,7 +119,7 @@ class Gateway:
         await asyncio.sleep(seconds * self._random.random())
         while True:
             if not self._is_heard and not self._is_busy:
-                self._tell("Discord's gateway stopped answering; nacre connects again")
+                self._tell("Discord's gateway stopped answering; it is connected again")
                 await socket.close(_FOR_NOW)
                 return
             self._is_heard = False

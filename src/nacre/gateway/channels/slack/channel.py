@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, NacreError, SettingsInvalid
 from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Inbox, Option
@@ -16,7 +15,7 @@ from nacre.gateway.channels.slack.connections import Connections, Timing
 from nacre.gateway.channels.slack.messages import incoming
 from nacre.gateway.channels.slack.mrkdwn import written
 from nacre.gateway.channels.untrusted import LeftOut, mapping, mappings, text
-from nacre.gateway.channels.web_api import WebApi
+from nacre.gateway.channels.web_api import WebApi, split_address
 from nacre.values.gateway.message import Attachment, Chat, Incoming, Limits, Outgoing
 
 ADDRESS = "https://slack.com/api"
@@ -91,7 +90,7 @@ class Slack:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Write a file that came with a message. The token goes to Slack alone."""
-        found = urlsplit(attachment.source)
+        found = split_address(attachment.source)
         is_slacks = found.scheme == "https" and f".{found.netloc}".endswith(".slack.com")
         if not is_slacks and found.netloc != self._api.place:
             raise ChannelRefused("the file does not lie with Slack")

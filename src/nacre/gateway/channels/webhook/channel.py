@@ -49,7 +49,7 @@ class Webhook:
     """See Channel and ServesHttp. An answer is one part, so that a request that waits gets all of it; its length stays
     below the megabyte that WebSocket clients take."""
 
-    limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True)
+    limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
 
     def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
         """``clock``: Unix time. Raises SettingsInvalid for a weak secret, or a URL that is not encrypted."""
@@ -162,7 +162,7 @@ class Webhook:
         if refusal.status not in self._told:
             self._told.add(refusal.status)
             phrase = HTTPStatus(refusal.status).phrase
-            self._setup.tell(f"{self._setup.name}: the first request was refused with {refusal.status} {phrase}")
+            self._setup.tell(f"the first request was refused with {refusal.status} {phrase}")
         return Response(refusal.body, refusal.status, {k.decode(): v.decode() for k, v in refusal.headers})
 
 

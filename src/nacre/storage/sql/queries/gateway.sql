@@ -76,6 +76,17 @@ DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 -- The session of a key that goes on.
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
+-- list_recent_chat_states --
+-- How far the sessions are that were used last, and whether lines of them are not in their files yet.
+SELECT id, key, channel, messages, compactions, closed IS NOT NULL,
+    EXISTS (SELECT 1 FROM pending_lines WHERE session = chat_sessions.id)
+FROM chat_sessions ORDER BY updated DESC LIMIT :most;
+
+-- list_open_chat_states --
+-- How many messages wait in each conversation, and how many are being answered.
+SELECT key, channel, sum(state = 'waiting'), sum(state = 'taken') FROM inbound
+WHERE state IN ('heard', 'waiting', 'taken') GROUP BY key HAVING sum(state != 'heard');
+
 -- find_chat_session --
 -- A session by its id, or the beginning of it, or its key.
 SELECT * FROM chat_sessions WHERE id = :reference OR key = :reference OR (

@@ -1,0 +1,235 @@
+"""Many conversations at once through the gateway's engine: a channel that fails as platforms do, a quick agent.
+
+What came in is held against what went out: nothing lost, nothing doubled, each conversation in its order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nacre.daemon.footprint import memory_mb
+from nacre.daemon.homes import Homes
+from nacre.errors import ChannelRefused, ChannelUnavailable
+from nacre.gateway.admission import EVERYBODY, Rules
+from nacre.gateway.answering import Answering
+from nacre.gateway.channel_options import ChannelOptions, Open
+from nacre.gateway.channels.channel import Inbox
+from nacre.gateway.engine import Gateway, Parts
+from nacre.gateway.responder import Question
+from nacre.home.home import open_home
+from nacre.platform.ids import utc_now, uuid7_source
+from nacre.redact.redactor import Redactor
+from nacre.settings import load_settings
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.message import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+
+NAME = "crowd"
+_NUMBER = re.compile(r"\bnumber (\d+-\d+)\b")
+_DUPLICATES, _REFUSALS, _CUTS = 0.05, 0.03, 0.02
+_BATCH, _AROUND = 20, 50
+_MOST_ANSWER_SECONDS = 0.02
+_SETTINGS = """
+[gateway]
+debounce_seconds = 0
+answers_a_minute = 100000
+most_waiting = {most_waiting}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayResult:
+    """What came of it. ``turns`` are answers: messages that wait together are answered together. Memory in MB: when
+    half was answered, in the end, and at most."""
+
+    messages: int
+    conversations: int
+    turns: int
+    duplicates: int
+    refusals: int
+    cuts: int
+    seconds: float
+    messages_per_second: float
+    memory_half_mb: float
+    memory_end_mb: float
+    memory_peak_mb: float
+    doubled: int
+    wrong: list[str]
+
+
+class CrowdChannel:
+    """A platform with many people: messages come again, out of their order and in batches, connections break, sends are
+    refused for a moment. Implements Channel."""
+
+    def __init__(self, messages: int, conversations: int, seed: int) -> None:
+        self.limits = Limits(typing_seconds=5.0)
+        self._dice = random.Random(seed)  # noqa: S311 - the same crowd in every run
+        self._moods = random.Random(seed + 1)  # noqa: S311 - how often it is busy hangs on what is sent
+        self.stream = self._shuffled(messages, conversations)
+        self.sent: dict[str, list[str]] = defaultdict(list)
+        self.wanted, self.answered = messages, 0
+        self.refusals = self.cuts = 0
+        self.half_mb = self.most_mb = 0.0
+        self.done = asyncio.Event()
+
+    async def run(self, inbox: Inbox) -> None:
+        """Deliver from where it was confirmed; a cut comes before or after what was delivered is kept."""
+        at = int(inbox.state("offset") or 0)
+        while at < len(self.stream):
+            batch = self.stream[at : at + self._dice.randint(1, _BATCH)]
+            self._cut()
+            await inbox.receive([_message(one) for one in batch], offset=str(at + len(batch)))
+            self._cut()
+            at += len(batch)
+        await self.done.wait()
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Take a part, or be busy."""
+        await asyncio.sleep(0)
+        if self._moods.random() < _REFUSALS:
+            self.refusals += 1
+            raise ChannelUnavailable("too many requests", retry_after=0.02)
+        self.sent[outgoing.chat.id].append(outgoing.text)
+        self.most_mb = max(self.most_mb, memory_mb() or 0.0)
+        self.answered += len(_NUMBER.findall(outgoing.text))
+        if not self.half_mb and self.answered >= self.wanted / 2:
+            self.half_mb = memory_mb() or 0.0
+        if self.answered >= self.wanted:
+            self.done.set()
+        return outgoing.key
+
+    async def show_typing(self, chat: Chat) -> None:
+        """Nobody looks."""
+
+    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
+        """No files come."""
+        raise ChannelRefused(f"{attachment.name}: there are no files ({target.name}, {most_bytes})")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def arrived(self) -> dict[str, list[str]]:
+        """The messages of each conversation in the order in which they came first."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in dict.fromkeys(self.stream):
+            found[one.partition("-")[0]].append(one)
+        return found
+
+    def _cut(self) -> None:
+        if self._dice.random() < _CUTS:
+            self.cuts += 1
+            raise ChannelUnavailable("the connection broke", retry_after=0.01)
+
+    def _shuffled(self, messages: int, conversations: int) -> list[str]:
+        dice = self._dice
+        counts: dict[int, int] = defaultdict(int)
+        places = []
+        for at in range(messages):
+            who = dice.randrange(conversations)
+            places.append((at + dice.uniform(0, _AROUND), f"{who}-{counts[who]}"))
+            counts[who] += 1
+        again = [(place + dice.uniform(0, 10 * _AROUND), one) for place, one in places if dice.random() < _DUPLICATES]
+        return [one for _, one in sorted(places + again)]
+
+
+@dataclass(eq=False)
+class QuickAgent:
+    """Answers within 20 ms with the numbers of the messages that it was asked; implements Responder."""
+
+    name: str = "quick:1"
+    window: int = 1_000_000
+    turns: int = 0
+    dice: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - the same pauses in every run
+
+    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+        """The numbers of the new messages."""
+        self.turns += 1
+        time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
+        _, _, new = question.text.rpartition("## New message")
+        answer = Answer(" ".join(f"number {one}" for one in _NUMBER.findall(new)), self.name)
+        if hear:
+            hear(answer.text)
+        return answer
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def measure_gateway(
+    place: Path, *, messages: int, conversations: int, most_waiting: int = 0, patience: float = 3600.0
+) -> GatewayResult:
+    """Play a crowd of people through the gateway of a new home. ``most_waiting`` messages wait at most: of half the
+    people, unless it is told, so that most are answered one by one."""
+    place.mkdir(parents=True, exist_ok=True)
+    told = _SETTINGS.format(most_waiting=most_waiting or max(1, conversations // 2))
+    (place / "config.toml").write_text(told, encoding="utf-8")
+    settings = load_settings(place)
+    agent = QuickAgent()
+    with closing(Homes(lambda: open_home(settings), place, settings.config)) as homes:
+        return asyncio.run(_play(homes, agent, CrowdChannel(messages, conversations, seed=1), conversations, patience))
+
+
+async def _play(
+    homes: Homes, agent: QuickAgent, channel: CrowdChannel, conversations: int, patience: float
+) -> GatewayResult:
+    with homes.lent() as home:
+        settings = home.settings
+    options = ChannelOptions(Rules(NAME, allow=frozenset((EVERYBODY,))))
+    answering = Answering(settings, homes.lent, lambda *_: agent)
+    told: list[str] = []
+    with closing(GatewayStore.open(settings.home)) as store:
+        parts = Parts(
+            settings, store, {NAME: Open(channel, options)}, answering, Redactor(*settings.redaction), utc_now,
+            uuid7_source(), told.append,
+        )  # fmt: skip
+        stop = asyncio.Event()
+        began = time.perf_counter()
+        running = asyncio.create_task(Gateway(parts).run(stop))
+        waiting = asyncio.create_task(channel.done.wait())
+        await asyncio.wait((running, waiting), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        seconds = time.perf_counter() - began
+        stop.set()
+        await running
+        doubled = sum(one.doubled for one in store.traffic())
+    return GatewayResult(
+        channel.wanted, conversations, agent.turns, len(channel.stream) - channel.wanted, channel.refusals,
+        channel.cuts, round(seconds, 1), round(channel.answered / seconds, 1), channel.half_mb, memory_mb() or 0.0,
+        channel.most_mb, doubled, _wrong(channel, settings.home, told),
+    )  # fmt: skip
+
+
+def _message(number: str) -> Incoming:
+    who = number.partition("-")[0]
+    return Incoming(number, Chat(NAME, who), Sender(who, f"Person {who}"), f"Is this number {number}?")
+
+
+def _wrong(channel: CrowdChannel, home: Path, told: list[str]) -> list[str]:
+    """What was lost, doubled, or came in another order; what the gateway told beside broken connections."""
+    wrong = [line for line in told if "the connection broke" not in line][:5]
+    kept = _transcripts(home)
+    for who, numbers in channel.arrived().items():
+        answered = [one for text in channel.sent[who] for one in _NUMBER.findall(text)]
+        if answered != numbers:
+            wrong.append(f"{who}: {len(numbers)} messages came, answers name {answered[:50]}")
+        if kept[who] != numbers:
+            wrong.append(f"{who}: {len(numbers)} messages came, the transcript has {kept[who][:50]}")
+    return wrong
+
+
+def _transcripts(home: Path) -> dict[str, list[str]]:
+    """The messages in the transcript of each conversation."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in (home / "gateway/sessions").glob("*.jsonl"):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        asked = [one["message"] for one in lines if one["type"] == "message" and one["message"]["role"] == "user"]
+        who = lines[0]["key"].partition(":")[2]
+        found[who] += [number for one in asked for number in _NUMBER.findall(one["content"])]
+    return found

@@ -1,0 +1,46 @@
+"""A gateway that ends in the middle of its work: what was to be answered is answered once when it runs again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.stage import OWNERS, Stage
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("restarts"), bytecode) as stage:
+        yield stage
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
+@pytest.mark.parametrize(("by", "code"), [("SIGINT", 0), ("SIGKILL", -9)])
+def test_what_was_being_answered_is_answered_once_afterwards(place: Stage, by: str, code: int) -> None:
+    people = OWNERS[:3]
+    before = {user: len(place.answers(user)) for user in people}
+    release = place.agent.hold(f"while {by}")
+    gateway = place.start()
+    for user in people:
+        place.telegram.say(user, user, f"while {by} comes")
+    place.agent.wait_for(lambda: place.agent.count(f"while {by}") == len(people))
+    assert place.stop(gateway, signal.Signals[by]) == code
+    late = people[0]
+    place.telegram.say(late, late, f"after {by}")
+    release()
+    again = place.start()
+    for user in people:
+        place.answers(user, before[user] + 1)
+    place.agent.wait_for(lambda: place.agent.count(f"after {by}") == 1)
+    place.stop(again)
+    assert place.agent.count(f"while {by}") == 2 * len(people)
+    assert "Traceback" not in place.log
+    for user in people:
+        said = [one["content"] for one in place.said(user) if one["role"] == "user"]
+        assert said.count(f"while {by} comes") == 1
+        sent = place.answers(user)[before[user] :]
+        assert len(set(sent)) == len(sent)
+        assert all(by in one for one in sent)
