@@ -82,7 +82,8 @@ def gateway_status(home: Home) -> GatewayState:
         states = [
             ChannelState(
                 name, str(own.get("kind", name)), bool(own.get("enabled", True)),
-                _problem(home.settings, name) or store.channel_value(name, PROBLEM), traffic.get(name, ChannelTraffic(name)),
+                _problem(home.settings, name) or store.channel_value(name, PROBLEM),
+                traffic.get(name, ChannelTraffic(name)),
             )
             for name, own in channels.items()
         ]  # fmt: skip
