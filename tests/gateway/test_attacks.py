@@ -3,6 +3,7 @@ passes for another's, reaches another, or stops the gateway."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from nacre.errors import InvalidInput
 from nacre.gateway.admission import Rules, identities
+from nacre.gateway.channels.webhook.messages import Message, decode
 from nacre.gateway.sessions import key_of
 from nacre.gateway.splitting import length, split
 from nacre.storage.gateway import GatewayStore
@@ -104,6 +107,23 @@ def test_who_never_is_let_in_is_forgotten_and_a_full_channel_holds_up_no_other(t
         assert (store.waiting("a"), store.waiting("b")) == (1, 0)
         store.prune(NOW + timedelta(days=1))
         assert [one.sender for one in store.pairings()] == ["2"]
+
+
+@pytest.mark.parametrize("sender", ["otto ", " otto", "ot\u202eto", "ot\u2028to", "ot\x85to", "\u00a0"])
+def test_an_id_is_what_it_looks_like(sender: str) -> None:
+    body = json.dumps({"id": "1", "text": "hello", "sender": {"id": sender}}).encode()
+    with pytest.raises(InvalidInput):
+        decode(body, Message)
+    assert decode(body.replace(json.dumps(sender).encode(), b'"\xc3\x96tt\xc3\xb6 5"'), Message).sender.id == "Öttö 5"
+
+
+def test_two_files_of_one_name_are_two_files(stage: Stage, owner: int) -> None:
+    for text in ("first", "second"):
+        letter = stage.telegram.file(f"the {text} letter".encode(), file_name="letter.txt")
+        stage.telegram.say(owner, owner, caption=f"{text} of them", document=letter, voice=letter)
+    stage.answers(owner, 1)
+    folder = stage.home / "gateway/files" / stage.session(owner).id
+    assert len([path for path in folder.iterdir() if path.name.endswith("-letter.txt")]) == 4
 
 
 @pytest.mark.parametrize("code", ["```" + "a" * 9_000 + "\nb", "```\n" + "x" * 9_000, "```py " + "y" * 4_089 + "\nz"])

@@ -23,6 +23,9 @@ from nacre.values.gateway.message import Answer, Attachment, Chat, ChatType, Lim
 
 _MOST_ATTEMPTS = 3
 _MOST_FILE_BYTES = 20_000_000
+_FILES_SECONDS = 120.0
+"""For all files of a turn: meanwhile another conversation may wait."""
+
 _NAME_BYTES = 120
 """Of a file's name: most systems allow 255, with what stands before it."""
 _NEW = "A new conversation. I still remember what I learned."
@@ -122,11 +125,13 @@ class Turns:
         """Put messages into the transcript, unless they are there; the ids of all their lines."""
         taken: list[tuple[int, str]] = []
         lines: list[Line] = []
+        until = asyncio.get_running_loop().time() + _FILES_SECONDS
         for message in messages:
             line = message.line
             if line is None:
                 line = self.sessions.new_id()
-                files = [await self._file(session, line, file, one.channel) for file in self._files(message)]
+                places = enumerate(self._files(message))
+                files = [await self._file(session, f"{line}-{at}", file, one.channel, until) for at, file in places]
                 lines.append(message_line(line, message.received, message.received.message.text, files))
             taken.append((message.received.seq, line))
         self._store.take(session.id, taken, lines)
@@ -136,17 +141,20 @@ class Turns:
     def _files(self, message: Kept) -> Sequence[Attachment]:
         return message.received.message.attachments if message.state != "heard" else ()
 
-    async def _file(self, session: ChatSession, line: str, file: Attachment, channel: Channel) -> Mapping[str, Any]:
+    async def _file(
+        self, session: ChatSession, head: str, file: Attachment, channel: Channel, until: float
+    ) -> Mapping[str, Any]:  # fmt: skip
         """What the transcript says of a file; it is fetched into the home, where it can be."""
         known = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
         folder = self.sessions.transcripts.home / FOLDER / "files" / session.id
-        target = folder / f"{line}-{_safe(file.name)}"
+        target = folder / f"{head}-{_safe(file.name)}"
         try:
             private_files.make_folder(folder)
-            await channel.fetch(file, target, _MOST_FILE_BYTES)
+            async with asyncio.timeout_at(until):
+                await channel.fetch(file, target, _MOST_FILE_BYTES)
             await asyncio.to_thread(redact, target, self._redactor)  # of a long one it takes a minute
         except (ChannelUnavailable, ChannelRefused, OSError) as error:
-            return {**known, "problem": str(error)}
+            return {**known, "problem": str(error) or "it took too long"}
         return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}
 
     def _taken(

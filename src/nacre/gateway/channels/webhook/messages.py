@@ -13,9 +13,12 @@ MOST_BYTES = 262_144
 """The largest body of a request, and the largest message over a WebSocket."""
 
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
+_PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
+"""An id is what it looks like: the owner reads it and types it."""
+
 _MOST_TOLD = 200
 
-Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROLS)]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
 Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, pattern=_NO_CONTROLS)]
 Text = Annotated[str, msgspec.Meta(max_length=32_000)]
