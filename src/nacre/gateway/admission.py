@@ -74,6 +74,14 @@ def judge(
     return Verdict(None, reply=_code_for(message.sender, rules.channel, store, now, new_code or make_code))
 
 
+def may_say(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
+    """Whether what a sender says is heard at all, now: who was let in once may not be any more."""
+    is_let_in = rules.is_owner(message.sender) or _is_let_in(message.sender, rules, store)
+    if message.chat.kind is ChatType.GROUP:
+        return _in_group(message, rules, is_owner=False, is_let_in=is_let_in).state is not None
+    return is_let_in
+
+
 def _in_group(message: Incoming, rules: Rules, *, is_owner: bool, is_let_in: bool) -> Verdict:
     if rules.groups == "off" or not (is_let_in or rules.hears == "all"):
         return Verdict(None)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nacre.gateway.admission import Rules, judge
+from nacre.gateway.admission import Rules, judge, may_say
 from nacre.gateway.files import Cleans
 from nacre.gateway.sessions import key_of
 from nacre.gateway.transcript import edit_line
@@ -98,6 +98,8 @@ class ChannelInbox:
         store = self._desk.store
         found = store.find(self._rules.channel, message.edits)
         if found is None or found.sender != message.sender.id or store.find(self._rules.channel, message.id):
+            return
+        if not may_say(message, self._rules, store):
             return
         edited = Received(0, found.key, message, self._desk.clock(), self._rules.is_owner(message.sender))
         if found.message and found.state in ("waiting", "heard"):
