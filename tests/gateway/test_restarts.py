@@ -44,3 +44,18 @@ def test_what_was_being_answered_is_answered_once_afterwards(place: Stage, by: s
         sent = place.answers(user)[before[user] :]
         assert len(set(sent)) == len(sent)
         assert all(by in one for one in sent)
+
+
+def test_a_gateway_that_is_ended_again_and_again_gives_no_message_up(place: Stage) -> None:
+    (user, *_) = OWNERS
+    before = len(place.answers(user))
+    release = place.agent.hold("patience please")
+    place.telegram.say(user, user, "patience please")
+    for times in range(1, 5):
+        gateway = place.start()
+        place.agent.wait_for(lambda times=times: place.agent.count("patience please") == times)
+        assert place.stop(gateway) == 0
+    release()
+    gateway = place.start()
+    assert "patience please" in place.answers(user, before + 1)[-1]
+    place.stop(gateway)

@@ -112,6 +112,7 @@ class Gateway:
             task.cancel()
         await asyncio.to_thread(self._parts.answering.close)
         await asyncio.gather(*tasks, *talks, return_exceptions=True)
+        self._parts.store.release()
         await self._delivery.stop(_END_SECONDS)
         for one in self._parts.channels.values():
             await self._guarded("closing", one.channel.close())

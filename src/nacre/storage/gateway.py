@@ -205,6 +205,10 @@ class GatewayStore:
             self._db.run("take_inbound", seq=seq, line=line)
         self._add_lines(session, lines)
 
+    def release(self) -> None:
+        """The gateway ends in good order: what is being answered now was no failed attempt."""
+        self._db.run("release_inbound")
+
     @in_transaction
     def finish(
         self, session: ChatSession, taken: Sequence[int], answer: Answer, parts: Sequence[Outgoing],

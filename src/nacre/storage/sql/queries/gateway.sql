@@ -52,6 +52,10 @@ UPDATE inbound SET state = iif(state = 'heard', 'done', 'taken'), line = :line, 
     message = iif(state = 'heard', '', message)
 WHERE seq = :seq;
 
+-- release_inbound --
+-- The gateway ended in good order while these were being answered: that is no failed attempt.
+UPDATE inbound SET attempts = max(0, attempts - 1) WHERE state = 'taken';
+
 -- finish_inbound --
 -- It is answered; the row stays to know it again.
 UPDATE inbound SET state = 'done', message = '' WHERE seq = :seq;
