@@ -32,6 +32,9 @@ else:
 
 T = TypeVar("T")
 
+_NO_AGENTS = frozenset({"owner.identities"})
+"""Whose variables count for nothing where an agent runs the process: it could speak as the owner."""
+
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
 
@@ -170,6 +173,11 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     return converted
 
 
+def _is_agents(environ: Mapping[str, str]) -> bool:
+    """Whether an agent runs this process, and may have set its variables."""
+    return bool(agent_in(environ) or ancestry.own_agent())
+
+
 def unwrite_setting(config: Path, key: str) -> None:
     """Remove a setting from the config file, keeping the rest as it is. Raises SettingsInvalid."""
     known(key)
@@ -183,7 +191,7 @@ def unwrite_setting(config: Path, key: str) -> None:
 
 
 def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
-    if environ.get(setting.variable):
+    if environ.get(setting.variable) and not (setting.key in _NO_AGENTS and _is_agents(environ)):
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
     if setting.key in written:
         try:

@@ -64,8 +64,10 @@ def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
     nacre: Nacre, provider: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("NACRE_OWNER_IDENTITIES", '["terminal:agent"]')
     nacre("chat", "we always deploy on Fridays from now on")
     assert "owner" not in lines(home)[1]["message"]
+    assert nacre("config", "get", "owner.identities", "--json").json["value"] == []
 
 
 def test_a_secret_is_in_no_file_and_in_no_prompt(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
