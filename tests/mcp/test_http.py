@@ -269,6 +269,18 @@ def test_who_has_the_token_is_one_too_many_where_all_room_is_taken_by_others_who
         kept.close()
 
 
+def test_whose_body_is_awaited_longest_makes_room_though_it_has_the_token(
+    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bounded, "most_served", 2)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n"
+    with site(token=TOKEN) as here, ExitStack() as held:
+        slow = [begin(here.port, held, f"{head}Accept: */*\r\n\r\n{{".encode()) for _ in range(3)]
+        assert slow[0].makefile("rb").read().startswith(b"HTTP/1.1 503 ")
+        assert here.post(**bearer)[0] == 200
+
+
 def send_on(link: socket.socket, data: bytes) -> None:
     """Ask again and again, and never read what is answered."""
     while True:

@@ -125,10 +125,14 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
 
     def _admit(self, has_token: bool) -> bool:
-        """Whether there is room to answer its request; who is let in with the token stays so."""
-        served = sum(not one._is_stranger and not one._is_leaving for one in self._open() if one is not self)
-        if served >= self.most_served and not self._is_known:
-            return False
+        """Whether there is room to answer its request; who is let in with the token stays so. Where there is none, the
+        request whose body is awaited longest makes room: one that has the token may be slow on purpose."""
+        served = [one for one in self._open() if one is not self and not one._is_stranger and not one._is_leaving]
+        if len(served) >= self.most_served and not self._is_known:
+            slow = [one for one in served if one.cycle is not None and one.cycle.more_body]
+            if not slow:
+                return False
+            min(slow, key=lambda one: one._since)._turn_away()
         self._is_known = has_token
         return True
 
