@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,7 +22,20 @@ def ask(serve: Serve, **options: Any) -> Any:
     """What the platform at the other end of a socket is understood to answer."""
 
     async def work() -> Any:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        served: list[asyncio.Task[None]] = []
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            served.append(asyncio.current_task())  # type: ignore[arg-type] # it runs in one
+            try:
+                await serve(reader, writer)
+            except ConnectionError:
+                pass  # the client left
+            finally:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+
+        server = await asyncio.start_server(conversation, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         api = WebApi("A platform", f"http://127.0.0.1:{port}", {})
         try:
@@ -29,6 +43,7 @@ def ask(serve: Serve, **options: Any) -> Any:
         finally:
             await api.close()
             server.close()
+            await asyncio.gather(*served)
 
     return asyncio.run(asyncio.wait_for(work(), SECONDS))
 
@@ -40,7 +55,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
         closed = asyncio.ensure_future(reader.read())
         while not (await asyncio.wait((closed,), timeout=0.01))[0]:
             writer.write(b" ")
-        writer.close()
+        await closed
 
     with pytest.raises(ChannelUnavailable, match="in time"):
         ask(drip, seconds=0.2)
@@ -53,7 +68,6 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HEAD + b" " * 2_000)
         await reader.read()
-        writer.close()
 
     with pytest.raises(ChannelUnavailable, match="more than"):
         ask(flood)
@@ -66,7 +80,6 @@ def test_a_redirect_is_an_answer_as_the_token_would_go_along() -> None:
         asked.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n")
         await reader.read()
-        writer.close()
 
     assert ask(redirect).status == 302
     assert len(asked) == 1
