@@ -40,7 +40,7 @@ class FakeDiscord(FakePlatform):
     """``sent`` holds the messages that the bot wrote, ``typing`` the channels where it showed typing; ``identified``
     and ``resumed`` the sessions that began and went on; ``beats`` the numbers that heartbeats named."""
 
-    def __init__(self, heartbeat_seconds: float = 0.5) -> None:
+    def __init__(self, heartbeat_seconds: float = 60.0) -> None:
         super().__init__()
         self.heartbeat_seconds = heartbeat_seconds
         self.sent: list[dict[str, Any]] = []
@@ -116,7 +116,8 @@ class FakeDiscord(FakePlatform):
         """Send a frame to every connection: an object as JSON, text and bytes as they are."""
         with self.changed:
             for connection in self.connections:
-                connection.send(json.dumps(frame) if isinstance(frame, dict) else frame)
+                with suppress(ConnectionClosed):  # one that has just been replaced
+                    connection.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     def converse(self, connection: ServerConnection) -> None:
         with suppress(ConnectionClosed):

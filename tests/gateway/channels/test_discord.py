@@ -136,6 +136,7 @@ def test_an_edit_replaces_its_message_and_an_embed_does_not(channel: Discord, se
 
 def test_a_dropped_connection_is_resumed_and_nothing_is_lost(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
+        server.heartbeat_seconds = 0.5
         inbox = MemoryInbox()
         async with running(channel, inbox):
             await until(server, lambda: server.identified)
@@ -312,11 +313,11 @@ def test_a_connection_that_stopped_answering_is_replaced(
 
 def test_a_slow_inbox_is_no_dead_connection(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
-        server.heartbeat_seconds = 0.1
+        server.heartbeat_seconds = 0.4
         inbox, beats = MemoryInbox(), [0]
 
         async def slow() -> None:
-            wanted = beats[0] + 4
+            wanted = beats[0] + 2
             await until(server, lambda: len(server.beats) >= wanted)
             beats[0] = len(server.beats)
 
