@@ -222,7 +222,8 @@ def _learn(folder: Path, end: datetime) -> None:
 def _talk(folder: Path, end: datetime) -> None:
     """Conversations as a gateway leaves them, and one that goes on: a message waits."""
     with (folder / "config.toml").open("a", encoding="utf-8") as config:
-        config.write('\n[gateway.channels.telegram]\ntoken = "env:STORY_TOKEN"\n')
+        config.write('\n[models]\nchat = "ollama:qwen3"\n\n[gateway.channels.telegram]\ntoken = "env:STORY_TOKEN"\n')
+    (folder / "config.toml").chmod(0o600)
     with closing(GatewayStore.open(folder)) as store:
         for back, (channel, chat, name, said, cost) in enumerate(CHATS):
             at = end - timedelta(hours=2 + 30 * back)

@@ -63,9 +63,10 @@ def rows(page: Page) -> Any:
 
 def test_the_timeline_has_the_sessions_of_all_tools_by_day(board: Dashboard) -> None:
     page = board.show("/sessions")
-    expect(page.get_by_role("status").filter(has_text="session")).to_have_text("6 sessions")
-    expect(page.get_by_role("heading", level=2)).to_have_count(6)
-    expect(rows(page).first).to_contain_text("openclaw")
+    expect(page.get_by_role("status").filter(has_text="session")).to_have_text("9 sessions")
+    expect(rows(page).filter(has_text="nacre-chat")).to_have_count(3)
+    expect(rows(page).filter(has_text="openclaw")).to_have_count(2)
+    expect(page.get_by_role("heading", level=2).nth(5)).to_be_visible()
     page.get_by_label("Tool").select_option("claude-code")
     page.get_by_label("Project", exact=True).select_option("hivelog")
     expect(rows(page)).to_have_count(1)
@@ -73,7 +74,7 @@ def test_the_timeline_has_the_sessions_of_all_tools_by_day(board: Dashboard) -> 
     page.reload()
     expect(rows(page)).to_have_count(1)
     page.get_by_role("button", name="Clear").click()
-    expect(rows(page)).to_have_count(6)
+    expect(rows(page)).to_have_count(9)
 
 
 def test_a_period_ends_with_its_last_day(board: Dashboard) -> None:
@@ -91,7 +92,7 @@ def test_what_was_said_is_found_as_one_types_and_shown_where_it_was_said(board: 
     expect(rows(page).first).to_contain_text("1500 g within an hour")
     expect(rows(page).first.locator("mark").first).to_have_text("Swarm")
     page.get_by_role("button", name="You", exact=True).click()
-    expect(rows(page).filter(has_text="Agent")).to_have_count(0)
+    expect(rows(page).get_by_text("Agent", exact=True)).to_have_count(0)
     rows(page).first.click()
     page.wait_for_url("**/sessions/*turn=*")
     expect(page.locator(".session-turn.named")).to_contain_text("1500 g within an hour")

@@ -16,6 +16,7 @@ from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
 from nacre.link.start import start_process
 from nacre.settings import Settings
+from nacre.spending.spool import fold_notes
 from nacre.sync.follow_up import keep_history
 from nacre.values.hooks import HookEvent
 
@@ -63,6 +64,7 @@ class Tending:
         try:
             with self._homes.lent(0.0) as context:
                 keep_history(context)
+                fold_notes(context)  # else whoever watches sees no question before somebody asks for traces
         except NacreError:
             return  # all homes are at work, or cannot be opened: the next look, or whoever asks, tells
         except OSError as error:
