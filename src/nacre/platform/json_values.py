@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any, get_origin
 
 import msgspec
 
 from nacre.errors import NacreError
+
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_MAKING = threading.Lock()
 
 
 def encode(value: Any) -> bytes:
@@ -19,9 +23,22 @@ def encode(value: Any) -> bytes:
 def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
     """A value of a type from JSON. Raises msgspec.ValidationError, msgspec.DecodeError, also where it nests deeply."""
     try:
-        return msgspec.json.decode(data, type=wanted, dec_hook=_special)
+        return _decoder(wanted).decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
         raise msgspec.DecodeError(f"JSON cannot be read: {error}") from error
+
+
+def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    """The decoder of a type, made by one thread at a time.
+
+    msgspec keeps what it knows of a dataclass on the class before all of it is there: another thread that reads such a
+    value meanwhile ends the process.
+    """
+    found = _DECODERS.get(wanted)
+    if found is None:
+        with _MAKING:
+            found = _DECODERS.setdefault(wanted, msgspec.json.Decoder(wanted, dec_hook=_special))
+    return found
 
 
 def to_plain(value: Any) -> Any:
@@ -34,6 +51,7 @@ def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
 
     Raises msgspec.ValidationError.
     """
+    _decoder(wanted)
     return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
 
 
