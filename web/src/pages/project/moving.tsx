@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import { change, useOperation } from "../../api/cache";
-import { asProblem } from "../../api/client";
+import { invalidate, useOperation } from "../../api/cache";
+import { asProblem, call } from "../../api/client";
 import type { ProjectLine, ProjectMergePlan, ProjectMoved } from "../../api/types";
 import { go } from "../../app/router";
 import { common } from "../../i18n/common";
@@ -22,7 +22,7 @@ export function Rename({ project, onClose }: Props) {
   const problem = useSignal("");
   const rename = async () => {
     try {
-      moved(await change("project-rename", { project: project.slug, name: name.peek().trim() }), t.value.renamed);
+      moved(await call("project-rename", { project: project.slug, name: name.peek().trim() }), t.value.renamed);
       onClose();
     } catch (error) {
       problem.value = asProblem(error).message;
@@ -70,7 +70,7 @@ export function Merge({ project, onClose }: Props) {
   const merge = async () => {
     isMerging.value = true;
     await attempt(async () => {
-      moved(await change("project-merge", asked), t.value.merged);
+      moved(await call("project-merge", asked), t.value.merged);
       onClose();
     });
     isMerging.value = false;
@@ -140,10 +140,13 @@ function Plan({ plan }: { plan: ProjectMergePlan }) {
 
 /** Show it under its name of now; *Undo* shows it under the former one. */
 function moved({ project, into, operation }: ProjectMoved, said: (from: string, to: string) => string): void {
-  const show = (name: string) => go(`/projects/${encodeURIComponent(name)}`, { replace: true });
+  const show = (name: string) => {
+    go(`/projects/${encodeURIComponent(name)}`, { replace: true });
+    setTimeout(invalidate); // once the page of the name that is no more asks for nothing
+  };
   show(into);
   toast(said(project, into), async () => {
-    await change("undo", { operation });
+    await call("undo", { operation });
     show(project);
   });
 }
