@@ -12,7 +12,8 @@ import msgspec
 from nacre.errors import NacreError
 
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_MAKING = threading.Lock()
+_CONVERTED: set[Any] = set()
+_MAKING = threading.RLock()
 
 
 def encode(value: Any) -> bytes:
@@ -51,8 +52,13 @@ def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
 
     Raises msgspec.ValidationError.
     """
-    _decoder(wanted)
-    return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
+    if wanted in _CONVERTED:
+        return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
+    with _MAKING:
+        try:
+            return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
+        finally:
+            _CONVERTED.add(wanted)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:
