@@ -175,8 +175,8 @@ def make(folder: Path, now: datetime | None = None) -> None:
             clock.now = _day(end, index)
             memory.store(content, subject=subject, kind=kind, importance=importance, project=project, force=True)
         _grow(memory, clock, end)
-    _learn(folder, end)
     _talk(folder, end)
+    _learn(folder, end)
 
 
 def _day(end: datetime, index: int) -> datetime:
@@ -208,11 +208,11 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
 
 
 def _learn(folder: Path, end: datetime) -> None:
-    """Read the example sessions, as quickstart does."""
+    """Read the example sessions, as quickstart does, and the conversations: nothing is left for the daemon to learn."""
     from nacre.setup import examples
 
     with nacre.open_memory(folder, clock=_Clock(end)) as memory:
-        paths = examples.lay_out(memory._home)
+        paths = [*examples.lay_out(memory._home), Transcripts(folder).folder]
         memory.call("ingest", paths=[str(path) for path in paths])
         for question in ASKED:
             memory.recall(question)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import nacre as api
 from tests.web.driving import PHONE, Dashboard, nacre
@@ -61,8 +61,29 @@ def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(board: Dashboar
     expect(page.locator(".review-card")).to_contain_text(words)
     page.keyboard.press("k")
     expect(page.get_by_text("1 decided")).to_be_visible()
-    page.goto(f"{board.base}/memories?q=integers+grams")
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("searchbox").fill("integers grams")
     expect(page.get_by_role("link", name="Weights are integers in grams")).to_be_visible()
+
+
+def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboard) -> None:
+    page = board.show("/review")
+    held: list[Route] = []
+    asked: list[str] = []
+    page.route("**/api/v1/candidate-drop", lambda route: held.append(route))
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    skip_to(page, "Weights are integers in grams")
+    page.keyboard.press("d")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    page.evaluate("void location.assign('/memories')")
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    assert asked == ["beforeunload"]
+    with page.expect_response("**/api/v1/candidate-drop") as dropped:
+        held[0].continue_()
+    assert dropped.value.ok
+    page.evaluate("void location.assign('/memories')")
+    page.wait_for_url("**/memories")
+    assert asked == ["beforeunload"]
 
 
 def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> None:

@@ -48,7 +48,8 @@ def ingest(
     wanted = options or IngestOptions()
     with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
         report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
-        trace.outcome = counted({"sessions": report.sessions, "memories": len(report.memories)}) or "nothing new"
+        learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
+        trace.outcome = learned or counted({"transcripts archived": report.archived.files}) or "nothing new"
     return report
 
 

@@ -37,6 +37,7 @@ export const decisions = signal<readonly Decision[]>([]);
 const returned = signal<readonly Item[]>([]);
 const settledIds = computed(() => new Set(decisions.value.map(({ item }) => item.id)));
 let sending: Promise<unknown> = Promise.resolve();
+let unsent = 0;
 
 export interface Queue {
   items: readonly Item[];
@@ -100,7 +101,7 @@ export function undoLast(): Decision | undefined {
   decisions.value = decisions.peek().slice(0, -1);
   returned.value = [last.item, ...returned.peek().filter(({ id }) => id !== last.item.id)];
   if (last.choice !== "skip") {
-    sending = sending.then(async () => {
+    inTurn(async () => {
       try {
         await call("review-undo", { reference: last.item.id });
       } catch (error) {
@@ -124,7 +125,7 @@ function settle(item: Item, choice: Choice): void {
 }
 
 function send(work: () => Promise<unknown>, item: Item): void {
-  sending = sending.then(async () => {
+  inTurn(async () => {
     try {
       await work();
     } catch (error) {
@@ -132,6 +133,18 @@ function send(work: () => Promise<unknown>, item: Item): void {
       toastProblem(error);
     }
   });
+}
+
+/** Do it after what was decided before. Until the daemon knows all, the browser asks before it leaves the dashboard. */
+function inTurn(work: () => Promise<void>): void {
+  if (unsent++ === 0) addEventListener("beforeunload", askToStay);
+  sending = sending.then(work).finally(() => {
+    if (--unsent === 0) removeEventListener("beforeunload", askToStay);
+  });
+}
+
+function askToStay(event: Event): void {
+  event.preventDefault();
 }
 
 function run(item: Item, choice: Choice, { content, expected, into }: Details): Promise<unknown> {
