@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,35 +22,14 @@ from nacre.values.gateway.conversation import Pairing
 from nacre.values.gateway.message import Chat, ChatType, Incoming, Limits, Received, Sender
 from tests.cli.conftest import Nacre
 from tests.fakes.provider import FakeProvider, Reply
-from tests.gateway.stage import OWNERS, Stage, running
+from tests.gateway.stage import Stage, running
 
-_owners, _strangers, _groups = iter(OWNERS), count(8001), count(-801, -1)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
     yield from running(tmp_path_factory.mktemp("stage"), bytecode)
-
-
-@pytest.fixture
-def owner() -> int:
-    """An identity of the owner's, for one conversation."""
-    return next(_owners)
-
-
-@pytest.fixture
-def paired(stage: Stage) -> int:
-    """Somebody whom the owner let in."""
-    user = next(_strangers)
-    stage.nacre("gateway", "pair", f"telegram:{user}")
-    return user
-
-
-@pytest.fixture
-def group() -> int:
-    """A group of its own."""
-    return next(_groups)
 
 
 @pytest.fixture

@@ -6,48 +6,20 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.provider import Reply
-from tests.gateway.stage import OWNERS, Stage, running
+from tests.gateway.stage import Stage, running
 
-_owners, _strangers, _groups = iter(OWNERS), count(7001), count(-401, -1)
 SORRY = "I cannot answer just now. Please try again later."
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
     yield from running(tmp_path_factory.mktemp("stage"), bytecode, "at_once = 2")
-
-
-@pytest.fixture
-def owner() -> int:
-    """An identity of the owner's, for one conversation."""
-    return next(_owners)
-
-
-@pytest.fixture
-def group() -> int:
-    """A group of its own."""
-    return next(_groups)
-
-
-@pytest.fixture
-def paired(stage: Stage) -> int:
-    """Somebody whom the owner let in."""
-    user = next(_strangers)
-    stage.nacre("gateway", "pair", f"telegram:{user}")
-    return user
-
-
-@pytest.fixture
-def stranger() -> int:
-    """Somebody whom nobody let in."""
-    return next(_strangers)
 
 
 def group_key(group: int) -> str:
@@ -118,8 +90,8 @@ def test_messages_within_the_pause_are_one_turn(stage: Stage, owner: int) -> Non
     assert stage.agent.count("of three") == 1
 
 
-def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(stage: Stage) -> None:
-    people = [next(_owners) for _ in range(4)]
+def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(stage: Stage, owners: Iterator[int]) -> None:
+    people = [next(owners) for _ in range(4)]
     release = stage.agent.hold("hold on")
     stage.agent.most = 0
     for user in people:
@@ -181,8 +153,10 @@ def test_in_a_group_the_agent_answers_where_it_is_mentioned_and_sees_what_was_sa
     assert len(stage.answers(group)) == 2
 
 
-def test_where_everybody_is_heard_only_those_let_in_are_answered(stage: Stage, stranger: int) -> None:
-    member = next(_strangers)
+def test_where_everybody_is_heard_only_those_let_in_are_answered(
+    stage: Stage, stranger: int, strangers: Iterator[int]
+) -> None:
+    member = next(strangers)
     stage.nacre("gateway", "pair", f"club:{member}")
     stage.club.say(-900, stranger, "@nacre_bot the stranger says tea")
     stage.club.say(-900, member, "@nacre_bot what was said?")
@@ -295,8 +269,10 @@ def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, own
 
 
 @pytest.mark.parametrize(("by", "answer"), [("model", "They spoke of knots."), ("rules", Reply(status=400))])
-def test_a_long_conversation_is_summed_up_and_its_transcript_keeps_all(stage: Stage, by: str, answer: Any) -> None:
-    member = next(_strangers)
+def test_a_long_conversation_is_summed_up_and_its_transcript_keeps_all(
+    stage: Stage, strangers: Iterator[int], by: str, answer: Any
+) -> None:
+    member = next(strangers)
     key = f"club:{member}"
     stage.nacre("gateway", "pair", key)
     stage.agent.rules["You sum up"] = answer

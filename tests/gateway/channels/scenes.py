@@ -8,7 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from nacre.errors import ChannelUnavailable
 from nacre.gateway.channels.channel import Channel, ChannelKind, ChannelSetup
+from nacre.values.gateway.message import Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.platform import FakePlatform
 
@@ -42,3 +46,15 @@ async def running(channel: Channel, inbox: MemoryInbox) -> AsyncIterator[asyncio
 async def until(server: FakePlatform, condition: Callable[[], object]) -> None:
     """Wait until a condition of the server's holds."""
     await asyncio.to_thread(server.wait_for, condition)
+
+
+async def is_told_when(channel: Channel, server: FakePlatform, message: Outgoing, seconds: float | None) -> None:
+    """A send that is refused says when it may be tried again, one that is cut may be at once; the third arrives."""
+    with pytest.raises(ChannelUnavailable) as later:
+        await channel.send(message)
+    assert later.value.retry_after == seconds
+    server.fail_next(is_cut=True)
+    with pytest.raises(ChannelUnavailable):
+        await channel.send(message)
+    await channel.send(message)
+    await channel.close()

@@ -18,7 +18,7 @@ from nacre.gateway.channels.discord.records import MOST_CHATS
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.discord import BOT, TOKEN, FakeDiscord
 from tests.fakes.memory_inbox import MemoryInbox
-from tests.gateway.channels.scenes import play, running, setup_of, until
+from tests.gateway.channels.scenes import is_told_when, play, running, setup_of, until
 
 FAST = Timing(hello=2.0, invalid=0.01, pause=0.01)
 CHAT = Chat("discord", "300")
@@ -519,19 +519,9 @@ def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: Fa
 def test_what_may_be_tried_again_says_when(
     channel: Discord, server: FakeDiscord, status: int, body: Any, headers: dict[str, str], retry_after: float | None
 ) -> None:
-    async def scene() -> None:
-        server.fail_next(status, body, headers)
-        with pytest.raises(ChannelUnavailable) as later:
-            await channel.send(out())
-        assert later.value.retry_after == retry_after
-        server.fail_next(is_cut=True)
-        with pytest.raises(ChannelUnavailable):
-            await channel.send(out())
-        await channel.send(out())
-        assert len(server.sent) == 1
-        await channel.close()
-
-    play(scene())
+    server.fail_next(status, body, headers)
+    play(is_told_when(channel, server, out(), retry_after))
+    assert len(server.sent) == 1
 
 
 @pytest.mark.parametrize(

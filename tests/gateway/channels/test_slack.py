@@ -17,7 +17,7 @@ from nacre.gateway.channels.slack.mrkdwn import readable, written
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.slack import APP_TOKEN, BOT, TOKEN, FakeSlack
-from tests.gateway.channels.scenes import play, running, setup_of, until
+from tests.gateway.channels.scenes import is_told_when, play, running, setup_of, until
 
 CODE = "`**a** &lt;b&gt;` and\n```\nx = **y &amp; [a](https://b)\n```"
 FAST = Timing(hello=2.0, ping=1.0, pause=0.01)
@@ -337,19 +337,9 @@ def test_a_part_that_was_sent_before_is_not_sent_again(channel: Slack, server: F
 def test_what_may_be_tried_again_says_when(
     channel: Slack, server: FakeSlack, status: int, body: Any, headers: dict[str, str], retry_after: float | None
 ) -> None:
-    async def scene() -> None:
-        server.fail_next(status, body, headers)
-        with pytest.raises(ChannelUnavailable) as later:
-            await channel.send(out())
-        assert later.value.retry_after == retry_after
-        server.fail_next(is_cut=True)
-        with pytest.raises(ChannelUnavailable):
-            await channel.send(out())
-        await channel.send(out())
-        assert len(server.sent) == 1
-        await channel.close()
-
-    play(scene())
+    server.fail_next(status, body, headers)
+    play(is_told_when(channel, server, out(), retry_after))
+    assert len(server.sent) == 1
 
 
 @pytest.mark.parametrize(

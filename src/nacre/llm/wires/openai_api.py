@@ -53,11 +53,14 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Chat(msgspec.Struct):
-    choices: list[_Choice]
+class _Counted(msgspec.Struct, kw_only=True):
     usage: _Usage | None = None
     model: str = ""
     id: str = ""
+
+
+class _Chat(_Counted, kw_only=True):
+    choices: list[_Choice]
 
 
 class _ChoicePiece(msgspec.Struct):
@@ -65,13 +68,10 @@ class _ChoicePiece(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _ChatPiece(msgspec.Struct):
+class _ChatPiece(_Counted, kw_only=True):
     """One event of a chat that is streamed; the last one has the tokens, and no choices."""
 
     choices: list[_ChoicePiece]
-    usage: _Usage | None = None
-    model: str = ""
-    id: str = ""
 
 
 class _Part(msgspec.Struct):
@@ -164,10 +164,10 @@ class OpenAIModel:
 
     def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
         """A chat of which each piece is heard. Without its last piece it is broken."""
-        whole, last, said = _Chat([]), _Choice(_Said()), list[str]()
+        whole, last, said = _Chat(choices=[]), _Choice(_Said()), list[str]()
         for piece in self._pieces(self._client.chat.completions, request, stream_options={"include_usage": True}):
             part = msgspec.json.decode(piece, type=_ChatPiece)
-            whole = _Chat([last], part.usage or whole.usage, part.model, part.id)
+            whole = _Chat(choices=[last], usage=part.usage or whole.usage, model=part.model, id=part.id)
             for choice in part.choices:
                 last.finish_reason = choice.finish_reason or last.finish_reason
                 last.message.refusal = choice.delta.refusal or last.message.refusal
