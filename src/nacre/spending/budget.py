@@ -159,9 +159,7 @@ class HomeBooks:
         if self._is_by_subscription(call.model):
             if refused := self._beyond_tokens(spending, call):
                 return refused
-            budgets = budgets[
-                1:
-            ]  # what the command says a call would cost counts where the task has a bound of its own
+            budgets = budgets[1:]  # what the command says it would cost counts only within a bound of the task's own
         elif call.cost is None:
             return "no price", unpriced(call.model)
         wanted = call.cost or 0
