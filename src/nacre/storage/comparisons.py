@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.text.passages import segment
 from nacre.values.file_history import Deeds, FileUse
 from nacre.values.filters import DeedFilter

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.platform.lazy import Lazy
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.database import Database, Row
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity

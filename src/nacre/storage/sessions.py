@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from nacre.platform.ids import from_ms, to_ms
+from nacre.storage.database import Database, Row
 from nacre.storage.file_history import DeedIndex
-from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally

@@ -14,10 +14,11 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.platform import json_text
+from nacre.storage.database import in_transaction
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.maintenance.erasure import Erasing
 from nacre.storage.sessions import index_texts
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import stored_calls
 from nacre.values.file_history import Deeds
 
@@ -49,7 +50,7 @@ class TextTable:
 class StoredTexts:
     """Looks through texts and rewrites those that change."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def tables(self) -> list[TextTable]:

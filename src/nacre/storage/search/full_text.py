@@ -10,7 +10,7 @@ import apsw
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.filters import Clause
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.text.passages import segment
 
 _MEMORY_FIELDS = "m.row"
@@ -80,7 +80,7 @@ class Corpus:
 class Search:
     """Full text over one of the two tables."""
 
-    def __init__(self, database: Database, *, table: str, match: str, parts: str) -> None:
+    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
         self._db = database
         self._table = table
         self._match = match
@@ -145,12 +145,12 @@ class Search:
         return [(row, session, seq) for row, session, seq in rows]
 
 
-def memory_search(database: Database) -> Search:
+def memory_search(database: FileDatabase) -> Search:
     """Full text over memories: the subject counts most."""
     return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
 
 
-def fresh_turn_search(database: Database) -> Search:
+def fresh_turn_search(database: FileDatabase) -> Search:
     """Full text over the turns that are in no shard: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
 

@@ -10,7 +10,7 @@ import msgspec
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import ShardTurn
 from nacre.storage.search.word_counts import pack
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import did_of, stored_calls
 from nacre.text.passages import identifiers, segment
 
@@ -22,7 +22,7 @@ _NAMES_CHARACTERS = 8000
 class Sharding:
     """Reads the turns that become shards, and takes their text out of the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def is_waiting(self, turns: int) -> bool:
