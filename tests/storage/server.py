@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 
 @contextmanager
@@ -21,3 +25,31 @@ def running(folder: Path) -> Iterator[Any]:
         yield server
     finally:
         server.cleanup()
+
+
+def kill(server: Any) -> None:
+    """End a server and its backends as a power cut does."""
+    postmaster = psutil.Process(server.get_pid())
+    postmaster.suspend()  # it starts no others
+    ended = [*postmaster.children(), postmaster]
+    for process in ended:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    for process in ended:
+        while not _is_over(process):
+            os.sched_yield()
+    for left in (server.pgdata / "postmaster.pid", Path(f"{server.get_postmaster_info().socket_path}.lock")):
+        left.unlink()  # it names a process that nobody has asked yet how it ended
+
+
+def start(server: Any) -> None:
+    """Start a server that was stopped or killed."""
+    server.ensure_postgres_running()
+
+
+def _is_over(process: psutil.Process) -> bool:
+    """Nobody may have asked yet how it ended."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True

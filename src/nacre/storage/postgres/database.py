@@ -1,7 +1,8 @@
 """A tenant's rows on a PostgreSQL server: the same named queries and transactions as of a database file.
 
 One connection a :class:`PostgresDatabase`; threads each open their own. Who writes holds the tenant's lock until the
-transaction ends, as who writes to a file holds the file's.
+transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew by the first statement
+of a block, except where temporary tables are gone with it; within a block, its loss is StoreUnusable.
 """
 
 from __future__ import annotations
@@ -15,58 +16,26 @@ from typing import Any
 
 import apsw
 import psycopg
-from psycopg import errors
-from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 
-from nacre.errors import InvalidInput, NacreError, StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import InvalidInput, NacreError, StoreUnusable
 from nacre.storage.database import Row
-from nacre.storage.postgres.dialect import query, translated
+from nacre.storage.postgres.connection import CONNECT_SECONDS, connect, translated_errors
+from nacre.storage.postgres.dialect import query, translated, writes
 from nacre.storage.postgres.migrate import migrate
 from nacre.storage.sqlite.stemming import stemmer
 
 ROLE = "nacre_tenant"
 """What a connection becomes: it sees one tenant's rows, whoever signed in."""
 
-CONNECT_SECONDS = 10
-LOCK_SECONDS = 15
-STATEMENT_SECONDS = 60
+_SIGN_IN = f"""
+SET ROLE {ROLE}; SET search_path = nacre, public, pg_temp; SELECT set_config('nacre.tenant', %s, false);
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+"""What was committed is on the server's disk."""
+
 _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _BREATH_SECONDS = 0.03
-
-
-class _Whole(Loader):
-    """Sums of whole numbers come as numerics, which are floats only where they have a fraction."""
-
-    def load(self, data: Any) -> int | float:
-        text = bytes(data).decode()
-        return float(text) if "." in text else int(text)
-
-
-class _Truth(Loader):
-    """Truth is 1 or 0, as in a database file."""
-
-    def load(self, data: Any) -> int:
-        return int(bytes(data) == b"t")
-
-
-def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
-    """A connection without a tenant, for who migrates or looks after the server. Raises StoreUnusable."""
-    try:
-        connection = psycopg.connect(
-            url, autocommit=True, cursor_factory=psycopg.ClientCursor, connect_timeout=CONNECT_SECONDS,
-            options=f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
-            f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s"
-            f" -c default_transaction_read_only={'on' if read_only else 'off'}",
-        )  # fmt: skip
-    except psycopg.Error as error:
-        raise StoreUnusable(
-            f"cannot connect to the PostgreSQL server: {_first_line(error)}",
-            hint="is it running, and is the address in storage.url (or NACRE_DB) right?",
-        ) from error
-    connection.adapters.register_loader("numeric", _Whole)
-    connection.adapters.register_loader("bool", _Truth)
-    return connection
 
 
 class PostgresDatabase:
@@ -78,21 +47,28 @@ class PostgresDatabase:
             raise InvalidInput(f"{tenant!r} cannot name a tenant", hint="use up to 64 lower-case letters and digits")
         self.tenant = tenant
         self.unwritable: NacreError | None = None
+        self._url = url
         self._depth = 0
         self._since = 0.0
-        self._connection = connect(url)
+        self._is_open = False  # a block
+        self._is_final = False  # the connection; its temporary tables cannot be had again, or it was closed
+        self._own = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = connect(self._url)
         try:
-            with _translated():
+            with translated_errors():
+                _require_utf8(self._connection)
                 migrate(self._connection)
-                self._connection.execute("SELECT set_config('nacre.tenant', %s, false)", (tenant,))
-                self._connection.execute(f"SET ROLE {ROLE}")
-                self._connection.execute("SET search_path = nacre, public, pg_temp")
+                self._connection.execute(_SIGN_IN, (self.tenant,))
         except BaseException:
-            self.close()
+            self._connection.close()
             raise
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
+        self._is_final = True
         self._connection.close()
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
@@ -101,19 +77,19 @@ class PostgresDatabase:
 
     def one(self, name: str, **parameters: Any) -> Row | None:
         """The first row of a named query, or ``None``."""
-        with _translated():
-            return self._connection.execute(query(name), _clean(parameters)).fetchone()
+        return next(iter(self._fetch(query(name), parameters)), None)
 
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
-        with self._alone(), _translated():
+        with self.transaction(), translated_errors():
+            self._is_final |= name.startswith("create_")
             return max(0, self._connection.execute(query(name), _clean(parameters)).rowcount)
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
         if not rows:
             return
-        with self._alone(), _translated(), self._connection.cursor() as cursor:
+        with self.transaction(), translated_errors(), self._connection.cursor() as cursor:
             cursor.executemany(query(name), [_clean(row) for row in rows])
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
@@ -137,7 +113,7 @@ class PostgresDatabase:
     @property
     def is_in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return self._connection.info.transaction_status != TransactionStatus.IDLE
+        return self._is_open
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -152,8 +128,7 @@ class PostgresDatabase:
         self._begin()
         try:
             yield
-            with _translated():
-                self._connection.execute("COMMIT")
+            self._commit()
         except BaseException:
             self._roll_back()
             raise
@@ -164,8 +139,10 @@ class PostgresDatabase:
         if self.is_in_transaction:
             yield
             return
-        with _translated():
+        self._revive()
+        with translated_errors():
             self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._is_open = True
         try:
             yield
         finally:
@@ -174,15 +151,16 @@ class PostgresDatabase:
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         """A part of a transaction that is taken back alone when the block raises."""
-        self._connection.execute("SAVEPOINT part")
+        with translated_errors():
+            self._connection.execute("SAVEPOINT part")
         try:
             yield
         except BaseException:
-            if self.is_in_transaction:
-                self._connection.execute("ROLLBACK TO part")
-                self._connection.execute("RELEASE part")
+            with contextlib.suppress(psycopg.Error):  # then the transaction cannot be committed either
+                self._connection.execute("ROLLBACK TO part; RELEASE part")
             raise
-        self._connection.execute("RELEASE part")
+        with translated_errors():
+            self._connection.execute("RELEASE part")
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
@@ -196,21 +174,23 @@ class PostgresDatabase:
             return False
         if first:
             first()
-        with _translated():
-            self._connection.execute("COMMIT")
         edition = self.edition()
+        self._commit()
         if between:
             between()
         self._begin()
         return self.edition() != edition
 
     def edition(self) -> object:
-        """A value that is another one when anybody has committed meanwhile."""
-        return self.rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")[0][0]
+        """A value that is another one when another connection has committed meanwhile."""
+        return self._number() - self._own
 
     def state(self) -> object:
         """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
-        return None if self.is_in_transaction else self.edition()
+        return None if self.is_in_transaction else self._number()
+
+    def _number(self) -> int:
+        return int(self._fetch(query("read_edition"), {})[0][0])
 
     def stems(self, text: str) -> list[str]:
         """The words of a text as full text keeps them: those of a database file."""
@@ -223,32 +203,60 @@ class PostgresDatabase:
     def interrupt(self) -> None:
         """End the statement that another thread runs here, if one does: it raises Unavailable there."""
         with contextlib.suppress(psycopg.Error):
-            self._connection.cancel_safe()
+            self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
-        with _translated():
+        """A statement that writes is a transaction of its own, or part of the one that is open."""
+        self._revive()
+        with self.transaction() if writes(sql) else contextlib.nullcontext(), translated_errors():
             return self._connection.execute(sql, _clean(parameters)).fetchall()
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """A statement outside a transaction is one of its own, and waits for who writes."""
-        with self.transaction():
-            yield
-
     def _begin(self) -> None:
-        with _translated():
-            self._connection.execute("BEGIN")
-            try:
+        self._revive()
+        try:
+            with translated_errors():
+                self._connection.execute("BEGIN")
                 self._connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.tenant,))
-            except BaseException:
-                self._roll_back()
-                raise
+        except BaseException:
+            self._roll_back()
+            raise
+        self._is_open = True
         self._since = time.monotonic()
 
+    def _commit(self) -> None:
+        if self._connection.info.transaction_status == TransactionStatus.INERROR:
+            raise StoreUnusable("nothing was written: the server refused a part of it", hint="repeat the command")
+        with translated_errors():
+            counted = self._connection.execute(f"{query('count_edition')} COMMIT").rowcount
+        self._own += counted
+        self._is_open = False
+
     def _roll_back(self) -> None:
+        self._is_open = False
         with contextlib.suppress(psycopg.Error):
-            if self.is_in_transaction:
+            if self._connection.info.transaction_status != TransactionStatus.IDLE:
                 self._connection.execute("ROLLBACK")
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self._connection.close()  # the server takes everything back, and frees the lock
+
+    def _revive(self) -> None:
+        """Outside a block: where the server hung up meanwhile, connect again."""
+        if self._is_open or self._is_final:
+            return
+        with contextlib.suppress(psycopg.OperationalError):
+            for _ in range(2):  # its last words, and then the end
+                self._connection.pgconn.consume_input()
+        if self._connection.closed:
+            self._connect()
+
+
+def _require_utf8(connection: psycopg.Connection[Row]) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreUnusable(
+            f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
+            hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
+        )
 
 
 def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
@@ -260,33 +268,3 @@ def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
 
 def _text(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """Turn psycopg's errors into nacre's, with the way out."""
-    try:
-        yield
-    except (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected) as error:
-        raise StoreBusy("another process is writing to this memory", hint="try again in a moment") from error
-    except errors.QueryCanceled as error:
-        raise Unavailable("it was interrupted", hint="ask again") from error
-    except errors.DiskFull as error:
-        raise Unavailable(
-            "the disk of the PostgreSQL server is full", hint="free some space; nothing was lost"
-        ) from error
-    except errors.InsufficientPrivilege as error:
-        raise StoreUnusable(
-            f"the PostgreSQL server refuses it: {_first_line(error)}",
-            hint="docs/server.md says which rights are needed",
-        ) from error
-    except psycopg.OperationalError as error:
-        raise StoreUnusable(
-            f"the PostgreSQL server does not answer: {_first_line(error)}", hint="start it, and repeat the command"
-        ) from error
-    except psycopg.Error as error:
-        raise StoreUnusable(f"the PostgreSQL server cannot do this: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -13,6 +13,7 @@ from nacre.platform.sql_files import statements
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
+_WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
 _TARGET = re.compile(r"\bON CONFLICT \(")
 
 
@@ -28,6 +29,12 @@ def translated(sql: str) -> str:
     """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant."""
     bare = _COMMENT.sub("", sql).replace("%", "%%")
     return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
+
+
+@cache
+def writes(sql: str) -> bool:
+    """Whether a statement of nacre's writes."""
+    return _WRITES.search(sql) is not None
 
 
 def _placeholder(found: re.Match[str]) -> str:

@@ -5,15 +5,21 @@ CREATE SCHEMA nacre_rows;
 CREATE SCHEMA nacre;
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
+-- The role is the cluster's: other databases of it may have made it, or make it just now.
 DO $$
 BEGIN
-    CREATE ROLE nacre_tenant NOLOGIN;
-EXCEPTION WHEN duplicate_object THEN NULL;
+    IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'nacre_tenant') THEN
+        CREATE ROLE nacre_tenant NOLOGIN;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END
 $$;
 DO $$
 BEGIN
-    EXECUTE format('GRANT nacre_tenant TO %I', current_user);
+    IF NOT pg_has_role(current_user, 'nacre_tenant', 'SET') THEN
+        EXECUTE format('GRANT nacre_tenant TO %I', current_user);
+    END IF;
+EXCEPTION WHEN unique_violation THEN NULL;
 END
 $$;
 
@@ -22,9 +28,11 @@ CREATE TABLE nacre_rows.schema_version (
     applied TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 
--- Raises where no tenant was named.
+-- Raises where no tenant was named; a setting that was taken back is empty.
 CREATE FUNCTION nacre.tenant() RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN current_setting('nacre.tenant');
+    RETURN CASE current_setting('nacre.tenant')
+        WHEN '' THEN current_setting('nacre.no_tenant_was_named') ELSE current_setting('nacre.tenant')
+    END;
 
 -- What a database file has and a server has not.
 CREATE FUNCTION nacre.instr(held TEXT, part TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -894,6 +902,14 @@ CREATE TABLE unreadable_files (
 
 CREATE INDEX sessions_labels ON sessions (tenant, tool, label) WHERE label IS NOT NULL;
 
+-- Counted up by each transaction that wrote.
+CREATE TABLE edition (
+    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
+    one BIGINT NOT NULL CHECK (one = 1),
+    number BIGINT NOT NULL,
+    PRIMARY KEY (tenant, one)
+);
+
 CREATE FUNCTION settle_out_of_use() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = nacre_rows, nacre, pg_temp AS $$
 BEGIN
     DELETE FROM co_recall WHERE tenant = new.tenant AND (a = new.id OR b = new.id);
@@ -959,6 +975,8 @@ SELECT m.row, m.id, m.kind, m.subject, m.importance, m.expiry, m.expires_on,
     ) AS last_used
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
-GRANT USAGE ON SCHEMA nacre, nacre_rows TO nacre_tenant;
+GRANT USAGE ON SCHEMA nacre TO nacre_tenant;
+GRANT USAGE ON SCHEMA nacre_rows TO PUBLIC; -- who opens reads the version before it becomes nacre_tenant
+GRANT SELECT ON nacre_rows.schema_version TO PUBLIC;
 GRANT SELECT ON active_memories, past_memories, other_names, last_uses TO nacre_tenant;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA nacre_rows TO nacre_tenant;

@@ -1,0 +1,119 @@
+"""Connections to a PostgreSQL server, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
+
+from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre.storage.database import Row
+
+CONNECT_SECONDS = 5
+"""For each address of the server, of which a name may have two; an address in the settings may say otherwise."""
+
+LOCK_SECONDS = 15
+STATEMENT_SECONDS = 60
+_ON_THE_SERVER = (
+    f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
+    f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s -c client_connection_check_interval=5s"
+    r" -c default_transaction_isolation=read\ committed -c standard_conforming_strings=on"
+)
+_ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+"""A server that is gone without a word is noticed after half a minute."""
+
+_RIGHTS = (
+    "the first login needs the rights to create schemas, the role nacre_tenant and the extension vector; "
+    "every other one needs: GRANT nacre_tenant TO <login>"
+)
+
+
+class _Whole(Loader):
+    """Sums of whole numbers come as numerics, which are floats only where they have a fraction."""
+
+    def load(self, data: Any) -> int | float:
+        text = bytes(data).decode()
+        return float(text) if "." in text else int(text)
+
+
+class _Truth(Loader):
+    """Truth is 1 or 0, as in a database file."""
+
+    def load(self, data: Any) -> int:
+        return int(bytes(data) == b"t")
+
+
+def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
+    """A connection without a tenant, for who migrates or looks after the server. Raises StoreUnusable."""
+    told = _parsed(url)
+    try:
+        connection = psycopg.connect(
+            url, autocommit=True, cursor_factory=psycopg.ClientCursor, client_encoding="utf8",
+            connect_timeout=told.get("connect_timeout", CONNECT_SECONDS), **_ALIVE,
+            options=f"{told.get('options') or ''} {_ON_THE_SERVER}"
+            f" -c default_transaction_read_only={'on' if read_only else 'off'}",
+        )  # fmt: skip
+    except psycopg.Error as error:
+        raise StoreUnusable(
+            f"cannot connect to the PostgreSQL server: {_first_line(error)}",
+            hint="is it running, and are server, port, login and database in storage.url (or NACRE_DB) right?",
+        ) from error
+    connection.adapters.register_loader("numeric", _Whole)
+    connection.adapters.register_loader("bool", _Truth)
+    return connection
+
+
+def _parsed(url: str) -> dict[str, Any]:
+    """The parts of an address.
+
+    A password whose ``@``, ``/`` or ``?`` was not encoded would be read as a server or a database, and told with it.
+    """
+    try:
+        told = conninfo_to_dict(url)
+    except psycopg.Error:
+        told = {"host": "@"}
+    places = f"{told.get('host', '')}{told.get('hostaddr', '')}{told.get('dbname', '')}"
+    if "@" in places or not str(told.get("port", "")).replace(",", "").isdigit() and told.get("port"):
+        raise StoreUnusable(
+            "storage.url (or NACRE_DB) is not the address of a PostgreSQL server",
+            hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
+            "? as %3F and % as %25",
+        )
+    return told
+
+
+@contextlib.contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn psycopg's errors into nacre's, with the way out."""
+    try:
+        yield
+    except (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected) as error:
+        raise StoreBusy("another process is writing to this memory", hint="try again in a moment") from error
+    except errors.QueryCanceled as error:
+        raise Unavailable(f"it was interrupted: {_first_line(error)}", hint="ask again") from error
+    except errors.DiskFull as error:
+        raise Unavailable(
+            "the disk of the PostgreSQL server is full", hint="free some space; nothing was lost"
+        ) from error
+    except errors.InsufficientPrivilege as error:
+        raise StoreUnusable(f"the PostgreSQL server refuses it: {_first_line(error)}", hint=_RIGHTS) from error
+    except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
+        raise StoreUnusable(
+            f"the PostgreSQL server cannot do this: {_first_line(error)}",
+            hint="nacre needs PostgreSQL 16 or newer with pgvector (the extension vector)",
+        ) from error
+    except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
+        raise StoreUnusable(
+            f"the PostgreSQL server does not answer: {_first_line(error)}", hint="start it, and repeat the command"
+        ) from error
+    except psycopg.Error as error:
+        raise StoreUnusable(f"the PostgreSQL server cannot do this: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
