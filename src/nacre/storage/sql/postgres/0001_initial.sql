@@ -556,7 +556,8 @@ CREATE INDEX file_uses_turn ON file_uses (tenant, turn);
 CREATE TABLE deeds_behind (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
     after BIGINT NOT NULL,
-    until BIGINT NOT NULL
+    until BIGINT NOT NULL,
+    PRIMARY KEY (tenant)
 );
 
 CREATE TABLE session_files (

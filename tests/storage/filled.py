@@ -1,0 +1,203 @@
+"""Rows for every table of a server, and values for every named statement that meet them."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from nacre.platform.sql_files import statements
+from nacre.storage.postgres.dialect import query, writes
+
+Server = psycopg.Connection[Any]
+
+_ROWS = 24
+_TRIES = 14
+_TEXTS = ["one", "two", "three", "main", "pending", "auto"]
+_VALUES: dict[str, list[Any]] = {
+    "text": _TEXTS, "bigint": [0, 1, 2, 3, 4, 5], "integer": [0, 1, 2, 3], "numeric": [1, 2], "double precision": [0.5, 1.0],
+    "bytea": [b"one", b"two", b"three", b"four"], "boolean": [True, False],
+}  # fmt: skip
+_WORDS = {
+    "speaker": ["owner", "agent"], "rel": ["contradicts", "supersedes", "related"], "origin": ["auto", "body", "manual"],
+    "kind": ["main", "preference", "todo", "case"], "key": ["alias", "one", "two"], "manner": ["path", "name"],
+}  # fmt: skip
+_TUPLES = [[1, 1, 4, "one", "6f6e65", "main", "one", 0, 1, "one", "two", "three"], ["one", "two", "one", "two"]]
+_SHAPES = [
+    json.dumps(held) for held in (_TEXTS, [1, 2, 3], ["6f6e65", "74776f"], *([one] for one in _TUPLES), {"one": 1})
+]
+_JSON = re.compile(r"json_each\(\s*:(\w+)")
+_PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)")
+_VAGUE = re.compile(r"(could not determine data type|inconsistent types deduced).*\$(\d+)")
+_TEXT, _BIGINT = 25, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A named statement, and values for it."""
+
+    name: str
+    values: dict[str, Any]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes rows."""
+        return writes(query(self.name))
+
+
+def tables(server: Server) -> list[str]:
+    """All tables with rows of tenants, those that others refer to first."""
+    found = server.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'nacre_rows'::regnamespace AND relkind IN ('r', 'p')"
+        " AND relname <> 'schema_version' ORDER BY oid"
+    )
+    return [name for (name,) in found]
+
+
+def dump(server: Server, tenant: str) -> list[Any]:
+    """All rows of a tenant."""
+    each = sql.SQL(" UNION ALL ").join(
+        sql.SQL("SELECT {}, t::text FROM nacre_rows.{} t WHERE tenant = {}").format(table, sql.Identifier(table), tenant)
+        for table in tables(server)
+    )
+    return sorted(server.execute(each).fetchall())
+
+
+@contextmanager
+def acting_as(server: Server, tenant: str) -> Iterator[None]:
+    """What an administrator's connection does in the block, a tenant's does; nothing of it stays."""
+    with server.transaction(force_rollback=True):
+        server.execute("SELECT set_config('nacre.tenant', %s, true)", (tenant,))
+        server.execute("SET LOCAL ROLE nacre_tenant; SET LOCAL search_path = nacre, pg_catalog, public, pg_temp")
+        yield
+        server.execute("RESET ROLE")
+
+
+def outcome(server: Server, statement: Statement) -> object:
+    """The rows of a statement without whose they are, how many it changed, or what the server calls its fault."""
+    try:
+        with server.transaction():
+            found = server.execute(query(statement.name), statement.values)
+            return found.rowcount if statement.writes else sorted(_read(found))
+    except psycopg.Error as error:
+        return type(error).__name__
+
+
+def _read(found: psycopg.Cursor[Any]) -> Iterator[str]:
+    """A view's last column is the tenant."""
+    whose = [at for at, column in enumerate(found.description or ()) if column.name == "tenant"]
+    for row in found:
+        yield repr([value for at, value in enumerate(row) if at not in whose])
+
+
+def fill(server: Server, tenant: str) -> None:
+    """Give a tenant rows in every table: each tenant the same."""
+    chance = random.Random(23)  # noqa: S311 - rows for tests
+    with server.transaction():
+        server.execute("SELECT set_config('nacre.tenant', %s, true)", (tenant,))
+        for table in tables(server):
+            columns = server.execute(
+                "SELECT attname, format_type(atttypid, NULL), attnotnull, atthasdef FROM pg_attribute"
+                " WHERE attrelid = format('nacre_rows.%%I', %s::text)::regclass AND attnum > 0"
+                " AND NOT attisdropped AND attname <> 'tenant'",
+                (table,),
+            ).fetchall()
+            for number in range(_ROWS):
+                row = {
+                    name: chance.choice(_WORDS.get(name, _VALUES[kind]))
+                    for name, kind, is_needed, has_default in columns
+                    if (is_needed or chance.random() < number % 3 / 2) and not (has_default and chance.random() < 0.8)
+                }
+                _insert(server, table, row)
+
+
+def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
+    statement = sql.SQL("INSERT INTO nacre_rows.{} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, row)),
+        sql.SQL(", ").join(map(sql.Placeholder, row)),
+    )  # fmt: skip
+    try:
+        with server.transaction():
+            server.execute(statement, row)
+    except (psycopg.errors.ForeignKeyViolation, psycopg.errors.CheckViolation):
+        pass
+
+
+def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
+    """Every named statement that the server knows, with values for which it meets a tenant's rows, if some are found:
+    it answers otherwise than to another, who has none."""
+    texts = statements("nacre.storage", "sql/queries") | statements("nacre.storage", "sql/postgres_queries")
+    chance = random.Random(24)  # noqa: S311 - values for tests
+    found = []
+    for name, text in sorted(texts.items()):
+        with acting_as(server, tenant):
+            types = _types(server, text)
+        if types is not None and not name.startswith("create_"):
+            found.append(_meeting(server, tenant, other, name, _values(text, types, chance)))
+    return found
+
+
+def meets(server: Server, tenant: str, other: str, statement: Statement) -> bool:
+    """Whether a statement changes rows of a tenant, or finds another thing than for a tenant without rows."""
+    with acting_as(server, tenant):
+        found = outcome(server, statement)
+    if isinstance(found, int | str):
+        return isinstance(found, int) and found > 0
+    with acting_as(server, other):
+        return found != outcome(server, statement)
+
+
+def _meeting(server: Server, tenant: str, other: str, name: str, values: Iterator[dict[str, Any]]) -> Statement:
+    tried = [Statement(name, one) for one in values]
+    return next((one for one in tried if meets(server, tenant, other, one)), tried[0])
+
+
+def _values(text: str, types: dict[str, str], chance: random.Random) -> Iterator[dict[str, Any]]:
+    lists = set(_JSON.findall(text))
+    for number in range(_TRIES if types else 1):
+        yield {
+            name: _SHAPES[number % len(_SHAPES)] if name in lists else _one(name, kind, chance)
+            for name, kind in types.items()
+        }
+
+
+def _one(name: str, kind: str, chance: random.Random) -> Any:
+    if kind == "text" and chance.random() < 0.3:
+        return None
+    return chance.choice(_WORDS.get(name, _VALUES[kind]))
+
+
+def _types(server: Server, text: str) -> dict[str, str] | None:
+    """The types of a statement's parameters; ``None`` where the server does not know what it names."""
+    bare = re.sub(r"--[^\n]*", "", text)
+    names = list(dict.fromkeys(found for found in _PARAMETER.findall(bare) if found))
+    numbered = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}" if found[1] else found[0], bare)
+    with server.transaction(force_rollback=True):
+        told = _described(server, numbered.replace("ON CONFLICT (", "ON CONFLICT (tenant, "), [0] * len(names))
+    if told is None:
+        return None
+    kinds = [server.execute("SELECT format_type(%s::oid, NULL)", (kind,)).fetchone() for kind in told]
+    return {name: kind[0] for name, kind in zip(names, kinds, strict=True) if kind}
+
+
+def _described(server: Server, statement: str, types: list[int]) -> list[int] | None:
+    """As the server guesses; where it cannot, it is told that a parameter is a text, or a number."""
+    server.execute("SAVEPOINT asked")
+    prepared = server.pgconn.prepare(b"asked", statement.encode(), param_types=types)
+    if prepared.status == psycopg.pq.ExecStatus.COMMAND_OK:
+        told = server.pgconn.describe_prepared(b"asked")
+        server.execute("DEALLOCATE asked")
+        return [told.param_type(at) for at in range(told.nparams)]
+    server.execute("ROLLBACK TO asked")
+    vague = _VAGUE.search(str(prepared.error_message))
+    if vague is None or types[int(vague[2]) - 1]:
+        return None
+    types[int(vague[2]) - 1] = _TEXT if vague[1].startswith("could") else _BIGINT
+    return _described(server, statement, types)

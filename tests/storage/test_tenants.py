@@ -1,0 +1,276 @@
+"""Many tenants on one server: nobody meets another's rows, whatever they hold and whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import errors, sql
+
+from nacre.errors import InvalidInput, StoreUnusable
+from nacre.storage.postgres.connection import connect
+from nacre.storage.postgres.database import PostgresDatabase
+from tests.storage.conftest import Open
+from tests.storage.filled import Server, Statement, acting_as, dump, fill, meeting, meets, outcome, tables
+
+_ONE, _TWIN, _EMPTY = "one", "twin", "empty"
+_FEWEST, _LEAST = 400, 0.75
+"""So many statements run, and so many of them meet rows: or these tests would show little."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One tenant's rows; what each statement did for that tenant and for one without rows, when nobody else had any."""
+
+    server: Server
+    url: str
+    statements: list[Statement]
+    alone: dict[str, object]
+    nothing: dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def kept(server_url: str) -> Iterator[Kept]:
+    """A database of its own, in which one tenant has rows and two more have none."""
+    with connect(server_url) as first:
+        first.execute("CREATE DATABASE kept")
+    url = server_url.replace("/postgres?", "/kept?")
+    for tenant in (_ONE, _TWIN, _EMPTY):
+        PostgresDatabase(url, tenant).close()
+    with connect(url) as server:
+        with server.transaction(force_rollback=True):
+            fill(server, _ONE)
+            found = meeting(server, _ONE, _EMPTY)
+        nothing = _all_outcomes(server, found, _EMPTY)
+        fill(server, _ONE)
+        yield Kept(server, url, found, _all_outcomes(server, found, _ONE), nothing)
+
+
+def _all_outcomes(server: Server, statements: list[Statement], tenant: str) -> dict[str, object]:
+    found = {}
+    for one in statements:
+        with acting_as(server, tenant):
+            found[one.name] = outcome(server, one)
+    return found
+
+
+def test_each_statement_does_for_a_tenant_without_rows_what_it_did_when_nobody_had_any(kept: Kept) -> None:
+    assert _all_outcomes(kept.server, kept.statements, _EMPTY) == kept.nothing
+
+
+def test_the_statements_tried_are_most_there_are_and_most_of_them_meet_rows(kept: Kept) -> None:
+    met = [one for one in kept.statements if meets(kept.server, _ONE, _EMPTY, one)]
+    assert len(kept.statements) > _FEWEST
+    assert len(met) > _LEAST * len(kept.statements)
+
+
+def test_no_statement_that_writes_changes_a_row_of_another_tenant(kept: Kept) -> None:
+    before = dump(kept.server, _ONE)
+    changing = []
+    for one in (each for each in kept.statements if each.writes):
+        with acting_as(kept.server, _EMPTY):
+            outcome(kept.server, one)
+            kept.server.execute("RESET ROLE")
+            if dump(kept.server, _ONE) != before:
+                changing.append(one.name)
+    assert changing == []
+
+
+@pytest.fixture
+def twin(kept: Kept) -> Iterator[None]:
+    """Another tenant has the same rows, id by id."""
+    fill(kept.server, _TWIN)
+    yield
+    with kept.server.transaction():
+        for table in reversed(tables(kept.server)):
+            kept.server.execute(
+                sql.SQL("DELETE FROM nacre_rows.{} WHERE tenant = %s").format(sql.Identifier(table)), (_TWIN,)
+            )
+
+
+@pytest.mark.usefixtures("twin")
+def test_tenants_with_the_same_ids_and_texts_each_have_them_alone(kept: Kept) -> None:
+    assert _all_outcomes(kept.server, kept.statements, _TWIN) == kept.alone
+    assert _all_outcomes(kept.server, kept.statements, _ONE) == kept.alone
+
+
+@pytest.mark.usefixtures("twin")
+def test_what_a_tenant_deletes_and_changes_another_keeps_under_the_same_ids(kept: Kept) -> None:
+    before = dump(kept.server, _ONE)
+    with acting_as(kept.server, _TWIN):
+        for one in kept.statements:
+            if one.writes:
+                outcome(kept.server, one)
+        for table in tables(kept.server):
+            kept.server.execute(sql.SQL("UPDATE {0} SET tenant = tenant").format(sql.Identifier(table)))
+            kept.server.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        kept.server.execute("RESET ROLE")
+        assert dump(kept.server, _TWIN) == []
+        assert dump(kept.server, _ONE) == before
+
+
+def test_row_level_security_holds_alone_where_the_views_are_passed_by(kept: Kept) -> None:
+    with acting_as(kept.server, _EMPTY):
+        for table in map(sql.Identifier, tables(kept.server)):
+            assert _ask(kept.server, "SELECT count(*) FROM nacre_rows.{}", table) == [(0,)]
+            assert kept.server.execute(sql.SQL("DELETE FROM nacre_rows.{}").format(table)).rowcount == 0
+            assert kept.server.execute(sql.SQL("UPDATE nacre_rows.{} SET tenant = tenant").format(table)).rowcount == 0
+
+
+def test_views_hold_alone_where_row_level_security_is_passed_by(kept: Kept) -> None:
+    with kept.server.transaction(force_rollback=True):
+        kept.server.execute("SELECT set_config('nacre.tenant', %s, true)", (_EMPTY,))
+        for (view,) in _ask(kept.server, "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace"
+                            " AND relkind = 'v'"):  # fmt: skip
+            assert _ask(kept.server, "SELECT count(*) FROM nacre.{}", sql.Identifier(view)) == [(0,)], view
+
+
+@pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {}.embedding (tenant, key, value) VALUES ('one', 'new', 'x')",
+        "INSERT INTO {}.embedding (tenant, key, value) VALUES ('one', 'one', 'x') ON CONFLICT (tenant, key)"
+        " DO UPDATE SET value = 'x'",
+        "INSERT INTO {}.tags (tenant, memory, tag) VALUES ('one', 'one', 'new')",
+    ],
+)
+def test_a_row_of_another_tenant_is_refused(kept: Kept, schema: str, statement: str) -> None:
+    refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
+    with acting_as(kept.server, _EMPTY), refused, kept.server.transaction():
+        kept.server.execute(sql.SQL(statement).format(sql.Identifier(schema)))
+
+
+@pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
+@pytest.mark.usefixtures("twin")
+def test_a_row_is_not_handed_to_another_tenant(kept: Kept, schema: str) -> None:
+    for table in tables(kept.server):
+        refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
+        with acting_as(kept.server, _TWIN), refused, kept.server.transaction():
+            kept.server.execute(
+                sql.SQL("UPDATE {}.{} SET tenant = 'nobody'").format(sql.Identifier(schema), sql.Identifier(table))
+            )
+
+
+def test_a_row_cannot_refer_to_another_tenants_even_for_an_administrator(kept: Kept) -> None:
+    with pytest.raises(errors.ForeignKeyViolation), kept.server.transaction():
+        kept.server.execute("INSERT INTO nacre_rows.tags (tenant, memory, tag) SELECT 'empty', id, 'x' FROM"
+                            " nacre_rows.memories WHERE tenant = 'one'")  # fmt: skip
+
+
+@pytest.mark.parametrize("naming", ["SELECT", "SET nacre.tenant = ''; SELECT", "SET nacre.tenant = 'one'; RESET ALL; SELECT"])
+def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(kept: Kept, naming: str) -> None:
+    with connect(kept.url) as server:
+        server.execute(naming)
+        server.execute("SET ROLE nacre_tenant")
+        for table in tables(server):
+            for schema in ("nacre", "nacre_rows"):
+                with pytest.raises(errors.UndefinedObject):
+                    _ask(server, "SELECT * FROM {}.{}", sql.Identifier(schema), sql.Identifier(table))
+                with pytest.raises(psycopg.Error):
+                    server.execute(sql.SQL("INSERT INTO {}.{} DEFAULT VALUES").format(
+                        sql.Identifier(schema), sql.Identifier(table)))  # fmt: skip
+
+
+@pytest.mark.parametrize("right", ["TRUNCATE nacre_rows.memories", "ALTER TABLE nacre_rows.memories DISABLE ROW LEVEL SECURITY",
+    "CREATE VIEW nacre.mine AS SELECT 1", "CREATE TABLE nacre_rows.mine (a int)",
+    "DELETE FROM nacre_rows.schema_version", "DROP POLICY tenant ON nacre_rows.memories"])  # fmt: skip
+def test_a_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
+    with pytest.raises(StoreUnusable, match="refuses it"):
+        tenants("plain").rows(f"{right} RETURNING 1" if right.startswith("DELETE") else right)
+
+
+_NASTY = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
+    ["'", "''", "\\", "\\'", "'; SET nacre.tenant = 'one'; --", "%s", "%(key)s", "%%", ":key", "?", "$1", "{}", "$$", "\0",
+     "a\0b", "E'\\''", "\u2019", "\uff07", "/*", "--", "x" * 100_000, "'||set_config('nacre.tenant','one',false)||'"]
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(key=_NASTY, value=_NASTY)
+def test_a_value_is_a_value_whatever_it_holds(kept: Kept, key: str, value: str) -> None:
+    database = _shared(kept.url)
+    database.run("set_embedding_value", key=key, value=value)
+    assert database.one("get_embedding_value", key=key) == (value.replace("\0", "\ufffd"),)
+    assert database.rows("SELECT value FROM embedding WHERE key = ?", [key]) == [(value.replace("\0", "\ufffd"),)]
+    database.run_many("set_embedding_value", [{"key": key, "value": key}])
+    assert database.one("get_embedding_value", key=key) == (key.replace("\0", "\ufffd"),)
+    with database.transaction():
+        database.rows("DELETE FROM embedding WHERE key = ? RETURNING key", [key])
+        assert database.insert("embedding", {"key": key, "value": value}, "value") == value.replace("\0", "\ufffd")
+    assert database.rows("SELECT nacre.tenant(), current_user::text") == [("nasty", "nacre_tenant")]
+
+
+_opened: dict[str, PostgresDatabase] = {}
+
+
+def _shared(url: str) -> PostgresDatabase:
+    if url not in _opened:
+        _opened[url] = PostgresDatabase(url, "nasty")
+    return _opened[url]
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a'b", 'a"b', "a\\b", "a%b", "a\0", "a\n", "\n", "A", "ä", "a b", "-a", "a-", ".", "a" * 65, "a;b", "\u0661"]
+)
+def test_a_tenant_has_a_plain_name(server_url: str, name: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot name a tenant"):
+        PostgresDatabase(server_url, name)
+
+
+def test_the_longest_names_are_apart(tenants: Open) -> None:
+    one, other = tenants("a" * 63 + "b"), tenants("a" * 63 + "c")
+    one.run("set_embedding_value", key="model", value="one")
+    assert other.one("get_embedding_value", key="model") is None
+
+
+# The catalogue: a table that is added later is kept apart as the others are.
+
+
+def test_every_table_is_kept_apart(kept: Kept) -> None:
+    held = {name for (name,) in _ask(kept.server, """
+        SELECT c.relname FROM pg_class c
+        JOIN pg_policy p ON p.polrelid = c.oid AND p.polcmd = '*' AND p.polpermissive AND p.polroles = '{{0}}'
+            AND pg_get_expr(p.polqual, c.oid) = '(tenant = nacre.tenant())'
+            AND p.polwithcheck IS NULL
+        JOIN pg_class v ON v.relnamespace = 'nacre'::regnamespace AND v.relname = c.relname AND v.relkind = 'v'
+            AND v.reloptions @> '{{security_invoker=true,check_option=cascaded}}'
+        WHERE c.relnamespace = 'nacre_rows'::regnamespace AND c.relrowsecurity AND c.relforcerowsecurity
+            AND (SELECT count(*) FROM pg_policy o WHERE o.polrelid = c.oid) = 1
+    """)}  # fmt: skip
+    assert set(tables(kept.server)) - held == set()
+
+
+def test_the_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
+    others = _ask(kept.server, """
+        SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
+        WHERE c.relnamespace = 'nacre_rows'::regnamespace AND i.indkey[0] <> a.attnum
+    """)  # fmt: skip
+    without_key = _ask(kept.server, """
+        SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'nacre_rows'::regnamespace AND c.relkind IN ('r', 'p')
+        AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+    """)  # fmt: skip
+    astray = _ask(kept.server, """
+        SELECT f.conname FROM pg_constraint f
+        JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attname = 'tenant'
+        JOIN pg_attribute b ON b.attrelid = f.confrelid AND b.attname = 'tenant'
+        WHERE f.contype = 'f' AND (f.conkey[1] <> a.attnum OR f.confkey[1] <> b.attnum)
+    """)  # fmt: skip
+    assert (others, without_key, astray) == ([], [], [])
+
+
+def test_every_view_is_read_with_the_rights_of_who_asks(kept: Kept) -> None:
+    assert _ask(kept.server, "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace AND relkind = 'v'"
+                " AND reloptions @> '{{security_invoker=true}}' IS NOT TRUE") == []  # fmt: skip
+    assert _ask(kept.server, "SELECT proname FROM pg_proc WHERE pronamespace IN ('nacre'::regnamespace,"
+                " 'nacre_rows'::regnamespace) AND prosecdef") == []  # fmt: skip
+
+
+def _ask(server: Server, statement: str, *names: sql.Identifier) -> list[Any]:
+    return server.execute(sql.SQL(statement).format(*names)).fetchall()
