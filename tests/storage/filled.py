@@ -116,6 +116,10 @@ def fill(server: Server, tenant: str) -> None:
                     if (is_needed or chance.random() < number % 3 / 2) and not (has_default and chance.random() < 0.8)
                 }
                 _insert(server, table, row)
+        server.execute(
+            "SELECT setval(oid::regclass, 1000) FROM pg_class"
+            " WHERE relkind = 'S' AND relnamespace = 'nacre_rows'::regnamespace"
+        )  # numbers that the server gives follow those that were given here
 
 
 def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
