@@ -28,8 +28,8 @@ _ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3
 """A server that is gone without a word is noticed after half a minute."""
 
 _RIGHTS = (
-    "the first login needs the rights to create schemas, the role nacre_tenant and the extension vector; "
-    "every other one needs: GRANT nacre_tenant TO <login>"
+    "an administrator runs in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "
+    "GRANT nacre_tenant TO <login>; and who opens it first needs the right to create schemas there"
 )
 
 

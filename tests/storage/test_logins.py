@@ -1,0 +1,253 @@
+"""Who may open a tenant's rows on a server, who migrates it, and what is said where it cannot be reached."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Barrier
+from typing import Any
+
+import psycopg
+import pytest
+
+from nacre.errors import NacreError, SchemaTooNew, StoreUnusable
+from nacre.storage.postgres.connection import connect
+from nacre.storage.postgres.database import PostgresDatabase
+from tests.storage.server import running
+
+_PASSWORD = "hunter2"  # noqa: S105 - of a test
+_numbers = count(1)
+
+Make = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A server where the login ``guarded`` needs a password, and ``owner`` and ``plain`` are no superusers."""
+    with running(tmp_path_factory.mktemp("guarded")) as server:
+        rules = server.pgdata / "pg_hba.conf"
+        rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
+        with connect(server.get_uri()) as admin:
+            admin.execute("SELECT pg_reload_conf()")
+            admin.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{_PASSWORD}'; CREATE ROLE owner LOGIN")
+            admin.execute("CREATE ROLE plain LOGIN; CREATE ROLE nacre_tenant; GRANT nacre_tenant TO plain")
+        yield server
+
+
+@pytest.fixture
+def admin(guarded: Any) -> Iterator[psycopg.Connection[Any]]:
+    """An administrator."""
+    with connect(guarded.get_uri()) as connection:
+        yield connection
+
+
+@pytest.fixture
+def database_of(guarded: Any, admin: psycopg.Connection[Any]) -> Make:
+    """``database_of("owner")`` makes a database of a login; returns its address, for that login or another one."""
+
+    def made(owner: str, login: str = "", options: str = "", *, has_vector: bool = False) -> str:
+        name = f"made{next(_numbers)}"
+        admin.execute(f"CREATE DATABASE {name} OWNER {owner} {options}")
+        if has_vector:
+            with connect(_address(guarded, "postgres", name)) as connection:
+                connection.execute("CREATE EXTENSION vector")
+        return _address(guarded, login or owner, name)
+
+    return made
+
+
+def _address(server: Any, login: str, database: str) -> str:
+    return str(server.get_uri()).replace("postgres:@/postgres?", f"{login}@/{database}?")
+
+
+def _write_and_read(url: str) -> None:
+    database = PostgresDatabase(url, "a")
+    with database.transaction():
+        database.insert("sessions", {"tool": "t", "native_id": "n", "kind": "main"}, "row")
+        database.run("note_session_file", session=1, file="f")
+    assert database.rows("SELECT count(*) FROM session_files") == [(1,)]
+    database.rows("DELETE FROM sessions RETURNING row")
+    assert database.rows("SELECT count(*) FROM session_files") == [(0,)]
+    database.close()
+
+
+def test_an_owner_without_other_rights_migrates_where_the_role_is_there_and_granted(
+    database_of: Make, admin: psycopg.Connection[Any]
+) -> None:
+    admin.execute("GRANT nacre_tenant TO owner")
+    _write_and_read(database_of("owner", has_vector=True))
+    admin.execute("REVOKE nacre_tenant FROM owner")
+
+
+def test_an_owner_to_whom_the_role_was_not_granted_is_told_what_is_missing(database_of: Make) -> None:
+    with pytest.raises(StoreUnusable, match="refuses it") as told:
+        PostgresDatabase(database_of("owner", has_vector=True), "a")
+    assert "GRANT nacre_tenant TO" in str(told.value.hint)
+
+
+def test_an_owner_who_may_create_roles_needs_nobody(database_of: Make, admin: psycopg.Connection[Any]) -> None:
+    with _without_role(admin):
+        admin.execute("CREATE ROLE maker LOGIN CREATEROLE")
+        url = database_of("maker", has_vector=True)
+        _write_and_read(url)
+        admin.execute(f"DROP DATABASE {_name(url)}")
+    admin.execute("DROP ROLE maker")
+
+
+@pytest.mark.parametrize("inherits", ["INHERIT", "NOINHERIT"])
+def test_a_login_that_only_becomes_a_tenant_opens_what_an_administrator_migrated(
+    guarded: Any, admin: psycopg.Connection[Any], database_of: Make, inherits: str
+) -> None:
+    admin.execute(f"ALTER ROLE plain {inherits}")
+    admin.execute(f"GRANT nacre_tenant TO plain WITH INHERIT {inherits == 'INHERIT'}")
+    url = database_of("postgres")
+    PostgresDatabase(url, "a").close()
+    _write_and_read(_address(guarded, "plain", _name(url)))
+    with pytest.raises(StoreUnusable, match="refuses it") as told:
+        PostgresDatabase(_address(guarded, "owner", _name(url)), "a")
+    assert "GRANT nacre_tenant TO" in str(told.value.hint)
+
+
+def test_a_login_without_rights_is_told_which_the_first_opening_needs(database_of: Make) -> None:
+    with pytest.raises(StoreUnusable, match="refuses it") as told:
+        PostgresDatabase(database_of("postgres", "plain"), "a")
+    assert "vector" in str(told.value.hint)
+
+
+def test_databases_of_a_new_cluster_are_migrated_by_many_at_once(
+    database_of: Make, admin: psycopg.Connection[Any]
+) -> None:
+    urls = [database_of("postgres") for _ in range(3)] * 3
+    start = Barrier(len(urls))
+
+    def opened(number: int) -> PostgresDatabase:
+        start.wait()
+        return PostgresDatabase(urls[number], f"t{number}")
+
+    with _without_role(admin):
+        with ThreadPoolExecutor(len(urls)) as threads:
+            databases = list(threads.map(opened, range(len(urls))))
+        assert {database.one("get_embedding_value", key="x") for database in databases} == {None}
+        for database in databases:
+            database.close()
+        for url in set(urls):
+            admin.execute(f"DROP DATABASE {_name(url)}")
+
+
+class _without_role:  # noqa: N801 - read as a phrase
+    """As in a cluster that never had a tenant."""
+
+    def __init__(self, admin: psycopg.Connection[Any]) -> None:
+        self._admin = admin
+
+    def __enter__(self) -> None:
+        self._admin.execute("ALTER ROLE nacre_tenant RENAME TO former_tenant")
+
+    def __exit__(self, *error: object) -> None:
+        self._admin.execute("DROP ROLE IF EXISTS nacre_tenant")
+        self._admin.execute("ALTER ROLE former_tenant RENAME TO nacre_tenant")
+
+
+def _name(url: str) -> str:
+    return url.split("@/")[1].split("?")[0]
+
+
+def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
+    url = database_of("postgres")
+    PostgresDatabase(url, "a").close()
+    with connect(url) as server:
+        server.execute("INSERT INTO nacre_rows.schema_version (number) VALUES (9999)")
+    with pytest.raises(SchemaTooNew, match="9999"):
+        PostgresDatabase(url, "a")
+
+
+def test_a_server_without_pgvector_is_told_apart(database_of: Make, admin: psycopg.Connection[Any]) -> None:
+    url = database_of("postgres")
+    admin.execute(f"ALTER DATABASE {_name(url)} SET extension_control_path = '/nowhere'")
+    with pytest.raises(StoreUnusable, match="vector") as told:
+        PostgresDatabase(url, "a")
+    assert "pgvector" in str(told.value.hint)
+
+
+def test_a_database_of_another_encoding_is_refused(database_of: Make) -> None:
+    with pytest.raises(StoreUnusable, match="LATIN1") as told:
+        PostgresDatabase(database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a")
+    assert "UTF8" in str(told.value.hint)
+
+
+def test_what_a_login_was_set_to_does_not_loosen_what_nacre_promises(
+    database_of: Make, admin: psycopg.Connection[Any]
+) -> None:
+    url = database_of("postgres")
+    for setting in ("default_transaction_isolation = 'serializable'", "synchronous_commit = off",
+                    "standard_conforming_strings = off", "default_transaction_read_only = on"):  # fmt: skip
+        admin.execute(f"ALTER DATABASE {_name(url)} SET {setting}")
+    database = PostgresDatabase(url, "a")
+    with database.transaction():
+        for name, told in {"transaction_isolation": "read committed", "synchronous_commit": "on"}.items():
+            assert database.rows(f"SHOW {name}") == [(told,)]
+        database.run("set_embedding_value", key="\\'", value="\\")
+    assert database.one("get_embedding_value", key="\\'") == ("\\",)
+    database.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port where somebody listens and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+_PLACES = {
+    "no folder": f"postgresql://guarded:{_PASSWORD}@/postgres?host=/nowhere",
+    "no server": f"postgresql://guarded:{_PASSWORD}@127.0.0.1:1/postgres",
+    "no such name": f"postgresql://guarded:{_PASSWORD}@nowhere.invalid/postgres",
+    "silence": f"postgresql://guarded:{_PASSWORD}@SILENT/postgres?connect_timeout=2",
+    "another port": f"postgresql://guarded:{_PASSWORD}@/postgres?host=FOLDER&port=5999",
+    "wrong password": "postgresql://guarded:x-hunter2-x@/postgres?host=FOLDER",
+    "no password": "postgresql://guarded@/postgres?host=FOLDER",
+    "no database": f"postgresql://guarded:{_PASSWORD}@/hunter?host=FOLDER",
+    "no login": f"postgresql://nobody:{_PASSWORD}@/postgres?host=FOLDER",
+    "@": f"postgresql://guarded:x@{_PASSWORD}@127.0.0.1:1/postgres",
+    "/": f"postgresql://guarded:x/{_PASSWORD}@127.0.0.1:1/postgres",
+    "/ after a number": f"postgresql://guarded:12/{_PASSWORD}@127.0.0.1:1/postgres",
+    "?": f"postgresql://guarded:{_PASSWORD}?x@127.0.0.1:1/postgres",
+    "#": f"postgresql://guarded:{_PASSWORD}#x@127.0.0.1:1/postgres",
+    "%": f"postgresql://guarded:{_PASSWORD}%zz@127.0.0.1:1/postgres",
+    "[": f"postgresql://guarded:[{_PASSWORD}@127.0.0.1:1/postgres",
+    ":": f"postgresql://guarded:a:{_PASSWORD}@127.0.0.1:1/postgres",
+    "another scheme": f"mysql://guarded:{_PASSWORD}@127.0.0.1:1/postgres",
+    "words": f"host=127.0.0.1 port=1 user=guarded password={_PASSWORD}",
+    "half a word": f"host=127.0.0.1 {_PASSWORD}",
+    "nothing": "postgresql://",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_a_server_that_is_not_reached_is_told_soon_and_without_the_password(
+    guarded: Any, silent: str, place: str
+) -> None:
+    folder = str(guarded.get_uri()).rpartition("host=")[2]
+    began = time.monotonic()
+    with pytest.raises(StoreUnusable) as told:
+        PostgresDatabase(_PLACES[place].replace("FOLDER", folder).replace("SILENT", silent), "a")
+    assert time.monotonic() - began < 10
+    assert told.value.hint
+    assert _PASSWORD not in "".join(_texts(told.value))
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """What an error and those behind it say, as a log would."""
+    while error is not None:
+        yield f"{error!r} {error} {error.hint if isinstance(error, NacreError) else ''}"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_the_right_password_opens(guarded: Any, admin: psycopg.Connection[Any], database_of: Make) -> None:
+    url = database_of("postgres")
+    PostgresDatabase(url, "a").close()
+    admin.execute("GRANT nacre_tenant TO guarded")
+    PostgresDatabase(_address(guarded, f"guarded:{_PASSWORD}", _name(url)), "a").close()
