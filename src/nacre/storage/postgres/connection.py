@@ -60,7 +60,7 @@ def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
         )  # fmt: skip
     except psycopg.Error as error:
         raise StoreUnusable(
-            f"cannot connect to the PostgreSQL server: {_first_line(error)}",
+            f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
             hint="is it running, and are server, port, login and database in storage.url (or NACRE_DB) right?",
         ) from error
     connection.adapters.register_loader("numeric", _Whole)

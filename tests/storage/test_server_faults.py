@@ -1,0 +1,438 @@
+"""A server that stops, a client that dies, a statement that is ended: it is told, and what was acknowledged is there."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
+from nacre.storage.changes import Changes
+from nacre.storage.database import Database
+from nacre.storage.postgres.connection import connect
+from nacre.storage.postgres.database import PostgresDatabase
+from tests.storage.conftest import Open
+from tests.storage.server import kill, running, start
+
+_TIMES = 30
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A server that tests stop and kill."""
+    with running(tmp_path_factory.mktemp("mortal")) as server:
+        yield server
+
+
+@pytest.fixture
+def open_mortal(mortal: Any) -> Iterator[Callable[[str], PostgresDatabase]]:
+    """Opens a tenant's rows on it; each test has tenants of its own."""
+    own, opened = next(_numbers), []
+
+    def one(name: str = "a") -> PostgresDatabase:
+        opened.append(PostgresDatabase(mortal.get_uri(), f"{name}{own}"))
+        return opened[-1]
+
+    yield one
+    start(mortal)
+    for database in opened:
+        database.close()
+
+
+def _set(database: Database, value: object) -> None:
+    database.run("set_embedding_value", key="model", value=str(value))
+
+
+def _get(database: Database) -> str | None:
+    row = database.one("get_embedding_value", key="model")
+    return row[0] if row else None
+
+
+# A server that stops.
+
+
+@pytest.mark.parametrize("end", [lambda server: server.stop(), kill], ids=["stopped", "killed"])
+def test_a_connection_that_the_server_left_is_told_and_works_after_the_restart(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase], end: Callable[[Any], None]
+) -> None:
+    database = open_mortal("a")
+    _set(database, "one")
+    end(mortal)
+    for _ in range(2):
+        with pytest.raises(StoreUnusable) as told:
+            _get(database)
+        assert told.value.hint
+    with pytest.raises(StoreUnusable):
+        _set(database, "two")
+    start(mortal)
+    assert _get(open_mortal("a")) == "one"
+    assert _get(database) == "one"
+    _set(database, "three")
+    assert _get(open_mortal("a")) == "three"
+
+
+def test_a_connection_that_slept_through_a_restart_is_opened_anew_by_each_kind_of_block(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
+    _set(database, "one")
+    state, edition = database.state(), database.edition()
+    _restart(mortal)
+    assert (database.state(), database.edition()) == (state, edition)
+    _restart(mortal)
+    with database.reading():
+        assert _get(database) == "one"
+    _restart(mortal)
+    with database.transaction():
+        _set(database, "two")
+    _restart(mortal)
+    database.run_many("set_embedding_value", [{"key": "model", "value": "three"}])
+    _restart(mortal)
+    assert database.rows("SELECT nacre.tenant(), current_user::text") == [(database.tenant, "nacre_tenant")]
+    assert _get(database) == "three"
+
+
+def _restart(server: Any) -> None:
+    kill(server)
+    start(server)
+
+
+def test_a_block_that_loses_its_connection_fails_whole(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
+    _set(database, "before")
+    for then in (_set, lambda _, __: None):  # something more, or only the end of the block
+        with pytest.raises(StoreUnusable), database.transaction():
+            _set(database, "lost")
+            _restart(mortal)
+            assert database.is_in_transaction
+            then(database, "later")
+        assert not database.is_in_transaction
+        assert _get(database) == "before"
+    with pytest.raises(StoreUnusable), database.transaction(), database.savepoint():
+        _restart(mortal)
+        _set(database, "lost")
+    with pytest.raises(StoreUnusable), database.reading():
+        _restart(mortal)
+        _get(database)
+    assert _get(database) == "before"
+
+
+def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
+    changes = Changes(database)
+    assert changes.memories() == []
+    _restart(mortal)
+    for _ in range(2):
+        with pytest.raises(StoreUnusable, match="does not answer"):
+            changes.memories()
+
+
+def test_a_connection_that_was_closed_stays_closed(tenants: Open) -> None:
+    database = tenants("closed")
+    database.close()
+    database.close()
+    with pytest.raises(StoreUnusable):
+        _get(database)
+    with pytest.raises(StoreUnusable):
+        _set(database, "one")
+
+
+# Kill -9, again and again.
+
+
+def _write_pairs(url: str, tenant: str, told: Callable[[int], object]) -> None:
+    """Count up, and write the number to two tables and to a row of its own; tell of each that was acknowledged."""
+    database = PostgresDatabase(url, tenant)
+    while True:
+        with database.transaction():
+            number = int(_get(database) or 0) + 1
+            _set(database, number)
+            database.run("set_usage_value", key="number", value=str(number))
+            database.insert("unsettled", {"memory": f"{number:09}"}, "memory")
+        told(number)
+
+
+def _check(database: Database, acknowledged: int) -> None:
+    """All that was acknowledged is there, each once; at most one more is, whose acknowledgement was on its way."""
+    number = int(_get(database) or 0)
+    assert number in (acknowledged, acknowledged + 1)
+    assert database.rows("SELECT value FROM usage_values WHERE key = 'number'") == [(str(number),)]
+    assert database.rows("SELECT count(*), max(memory) FROM unsettled") == [(number, f"{number:09}")]
+
+
+def _child(url: str, tenant: str, pipe: Connection) -> None:
+    _write_pairs(url, tenant, pipe.send)
+
+
+def test_a_client_killed_while_it_writes_loses_and_doubles_nothing_and_leaves_no_lock(
+    server_url: str, tenants: Open
+) -> None:
+    chance, processes = random.Random(7), multiprocessing.get_context("fork")  # noqa: S311 - moments to kill at
+    database = tenants("killed-client")
+    with database.transaction():
+        _set(database, 0)
+        database.run("set_usage_value", key="number", value="0")
+    for _ in range(_TIMES):
+        ours, theirs = processes.Pipe()
+        child = processes.Process(target=_child, args=(server_url, "killed-client", theirs))
+        child.start()
+        theirs.close()
+        told = [ours.recv() for _ in range(chance.randrange(1, 12))]
+        for _ in range(chance.randrange(20_000)):  # somewhere between two of them
+            pass
+        os.kill(child.pid or 0, signal.SIGKILL)
+        child.join()
+        told.extend(_rest(ours))
+        with database.transaction():  # it waits for who died no longer than the server takes to notice
+            _check(database, told[-1])
+
+
+def _rest(pipe: Connection) -> Iterator[int]:
+    try:
+        while True:
+            yield pipe.recv()
+    except (EOFError, OSError):
+        pipe.close()
+
+
+def test_a_server_killed_under_load_loses_and_doubles_nothing_that_it_acknowledged(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    chance = random.Random(8)  # noqa: S311 - moments to kill at
+    databases = [open_mortal("a"), open_mortal("b")]
+    for database in databases:
+        database.run("set_usage_value", key="number", value="0")
+    last = dict.fromkeys((database.tenant for database in databases), 0)
+    for _ in range(_TIMES):
+        told: SimpleQueue[tuple[str, int]] = SimpleQueue()
+        threads = [
+            Thread(target=_write_until_the_end, args=(mortal.get_uri(), database.tenant, told)) for database in databases
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(chance.randrange(1, 20)):
+            last.update([told.get()])
+        kill(mortal)
+        for thread in threads:
+            thread.join()
+        while not told.empty():
+            last.update([told.get()])
+        start(mortal)
+        for database in databases:
+            with database.transaction():
+                _check(database, last[database.tenant])
+                last[database.tenant] = int(_get(database) or 0)
+
+
+def _write_until_the_end(url: str, tenant: str, told: SimpleQueue[tuple[str, int]]) -> None:
+    with pytest.raises(StoreUnusable):
+        _write_pairs(url, tenant, lambda number: told.put((tenant, number)))
+
+
+# A statement that is ended.
+
+
+@pytest.fixture
+def watcher(server_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """An administrator who sees what others do."""
+    with connect(server_url) as connection:
+        yield connection
+
+
+def _wait_for(watcher: psycopg.Connection[Any], asked: str, *values: object) -> None:
+    while watcher.execute(asked, values).fetchone() is None:
+        os.sched_yield()
+
+
+def _pid(database: Database) -> int:
+    return int(database.rows("SELECT pg_backend_pid()")[0][0])
+
+
+_RUNS = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND query LIKE '%%pg_sleep%%'"
+_WAITS = "SELECT 1 FROM pg_locks WHERE pid = %s AND locktype = 'advisory' AND NOT granted"
+_IS_THERE = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+
+
+def _sleep_in_a_block(database: Database) -> None:
+    with database.transaction():
+        _set(database, "lost")
+        database.rows("SELECT 1 FROM pg_sleep(60)")
+
+
+def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_on(
+    tenants: Open, watcher: psycopg.Connection[Any]
+) -> None:
+    database = tenants("interrupted")
+    _set(database, "kept")
+    pid = _pid(database)
+    for work in (lambda: database.rows("SELECT 1 FROM pg_sleep(60)"), lambda: _sleep_in_a_block(database)):
+        with ThreadPoolExecutor(1) as thread:
+            slow = thread.submit(work)
+            _wait_for(watcher, _RUNS, pid)
+            database.interrupt()
+            with pytest.raises(Unavailable):
+                slow.result()
+        assert _get(database) == "kept"
+        assert _pid(database) == pid
+    database.interrupt()  # nothing runs
+    _set(database, "kept on")
+    assert _get(database) == "kept on"
+
+
+def test_who_waits_for_a_writer_can_be_interrupted(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+    writer, waiting = tenants("waited"), tenants("waited")
+    pid = _pid(waiting)
+    with ThreadPoolExecutor(1) as thread, writer.transaction():
+        asked = thread.submit(_set, waiting, "two")
+        _wait_for(watcher, _WAITS, pid)
+        waiting.interrupt()
+        with pytest.raises(Unavailable):
+            asked.result()
+        assert not waiting.is_in_transaction
+    _set(waiting, "three")
+    assert _get(writer) == "three"
+
+
+def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked(tenants: Open) -> None:
+    database = tenants("swallowed")
+
+    def write() -> None:
+        with database.transaction():
+            _set(database, "one")
+            with pytest.raises(NacreError):
+                database.run("set_embedding_value", key=None, value=None)
+
+    with pytest.raises(StoreUnusable, match="nothing was written"):
+        write()
+    assert _get(database) is None
+    with database.transaction():
+        _set(database, "two")
+        with pytest.raises(NacreError), database.savepoint():
+            database.run("set_embedding_value", key=None, value=None)
+    assert _get(database) == "two"
+
+
+def test_a_block_that_idles_too_long_is_ended_and_says_so(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+    database = tenants("idle")
+    for then in (lambda: _set(database, "later"), lambda: None):
+        with pytest.raises(StoreUnusable), database.transaction():
+            _set(database, "lost")
+            pid = _pid(database)
+            database.rows("SELECT set_config('idle_in_transaction_session_timeout', '20ms', false)")
+            while watcher.execute(_IS_THERE, (pid,)).fetchone():
+                os.sched_yield()
+            then()
+        assert _get(database) is None
+
+
+# Many writers.
+
+
+def test_writers_of_one_tenant_wait_for_each_other(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+    writer, waiting = tenants("two-writers"), tenants("two-writers")
+    pid = _pid(waiting)
+    with ThreadPoolExecutor(1) as thread:
+        with writer.transaction():
+            _set(writer, "one")
+            asked = thread.submit(_set, waiting, "two")
+            _wait_for(watcher, _WAITS, pid)
+            assert _get(writer) == "one"
+        asked.result()
+    assert _get(writer) == "two"
+
+
+def _impatient(database: Database) -> Database:
+    database.rows("SELECT set_config('lock_timeout', '20ms', false)")
+    return database
+
+
+def test_who_waits_too_long_is_told_that_the_store_is_busy(tenants: Open) -> None:
+    writer, waiting = tenants("busy"), _impatient(tenants("busy"))
+    with writer.transaction():
+        _set(writer, "one")
+        for ask in (
+            lambda: _set(waiting, "two"),
+            lambda: waiting.rows("INSERT INTO unsettled (memory) VALUES ('x') RETURNING memory"),
+        ):
+            with pytest.raises(StoreBusy):
+                ask()
+            assert not waiting.is_in_transaction
+        assert _get(waiting) is None
+    _set(waiting, "three")
+    assert _get(writer) == "three"
+
+
+def test_writers_of_two_tenants_do_not_wait_for_each_other(tenants: Open) -> None:
+    one, other = tenants("apart-one"), _impatient(tenants("apart-two"))
+    with one.transaction():
+        _set(one, "one")
+        for _ in range(3):
+            with other.transaction():
+                _set(other, "two")
+                other.rows("DELETE FROM embedding WHERE key = 'none' RETURNING key")
+    assert (_get(one), _get(other)) == ("one", "two")
+
+
+def test_eight_threads_that_count_together_lose_no_count(server_url: str, tenants: Open) -> None:
+    def work(_: int) -> None:
+        database = PostgresDatabase(server_url, "counted")
+        for _ in range(200):
+            with database.transaction():
+                _set(database, int(_get(database) or 0) + 1)
+        database.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+    assert _get(tenants("counted")) == "1600"
+
+
+# Editions.
+
+
+def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(tenants: Open) -> None:
+    one, same, other = tenants("edited"), tenants("edited"), tenants("edited-not")
+    edition, state = one.edition(), one.state()
+    _set(other, "x")
+    with same.transaction():
+        _get(same)
+    with pytest.raises(ZeroDivisionError), same.transaction():
+        _set(same, 1 // 0)
+    assert (one.edition(), one.state()) == (edition, state)
+    _set(one, "own")
+    assert one.edition() == edition
+    assert one.state() not in (state, None)
+    _set(same, "another's")
+    assert one.edition() != edition
+    with one.transaction():
+        assert one.state() is None
+
+
+@pytest.mark.parametrize("who", ["nobody", "same", "other"])
+def test_who_yields_the_lock_learns_whether_the_tenants_rows_changed_meanwhile(tenants: Open, who: str) -> None:
+    one, others = tenants("yields"), {"same": tenants("yields"), "other": tenants("yields-not")}
+
+    def between() -> None:
+        if who in others:
+            _set(others[who], "meanwhile")
+
+    with one.transaction():
+        one.rows("SELECT 1 FROM pg_sleep(0.031)")  # so long a lock must be held before it is given up
+        _set(one, "first part")
+        assert one.yield_write_lock(between=between) == (who == "same")
+        assert _get(one) == ("meanwhile" if who == "same" else "first part")
