@@ -22,11 +22,13 @@ _ROWS = 24
 _TRIES = 14
 _TEXTS = ["one", "two", "three", "main", "pending", "auto"]
 _VALUES: dict[str, list[Any]] = {
-    "text": _TEXTS, "bigint": [0, 1, 2, 3, 4, 5], "integer": [0, 1, 2, 3], "numeric": [1, 2], "double precision": [0.5, 1.0],
-    "bytea": [b"one", b"two", b"three", b"four"], "boolean": [True, False],
+    "text": _TEXTS, "bigint": [0, 1, 2, 3, 4, 5], "integer": [0, 1, 2, 3], "numeric": [1, 2],
+    "double precision": [0.5, 1.0], "bytea": [b"one", b"two", b"three", b"four"], "boolean": [True, False],
 }  # fmt: skip
 _WORDS = {
-    "speaker": ["owner", "agent"], "rel": ["contradicts", "supersedes", "related"], "origin": ["auto", "body", "manual"],
+    "speaker": ["owner", "agent"],
+    "rel": ["contradicts", "supersedes", "related"],
+    "origin": ["auto", "body", "manual"],
     "kind": ["main", "preference", "todo", "case"], "key": ["alias", "one", "two"], "manner": ["path", "name"],
 }  # fmt: skip
 _TUPLES = [[1, 1, 4, "one", "6f6e65", "main", "one", 0, 1, "one", "two", "three"], ["one", "two", "one", "two"]]
@@ -64,7 +66,9 @@ def tables(server: Server) -> list[str]:
 def dump(server: Server, tenant: str) -> list[Any]:
     """All rows of a tenant."""
     each = sql.SQL(" UNION ALL ").join(
-        sql.SQL("SELECT {}, t::text FROM nacre_rows.{} t WHERE tenant = {}").format(table, sql.Identifier(table), tenant)
+        sql.SQL("SELECT {}, t::text FROM nacre_rows.{} t WHERE tenant = {}").format(
+            table, sql.Identifier(table), tenant
+        )
         for table in tables(server)
     )
     return sorted(server.execute(each).fetchall())

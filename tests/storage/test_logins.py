@@ -18,7 +18,7 @@ from nacre.storage.postgres.connection import connect
 from nacre.storage.postgres.database import PostgresDatabase
 from tests.storage.server import running
 
-_PASSWORD = "hunter2"  # noqa: S105 - of a test
+_PASSWORD = "hunter2"
 _numbers = count(1)
 
 Make = Callable[..., str]

@@ -1,4 +1,4 @@
-"""A server that stops, a client that dies, a statement that is ended: it is told, and what was acknowledged is there."""
+"""A server that stops, a client that dies, a statement that is ended: one is told, and what was acknowledged stays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -114,21 +115,39 @@ def test_a_block_that_loses_its_connection_fails_whole(
 ) -> None:
     database = open_mortal("a")
     _set(database, "before")
-    for then in (_set, lambda _, __: None):  # something more, or only the end of the block
-        with pytest.raises(StoreUnusable), database.transaction():
-            _set(database, "lost")
-            _restart(mortal)
-            assert database.is_in_transaction
-            then(database, "later")
+    for then in (lambda: _set(database, "later"), lambda: None):  # something more, or only the end of the block
+        with pytest.raises(StoreUnusable):
+            _lose_connection(database, mortal, then)
         assert not database.is_in_transaction
         assert _get(database) == "before"
+
+
+def _lose_connection(database: Database, server: Any, then: Callable[[], object]) -> None:
+    with database.transaction():
+        _set(database, "lost")
+        _restart(server)
+        assert database.is_in_transaction
+        then()
+
+
+def test_one_view_of_the_rows_does_not_go_on_over_another_connection(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
+    with database.reading():
+        _restart(mortal)
+        with pytest.raises(StoreUnusable):
+            _get(database)
+    assert _get(database) is None
+
+
+def test_a_part_that_loses_its_connection_fails_with_the_whole(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
     with pytest.raises(StoreUnusable), database.transaction(), database.savepoint():
         _restart(mortal)
-        _set(database, "lost")
-    with pytest.raises(StoreUnusable), database.reading():
-        _restart(mortal)
-        _get(database)
-    assert _get(database) == "before"
+    assert _get(database) is None
 
 
 def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
@@ -222,7 +241,8 @@ def test_a_server_killed_under_load_loses_and_doubles_nothing_that_it_acknowledg
     for _ in range(_TIMES):
         told: SimpleQueue[tuple[str, int]] = SimpleQueue()
         threads = [
-            Thread(target=_write_until_the_end, args=(mortal.get_uri(), database.tenant, told)) for database in databases
+            Thread(target=_write_until_the_end, args=(mortal.get_uri(), database.tenant, told))
+            for database in databases
         ]
         for thread in threads:
             thread.start()
@@ -256,7 +276,9 @@ def watcher(server_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _wait_for(watcher: psycopg.Connection[Any], asked: str, *values: object) -> None:
+    until = time.monotonic() + 30
     while watcher.execute(asked, values).fetchone() is None:
+        assert time.monotonic() < until
         os.sched_yield()
 
 
@@ -266,7 +288,7 @@ def _pid(database: Database) -> int:
 
 _RUNS = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND query LIKE '%%pg_sleep%%'"
 _WAITS = "SELECT 1 FROM pg_locks WHERE pid = %s AND locktype = 'advisory' AND NOT granted"
-_IS_THERE = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+_IS_GONE = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = %s)"
 
 
 def _sleep_in_a_block(database: Database) -> None:
@@ -331,14 +353,18 @@ def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked
 def test_a_block_that_idles_too_long_is_ended_and_says_so(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
     database = tenants("idle")
     for then in (lambda: _set(database, "later"), lambda: None):
-        with pytest.raises(StoreUnusable), database.transaction():
-            _set(database, "lost")
-            pid = _pid(database)
-            database.rows("SELECT set_config('idle_in_transaction_session_timeout', '20ms', false)")
-            while watcher.execute(_IS_THERE, (pid,)).fetchone():
-                os.sched_yield()
-            then()
+        with pytest.raises(StoreUnusable):
+            _idle(database, watcher, then)
         assert _get(database) is None
+
+
+def _idle(database: Database, watcher: psycopg.Connection[Any], then: Callable[[], object]) -> None:
+    with database.transaction():
+        _set(database, "lost")
+        pid = _pid(database)
+        database.rows("SELECT set_config('idle_in_transaction_session_timeout', '20ms', false)")
+        _wait_for(watcher, _IS_GONE, pid)
+        then()
 
 
 # Many writers.

@@ -24,7 +24,12 @@ _ON_THE_SERVER = (
     f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s -c client_connection_check_interval=5s"
     r" -c default_transaction_isolation=read\ committed -c standard_conforming_strings=on"
 )
-_ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+_ALIVE: dict[str, Any] = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 """A server that is gone without a word is noticed after half a minute."""
 
 _RIGHTS = (
@@ -77,8 +82,8 @@ def _parsed(url: str) -> dict[str, Any]:
         told = conninfo_to_dict(url)
     except psycopg.Error:
         told = {"host": "@"}
-    places = f"{told.get('host', '')}{told.get('hostaddr', '')}{told.get('dbname', '')}"
-    if "@" in places or not str(told.get("port", "")).replace(",", "").isdigit() and told.get("port"):
+    ports = str(told.get("port") or 0).replace(",", "")
+    if "@" in f"{told.get('host')}{told.get('dbname')}" or not ports.isdigit():
         raise StoreUnusable(
             "storage.url (or NACRE_DB) is not the address of a PostgreSQL server",
             hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "

@@ -1,8 +1,8 @@
 """A tenant's rows on a PostgreSQL server: the same named queries and transactions as of a database file.
 
 One connection a :class:`PostgresDatabase`; threads each open their own. Who writes holds the tenant's lock until the
-transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew by the first statement
-of a block, except where temporary tables are gone with it; within a block, its loss is StoreUnusable.
+transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew by the first
+statement of a block, except where temporary tables are gone with it; within a block, its loss is StoreUnusable.
 """
 
 from __future__ import annotations
