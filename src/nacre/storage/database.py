@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from nacre.errors import NacreError
 
 if TYPE_CHECKING:
-    from nacre.storage.words import WordIndex
+    from nacre.storage.search.words import WordIndex
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What is raised by whoever goes on with a row that no nacre wrote; what an engine itself notices is StoreUnusable."""

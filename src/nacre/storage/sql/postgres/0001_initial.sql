@@ -894,6 +894,42 @@ CREATE TABLE unreadable_files (
 
 CREATE INDEX sessions_labels ON sessions (tenant, tool, label) WHERE label IS NOT NULL;
 
+-- Full text. A row holds stems as numbers (64 bits of a hash of tenant, kind and stem), how often it says each, weighted
+-- over its columns, how many words it has, and the names (rows of names) in it. An index over numbers that no two tenants
+-- share is read by one of them as if it were alone.
+CREATE TABLE words (
+    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
+    kind TEXT COLLATE "C" NOT NULL,
+    row BIGINT NOT NULL,
+    keys BIGINT[] NOT NULL,
+    counts REAL[] NOT NULL,
+    length INTEGER NOT NULL,
+    names BIGINT[] NOT NULL,
+    PRIMARY KEY (tenant, kind, row)
+);
+CREATE INDEX words_keys ON words USING gin (keys);
+CREATE INDEX words_names ON words USING gin (names) WHERE names <> '{}';
+
+-- In how many rows of a kind each stem stands.
+CREATE TABLE terms (
+    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
+    kind TEXT COLLATE "C" NOT NULL,
+    key BIGINT NOT NULL,
+    term TEXT COLLATE "C" NOT NULL,
+    rows BIGINT NOT NULL,
+    PRIMARY KEY (tenant, kind, key)
+);
+CREATE INDEX terms_term ON terms (tenant, kind, term);
+
+-- How many rows and words a kind has.
+CREATE TABLE word_totals (
+    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
+    kind TEXT COLLATE "C" NOT NULL,
+    rows BIGINT NOT NULL,
+    words BIGINT NOT NULL,
+    PRIMARY KEY (tenant, kind)
+);
+
 CREATE FUNCTION settle_out_of_use() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = nacre_rows, nacre, pg_temp AS $$
 BEGIN
     DELETE FROM co_recall WHERE tenant = new.tenant AND (a = new.id OR b = new.id);
