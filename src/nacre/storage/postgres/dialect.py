@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
+from nacre.storage.sqlite.queries import with_other
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
@@ -20,8 +21,13 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
-    own = statements("nacre.storage", "sql/postgres_queries").get(name)
-    return translated(own if own is not None else statements("nacre.storage", "sql/queries")[name])
+    return translated(_all()[name])
+
+
+@cache
+def _all() -> dict[str, str]:
+    shared, own = statements("nacre.storage", "sql/queries"), statements("nacre.storage", "sql/postgres_queries")
+    return with_other({**shared, **own})
 
 
 @cache
