@@ -101,6 +101,22 @@ def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
     assert "nacre config set models.chat" in nacre("chat", "hello there", code=None).err
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["status"], 1),
+        (["sessions"], 0),
+        (["pair"], 0),
+        (["search", "boats"], 0),
+        (["show", "telegram:1"], 3),
+        (["end", "telegram:1"], 3),
+    ],
+)
+def test_who_only_looks_makes_no_gateway(nacre: Nacre, home: Path, words: list[str], code: int) -> None:
+    nacre("gateway", *words, code=code)
+    assert not (home / "gateway").exists()
+
+
 def test_a_backup_has_the_conversations(nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path) -> None:
     nacre("chat", "the crane is yellow")
     nacre("backup", "create", str(tmp_path / "all.zip"))

@@ -102,6 +102,11 @@ class GatewayStore:
         return cls(open_database(home / DATABASE, migrations=FOLDER))
 
     @classmethod
+    def empty(cls) -> GatewayStore:
+        """One in memory, in place of that of a home that never had a gateway."""
+        return cls(Database(Path(":memory:"), migrations=FOLDER))
+
+    @classmethod
     def open_to_read(cls, home: Path) -> GatewayStore | None:
         """That of a home, only to be read; ``None`` where there is none, or where it cannot be read."""
         path = home / DATABASE
