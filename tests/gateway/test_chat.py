@@ -6,11 +6,16 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.conversation import Pairing
+from nacre.values.gateway.message import Chat, Incoming, Outgoing, Received, Sender
 from tests.cli.conftest import Nacre
 from tests.fakes.provider import FakeProvider, Reply, Request
 
@@ -137,3 +142,46 @@ def test_what_is_forgotten_is_gone_from_the_transcript(nacre: Nacre, provider: F
     (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
     nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
     assert not list((home / "gateway" / "sessions").glob("*.jsonl"))
+
+
+def incoming(number: int, text: str) -> tuple[Received, str]:
+    """A message of another conversation, and what becomes of it."""
+    message = Incoming(f"m{number}", Chat("club", "9"), Sender("7", "Jordan Example"), text)
+    return Received(0, "club:7", message, datetime(2026, 1, number, tzinfo=UTC)), "heard" if number == 1 else "waiting"
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        (("--match", "afraid of heights"), ["and the quay is long"]),
+        (("--match", "Jordan"), []),
+        (("--before", "2026-01-02"), ["afraid of heights, too", "and the quay is long"]),
+    ],
+)
+def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
+    nacre: Nacre, home: Path, how: tuple[str, str], left: list[str]
+) -> None:
+    messages = ["the driver is afraid of heights", "afraid of heights, too", "and the quay is long"]
+    part = Outgoing("p:0", Chat("club", "9"), "Who is afraid of heights?")
+    with closing(GatewayStore.open(home)) as store:
+        store.receive("club", [incoming(number, text) for number, text in enumerate(messages, 1)], {})
+        store.add_part("club:7", part, datetime(2026, 1, 3, tzinfo=UTC))
+        store.ask_pairing(Pairing("club", "7", "Jordan Example", "K7QM-2XDP", datetime(2026, 1, 1, tzinfo=UTC)))
+    assert nacre("forget", *how, "--dry-run", "--json").json["counts"]["gateway"] >= 1
+    assert nacre("forget", *how, "--yes", "--json").json["erased"]
+    with closing(GatewayStore.open(home)) as store:
+        assert [one.received.message.text for one in store.open_messages("club:7")] == left
+        assert (store.next_part("club:7") is None) is (how[1] == "afraid of heights")
+    if how[0] == "--match":
+        assert how[1].encode() not in (home / "gateway/gateway.db").read_bytes()
+
+
+def test_what_is_forgotten_need_not_be_searchable_yet(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+    nacre("chat", "the crane driver is here")
+    (transcript,) = (home / "gateway" / "sessions").glob("*.jsonl")
+    line = lines(home)[1]
+    line["id"], line["message"]["content"] = "later", "she is afraid of heights"
+    transcript.write_text(transcript.read_text() + json.dumps(line) + "\n", encoding="utf-8")
+    nacre("forget", "--match", "afraid of heights", "--yes")
+    assert "afraid of heights" not in transcript.read_text()
+    assert "the crane driver" in transcript.read_text()

@@ -188,6 +188,34 @@ UPDATE inbound SET state = 'done', message = '' WHERE line = :line;
 -- Parts of the answer that a line tells of: they are sent no more.
 DELETE FROM outbound WHERE substr(id, 1, length(:line) + 1) = :line || ':';
 
+-- list_held_words --
+-- Messages until they are answered, parts until they are sent, lines until they are in a transcript; each with the
+-- session that goes on in its conversation.
+SELECT 'inbound', seq, (SELECT id FROM chat_sessions AS s WHERE s.key = inbound.key AND closed IS NULL), message, received
+FROM inbound WHERE message != ''
+UNION ALL
+SELECT 'outbound', seq, (SELECT id FROM chat_sessions AS s WHERE s.key = outbound.key AND closed IS NULL), message, created
+FROM outbound WHERE message != ''
+UNION ALL
+SELECT 'line', pending_lines.seq, session, line, coalesce(updated, 0)
+FROM pending_lines LEFT JOIN chat_sessions ON chat_sessions.id = session;
+
+-- drop_outbound --
+-- A part that is not to be sent.
+DELETE FROM outbound WHERE seq = :seq;
+
+-- list_chat_names --
+-- Names of conversations, and of senders.
+SELECT name FROM chat_sessions WHERE name != '' UNION SELECT name FROM pairings WHERE name != '';
+
+-- clear_chat_name --
+-- A conversation loses its name.
+UPDATE chat_sessions SET name = '' WHERE name = :called;
+
+-- clear_pairing_name --
+-- A sender loses theirs.
+UPDATE pairings SET name = '' WHERE name = :called;
+
 -- delete_chat_session --
 -- It goes.
 DELETE FROM chat_sessions WHERE id = :id;
