@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +18,7 @@ import pytest
 from nacre.storage.gateway import GatewayStore
 from nacre.values.gateway.conversation import Pairing
 from nacre.values.gateway.message import Chat, Incoming, Outgoing, Received, Sender
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import SOURCE, Nacre
 from tests.fakes.provider import FakeProvider, Reply, Request
 
 ANSWER = "The harbour crane lifts forty tonnes."
@@ -90,6 +92,29 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert "## This conversation so far" not in told(provider.calls[1])
     keys = [one["closed"] is None for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]]
     assert keys == [True, False]
+
+
+def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Path) -> None:
+    second: list[subprocess.CompletedProcess[str]] = []
+
+    def answer(request: Request) -> str:
+        if "the first asks" in told(request) and not second:
+            command = [sys.executable, "-m", "nacre", "chat", "the second asks", "--json"]
+            environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+            second.append(subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60))
+        return ANSWER
+
+    with FakeProvider(answer) as provider:
+        (home / "config.toml").write_text(provider.config(), encoding="utf-8")
+        first = nacre("chat", "the first asks", "--json")
+        later = nacre("chat", "and later", "--json")
+        assert "the second asks" not in told(provider.calls[-1])
+    assert "conversation of its own" in second[0].stderr
+    assert "conversation of its own" not in first.err
+    other = json.loads(second[0].stdout)["session"]
+    assert first.json["session"] == later.json["session"] != other
+    kept = (home / f"gateway/sessions/{other}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(kept[1])["message"]["owner"] is True
 
 
 def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, home: Path) -> None:
