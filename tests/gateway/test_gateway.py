@@ -261,6 +261,21 @@ def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(stage: St
     assert secret not in kept + stage.agent.prompt("what does the log say?")
 
 
+@pytest.mark.parametrize(("most", "left"), [(1, ["b.bin", "c.bin"]), (0, [])])
+def test_of_files_the_newest_are_kept_within_a_bound(
+    tmp_path: Path, bytecode: Path, owners: Iterator[int], most: int, left: list[str]
+) -> None:
+    with Stage(tmp_path, bytecode, f"files_mb = {most}") as stage:
+        stage.start()
+        people = [next(owners), next(owners)]
+        for name, user in (("a.bin", people[0]), ("b.bin", people[1]), ("c.bin", people[0])):
+            stage.ask(user, "", document=stage.telegram.file(b"\0" * 400_000, file_name=name), caption=f"see {name}")
+        files = (stage.home / "gateway").glob("files/*/*")
+        assert sorted(path.name.rpartition("-")[2] for path in files) == left
+        stage.ask(people[0], "what did I send you?")
+        assert "[file: a.bin]" in stage.agent.prompt("what did I send you?")
+
+
 def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, owner: int) -> None:
     for text in ("the heron stands in the reeds", "it waits", "it flies"):
         stage.ask(owner, text)
