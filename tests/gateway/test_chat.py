@@ -94,6 +94,13 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert keys == [True, False]
 
 
+def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(nacre: Nacre, provider: FakeProvider) -> None:
+    nacre("chat", "how much does the crane lift?")
+    nacre("config", "set", "models.background", "false")
+    shown = " ".join(nacre("cost").out.split())
+    assert "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off" in shown
+
+
 def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Path) -> None:
     second: list[subprocess.CompletedProcess[str]] = []
 
