@@ -6,11 +6,13 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.storage.gateway import GatewayStore
 from tests.fakes.provider import Reply
 from tests.gateway.stage import Stage, running
 
@@ -183,6 +185,23 @@ def test_what_is_edited_after_the_answer_is_in_the_transcript_once(stage: Stage,
     edits = [one for one in stage.said(owner) if one.get("edits")]
     assert [(one["content"], one["edits"]) for one in edits] == [("the boat is blue", first)]
     assert stage.agent.count("the boat is") == 1
+
+
+def test_an_edit_is_in_the_conversation_that_has_the_message(stage: Stage, owner: int) -> None:
+    number = stage.telegram.say(owner, owner, "the tower is white")
+    stage.answers(owner, 1)
+    before = stage.session(owner)
+    stage.ask(owner, "/new")
+    stage.ask(owner, "how high is it?")
+    stage.telegram.edit(owner, owner, number, "the tower is grey")
+    stage.ask(owner, "and how old?")
+    assert not [one for one in stage.said(owner) if one.get("edits")]
+    with closing(GatewayStore.open(stage.home)) as store:
+        waiting = [line.text for _, line in store.pending_lines(before.id)]  # a minute at most
+    written = (stage.home / f"gateway/sessions/{before.id}.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in (*written, *waiting)]
+    edits = [line["message"] for line in lines if line.get("message", {}).get("edits")]
+    assert [(one["content"], one["edits"]) for one in edits] == [("the tower is grey", lines[1]["id"])]
 
 
 def test_long_answers_come_in_parts_that_telegram_takes(stage: Stage, owner: int) -> None:

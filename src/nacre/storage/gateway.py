@@ -260,6 +260,11 @@ class GatewayStore:
         row = self._db.one("open_chat_session", key=key)
         return _session(row) if row else None
 
+    def session_of(self, key: str, line: str) -> ChatSession | None:
+        """The session of a key in whose transcript a line is."""
+        row = self._db.one("chat_session_of_line", key=key, line=line)
+        return _session(row) if row else None
+
     def find_sessions(self, reference: str) -> list[ChatSession]:
         """Sessions by id, the beginning of it, or key; at most three."""
         return [_session(row) for row in self._db.all("find_chat_session", reference=reference)]

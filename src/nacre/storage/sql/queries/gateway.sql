@@ -80,6 +80,10 @@ DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 -- The session of a key that goes on.
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
+-- chat_session_of_line --
+-- The session of a key that a line of its transcripts is in: ids begin with the time, and its own is the last before.
+SELECT * FROM chat_sessions WHERE key = :key AND id < :line ORDER BY id DESC LIMIT 1;
+
 -- list_recent_chat_states --
 -- How far the sessions are that were used last, and whether lines of them are not in their files yet.
 SELECT id, key, channel, messages, compactions, closed IS NOT NULL,
@@ -181,8 +185,8 @@ DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
 DELETE FROM pending_lines WHERE seq = :seq;
 
 -- erase_inbound --
--- A message by its line: it is answered no more.
-UPDATE inbound SET state = 'done', message = '' WHERE line = :line;
+-- A message by its line: it is answered no more, and edits of it are not written.
+UPDATE inbound SET state = 'done', message = '', line = NULL WHERE line = :line;
 
 -- erase_outbound --
 -- Parts of the answer that a line tells of: they are sent no more.
