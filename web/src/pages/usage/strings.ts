@@ -12,7 +12,7 @@ export const t = texts({
     now: "Now",
     budget: "In the background, today",
     ofBudget: (spent: string, most: string) => `${spent} of ${most}`,
-    budgetNote: (resets: string) => `For work in the background, answers in chats and vectors. It begins anew at ${resets}.`,
+    budgetNote: (resets: string) => `For background work, answers in chats, and vectors. It begins anew at ${resets}.`,
     backgroundOff: "For answers in chats and vectors alone: models.background is off.",
     task: (name: string) => `for ${name}`,
     refused: (task: string, reason: string, times: number) =>
