@@ -677,17 +677,17 @@ def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, ste
 KILLED_BETWEEN = """
 import os, signal, sys
 from nacre.api import open_memory
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 with open_memory() as memory:
     plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
     memory.call("traces")  # what the ingest noted is brought in by a transaction of its own
-    real, calls = Database.transaction, [0]
+    real, calls = FileDatabase.transaction, [0]
     def transaction(self):
         calls[0] += not self.is_in_transaction
         if calls[0] == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self)
-    Database.transaction = transaction
+    FileDatabase.transaction = transaction
     memory.forget(plan)
     print(calls[0])
 """

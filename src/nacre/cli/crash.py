@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import NacreError, StoreUnusable
 from nacre.redact.redactor import Redactor
-from nacre.storage.sqlite.database import UNREADABLE, damaged
+from nacre.storage.database import UNREADABLE
+from nacre.storage.sqlite.database import damaged
 from nacre.text.passages import shorten
 from nacre.watching.log import Log
 

@@ -11,8 +11,8 @@ from nacre.graph.requests import MapRequest
 from nacre.graph.values import GraphMap, MapEdge, MapNode
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
+from nacre.storage.database import Row
 from nacre.storage.links import as_edge
-from nacre.storage.sqlite.database import Row
 from nacre.values.memory import Kind
 
 

@@ -7,8 +7,8 @@ from datetime import date
 
 from nacre.graph.values import LinkLine, Node
 from nacre.home.home import Home
+from nacre.storage.database import Row
 from nacre.storage.links import Edge
-from nacre.storage.sqlite.database import Row
 from nacre.values.memory import Kind, Validity
 from nacre.values.session import Trust
 

@@ -34,7 +34,8 @@ from nacre.setup import credentials
 from nacre.spending.embedders import configured_embedder
 from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
-from nacre.storage.sqlite.database import UNREADABLE, engine_version
+from nacre.storage.database import UNREADABLE
+from nacre.storage.sqlite.database import engine_version
 from nacre.sync.sync import last_sync
 from nacre.text.passages import count, shorten
 from nacre.values.reports import FAILURE, OK, WARNING, Check

@@ -21,9 +21,10 @@ from nacre.ingestion.requests import IngestOptions
 from nacre.platform.ids import from_ms
 from nacre.platform.named_files import refuse_named
 from nacre.settings import Settings
+from nacre.storage.database import UNREADABLE
 from nacre.storage.maintenance.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
-from nacre.storage.sqlite.database import UNREADABLE, Database
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.values.reports import IngestReport, OnProgress, Problem
 
@@ -208,7 +209,7 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
 
 
 def _carry_over(old: Path, new: Path) -> list[Problem]:
-    with contextlib.closing(Database(new)) as fresh:
+    with contextlib.closing(FileDatabase(new)) as fresh:
         lost = carry_over(old, fresh)
         fresh.fold_log()
     hint = "the vault has every memory; what a day cost so far is counted from here"
@@ -217,7 +218,7 @@ def _carry_over(old: Path, new: Path) -> list[Problem]:
 
 def _sweep(settings: Settings) -> None:
     """Remove the shards of databases that are not there any more."""
-    database = Database(settings.database)
+    database = FileDatabase(settings.database)
     try:
         ShardSet(database, settings.index).sweep(others=True)
     finally:

@@ -14,7 +14,7 @@ from nacre.health.proofs.sessions import prove_transcripts
 from nacre.health.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
-from nacre.storage.sqlite.database import UNREADABLE
+from nacre.storage.database import UNREADABLE
 from nacre.values.reports import OK, Check, OnProgress
 
 _PROOFS = (

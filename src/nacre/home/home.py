@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from nacre.storage.search.vectors import Vectors
     from nacre.storage.sessions import Sessions
     from nacre.storage.spending import Spending
-    from nacre.storage.sqlite.database import Database
+    from nacre.storage.sqlite.database import FileDatabase
     from nacre.storage.tombstones import Tombstones
     from nacre.storage.traces import Traces
     from nacre.storage.usage import SessionUses, UsageLog
@@ -156,7 +156,7 @@ class Home(Stores):
     """One open home. ``now()`` has whole milliseconds, as the vault writes them."""
 
     settings: Settings
-    database: Database
+    database: FileDatabase
     clock: Clock
     ids: Ids
     load_embedder: EmbedderLoader
@@ -311,7 +311,7 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
         raise StoreUnusable(f"there is no database at {settings.database}")
     private_files.refuse_unsafe(settings.home)
     only_read = StoreUnusable("this home was opened to be read")
-    opened = load("nacre.storage.sqlite.database:Database")
+    opened = load("nacre.storage.sqlite.database:FileDatabase")
     return Home(
         settings, opened(settings.database, unwritable=only_read, patience_ms=patience_ms), clock, uuid7_source(clock),
         _load_configured, _load_configured_reranker, load_configured_model,

@@ -86,8 +86,8 @@ def _told(home: str) -> int:
 
 def _to_review(database: str) -> int:
     """How many candidates and memories wait. Raises StoreUnusable and its kin."""
-    from nacre.storage.sqlite.database import Database  # noqa: PLC0415 - 20 ms in which the other is looked up
+    from nacre.storage.sqlite.database import FileDatabase  # noqa: PLC0415 - 20 ms in which the other is looked up
 
     only_read = StoreUnusable("it is opened to be read")
-    opened = Database(Path(database).expanduser(), unwritable=only_read, patience_ms=_PATIENCE_MS)
+    opened = FileDatabase(Path(database).expanduser(), unwritable=only_read, patience_ms=_PATIENCE_MS)
     return sum(opened.one("count_waiting") or ())

@@ -21,7 +21,7 @@ from nacre.platform.ids import content_hash
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.spending.embedders import configured_embedder, embedder_in_use, embedder_of
 from nacre.spending.embedding_consent import asked, note_held, wants_yes
-from nacre.storage.sqlite.database import UNREADABLE
+from nacre.storage.database import UNREADABLE
 from nacre.text.passages import pieces
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 

@@ -16,7 +16,7 @@ from nacre.reporting.values import Activity, Age, CalendarDay, Series
 from nacre.spending.budget import today
 from nacre.spending.spool import fold_notes
 from nacre.storage.activity import Period
-from nacre.storage.sqlite.database import Row
+from nacre.storage.database import Row
 from nacre.values.memory import Kind
 from nacre.values.trace import NOT_SURE, NOTHING_FOUND, TraceKind
 

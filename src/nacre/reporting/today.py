@@ -18,7 +18,7 @@ from nacre.sessions.requests import SessionsRequest
 from nacre.spending.budget import today as day_of
 from nacre.spending.spool import fold_notes
 from nacre.storage.activity import Period
-from nacre.storage.sqlite.database import Row
+from nacre.storage.database import Row
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter

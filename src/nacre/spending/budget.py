@@ -23,7 +23,7 @@ from nacre.settings import Settings
 from nacre.spending import tracing
 from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.spending import Spending
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.values.model_calls import Prompt, Task, Tokens
 from nacre.values.spending import DOLLAR, Call, Spent, dollars
 from nacre.views import Budget, CostReport
@@ -59,7 +59,7 @@ class OwnConnection:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._lock = Lock()
-        self._database: Database | None = None
+        self._database: FileDatabase | None = None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
@@ -82,11 +82,11 @@ class OwnConnection:
                 self._database.close()
             self._database = None
 
-    def _open(self) -> Database:
+    def _open(self) -> FileDatabase:
         if self._home.database.unwritable:
             raise self._home.database.unwritable
         if self._database is None:
-            self._database = Database(self._home.settings.database)
+            self._database = FileDatabase(self._home.settings.database)
         return self._database
 
 

@@ -11,7 +11,7 @@ from datetime import date, datetime, time, timedelta
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from nacre.platform import json_values
 from nacre.platform.ids import from_ms, to_ms
+from nacre.storage.database import Database, Row
 from nacre.storage.memories import memory_hash
-from nacre.storage.sqlite.database import Database, Row
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Memory
 

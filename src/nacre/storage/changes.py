@@ -6,7 +6,7 @@ from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)

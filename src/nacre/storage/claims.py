@@ -6,7 +6,7 @@ from datetime import datetime
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.values.review import JudgedPair
 
 

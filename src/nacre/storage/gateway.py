@@ -14,7 +14,8 @@ from nacre.errors import NacreError, Unavailable
 from nacre.platform import json_values, private_files
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms, from_ms, to_ms
-from nacre.storage.sqlite.database import Database, Row, in_transaction
+from nacre.storage.database import Row, in_transaction
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.open import open_database
 from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairing, Undelivered
 from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Part, Received
@@ -92,7 +93,7 @@ class OpenState:
 class GatewayStore:
     """Reads and writes the gateway's database. One thread a store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     @classmethod
@@ -114,7 +115,7 @@ class GatewayStore:
             return None
         only_read = Unavailable("the gateway's database is only read here", hint="this is a mistake of nacre's")
         try:
-            return cls(Database(path, unwritable=only_read, patience_ms=_READERS_PATIENCE_MS, migrations=FOLDER))
+            return cls(FileDatabase(path, unwritable=only_read, patience_ms=_READERS_PATIENCE_MS, migrations=FOLDER))
         except NacreError:
             return None
 

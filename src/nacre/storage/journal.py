@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.sqlite.database import Database, Row, in_transaction
+from nacre.storage.database import Database, Row, in_transaction
 from nacre.storage.vault_index import intent_of
 from nacre.values.operation import Intent, Operation
 

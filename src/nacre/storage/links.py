@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import date
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.database import Database, Row
 from nacre.values.memory import USUAL_STRENGTH, Validity
 
 ALIKE = "auto"

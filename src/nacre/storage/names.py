@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.text.wikilinks import aliases_in, called, mentioned
 from nacre.values.memory import Memory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 
 
 class Outcomes:

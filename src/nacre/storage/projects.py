@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from nacre.platform.ids import from_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 
 Counted = dict[str, tuple[int, datetime | None]]
 """By project: how many, and when the last was."""

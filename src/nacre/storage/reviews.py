@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.values.review import Action, QueuedReview, Reason
 
 

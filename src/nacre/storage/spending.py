@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 from nacre.platform.ids import at_ms, to_ms
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 from nacre.values.model_calls import Tokens
 from nacre.values.spending import Call, Health, Refusal, Spent
 

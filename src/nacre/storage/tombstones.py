@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 
 

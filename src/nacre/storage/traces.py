@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nacre.platform.ids import at_ms, to_ms
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
 
 _STEP = 500

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.sqlite.database import Row
+from nacre.storage.database import Row
 from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Trust, Turn
 
 encode = msgspec.json.Encoder().encode

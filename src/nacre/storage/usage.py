@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms, from_ms, to_ms
-from nacre.storage.sqlite.database import Database
+from nacre.storage.database import Database
 from nacre.values.memory import Kind
 from nacre.values.review import StepsDue, Usage
 

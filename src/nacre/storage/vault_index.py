@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from nacre import __version__
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.database import Database, Row
 from nacre.values.operation import Intent, Project, SeenMemoryFile
 
 Times = Mapping[str, tuple[int, int]]

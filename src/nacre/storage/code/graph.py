@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 
 FILE = "file"
 """The kind of the symbol that a file is."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nacre.storage.sqlite.database import Database, in_transaction
+from nacre.storage.database import Database, in_transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import apsw
 
 from nacre.errors import NacreError
 from nacre.storage.candidates import Candidates
-from nacre.storage.sqlite.database import UNREADABLE, Database, damaged
+from nacre.storage.database import UNREADABLE
+from nacre.storage.sqlite.database import FileDatabase, damaged
 from nacre.storage.traces import Traces
 
 _CARRIED = {
@@ -30,7 +31,7 @@ _OF_READING = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _OF_WRITING = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError)
 
 
-def carry_over(earlier: Path, database: Database) -> list[str]:
+def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     """Carry what models cost, traces, candidates and code; returns what the earlier database could not tell any more.
 
     Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 
 _FORGET = {
     "memories_fts": "unindex_memory", "memories_parts": "unindex_memory_parts", "turns_fts": "unindex_turn",
@@ -16,7 +16,7 @@ _FORGET = {
 class Soundness:
     """Asks; changes nothing but texts that belong to nothing, when told to."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def pages(self) -> int:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
+from nacre.storage.database import Database
 from nacre.storage.filters import Clause, memory_clause, turn_clause, with_words
-from nacre.storage.sqlite.database import Database
 from nacre.values.recall import Filter
 
 _SESSIONS_A_PORTION = 100

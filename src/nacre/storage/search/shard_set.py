@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.storage.search.shards import IDENTITY, Shard, ShardTurn, write_shard
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 
 _NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{12}")
 
@@ -31,7 +31,7 @@ class ShardPlace:
 class ShardSet:
     """Opens and makes shards. Who writes holds the lock of the index; readers need none."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: FileDatabase, folder: Path) -> None:
         self._db = database
         self.folder = folder
         self._open: dict[str, Shard] = {}

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from nacre.storage.database import Row
 from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search, quoted
+from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.search.word_counts import key_of, unpack
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.words import quoted
 from nacre.values.recall import Filter
 
 _MOST_NAMES = 200
@@ -33,7 +35,7 @@ WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
 class TurnSearch:
     """Finds turns by words and by parts of identifiers."""
 
-    def __init__(self, database: Database, shards: ShardSet) -> None:
+    def __init__(self, database: FileDatabase, shards: ShardSet) -> None:
         self._db = database
         self._fresh: Search = fresh_turn_search(database)
         self._shards = shards

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.database import Database, Row
 from nacre.storage.sqlite.queries import about_other
 
 

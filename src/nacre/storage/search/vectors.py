@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform.ids import to_ms
+from nacre.storage.database import Database
 from nacre.storage.search import quantised
 from nacre.storage.search.quantised import Matrix, Outward
 from nacre.storage.search.selection import Admission
 from nacre.storage.search.vector_tables import VectorTables
-from nacre.storage.sqlite.database import Database
 
 _NEAREST_BY_BITS = 600
 _WIDENED = 4

@@ -1,6 +1,6 @@
 """Open the database, run named queries, hold transactions.
 
-One connection per :class:`Database`; threads each open their own. WAL lets readers go on while one writer writes.
+One connection per :class:`FileDatabase`; threads each open their own. WAL lets readers go on while one writer writes.
 """
 
 from __future__ import annotations
@@ -8,18 +8,24 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.platform import private_files
+from nacre.platform.lazy import load
 from nacre.platform.locks import Observe
+from nacre.storage.database import Row
 from nacre.storage.sqlite.migrate import MAIN, migrate
 from nacre.storage.sqlite.queries import query
 from nacre.storage.sqlite.read_only import connect_to_read
+from nacre.storage.sqlite.stemming import stemmer
+
+if TYPE_CHECKING:
+    from nacre.storage.sqlite.words import FileWords
 
 BUSY_TIMEOUT_MS = 15_000
 _READERS_PATIENCE_MS = 1_000
@@ -30,25 +36,8 @@ _ASK_SECONDS = 0.003
 _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What is raised by whoever goes on with a row that no nacre wrote; what SQLite itself notices is StoreUnusable."""
 
-Row = tuple[Any, ...]
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def in_transaction(method: Method) -> Method:
-    """Make a method of a store (its database is ``_db``) one transaction, or part of the one that is open."""
-
-    @wraps(method)
-    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._db.transaction():
-            return method(self, *args, **kwargs)
-
-    return cast(Method, whole)
-
-
-class Database:
+class FileDatabase:
     """A connection to ``nacre.db``, or to another database whose ``migrations`` are named, with the present schema.
 
     ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
@@ -275,15 +264,17 @@ class Database:
 
     def stems(self, text: str) -> list[str]:
         """The words of a text as the full-text tables keep them: diacritics dropped, Porter stems."""
-        found: list[str] = self._tokenize(
-            text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None,
-            include_offsets=False, include_colocated=False,
-        )  # fmt: skip
-        return found
+        return self._stem(text)
 
     @cached_property
-    def _tokenize(self) -> Any:
-        return self._connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+    def words(self) -> FileWords:
+        """Full text, to be written."""
+        made: FileWords = load("nacre.storage.sqlite.words:FileWords")(self)
+        return made
+
+    @cached_property
+    def _stem(self) -> Callable[[str], list[str]]:
+        return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
         """Rows in a full-text table, and words in all of them."""

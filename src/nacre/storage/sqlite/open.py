@@ -11,13 +11,13 @@ import apsw
 from nacre.errors import SchemaTooNew, StoreBusy, StoreUnusable, Unavailable
 from nacre.platform import private_files
 from nacre.platform.locks import Observe
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.migrate import MAIN
 
 _SPOILED = (apsw.CorruptError, apsw.NotADBError)
 
 
-def open_database(path: Path, observe: Observe | None = None, migrations: str = MAIN) -> Database:
+def open_database(path: Path, observe: Observe | None = None, migrations: str = MAIN) -> FileDatabase:
     """Open a database, making it where there is none.
 
     One on a full or read-only disk, or that this user may only read, is opened to be read. Raises StoreUnusable,
@@ -25,13 +25,13 @@ def open_database(path: Path, observe: Observe | None = None, migrations: str = 
     """
     try:
         _create_private(path)
-        return Database(path, observe, migrations=migrations)
+        return FileDatabase(path, observe, migrations=migrations)
     except (SchemaTooNew, StoreBusy):
         raise
     except (StoreUnusable, Unavailable) as error:
         if isinstance(error.__cause__, _SPOILED) or not path.is_file():
             raise
-        return Database(path, unwritable=error, migrations=migrations)
+        return FileDatabase(path, unwritable=error, migrations=migrations)
 
 
 def _create_private(path: Path) -> None:

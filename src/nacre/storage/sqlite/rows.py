@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from nacre.platform.ids import at_ms, to_ms
-from nacre.storage.sqlite.database import Row
+from nacre.storage.database import Row
 
 T = TypeVar("T")
 _Read = Callable[[Any], Any]

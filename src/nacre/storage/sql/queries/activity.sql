@@ -52,9 +52,9 @@ FROM active_memories m LEFT JOIN usage u ON u.memory = m.id WHERE :project IS NU
 
 -- count_recalls_by_day --
 -- The last hundred recalls of each memory that holds.
-SELECT date(r.value / 1000, 'unixepoch', 'localtime') AS day, count(*)
+SELECT date(CAST(r.value AS BIGINT) / 1000, 'unixepoch', 'localtime') AS day, count(*)
 FROM active_memories m JOIN usage u ON u.memory = m.id, json_each(u.recall_intervals) r
-WHERE r.value >= :since AND r.value < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
+WHERE CAST(r.value AS BIGINT) >= :since AND CAST(r.value AS BIGINT) < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
 
 -- count_questions_by_day --
 -- Questions that were answered (1), and that were not (0), as far as their traces are kept.

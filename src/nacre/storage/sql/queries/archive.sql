@@ -24,7 +24,7 @@ VALUES (:path, :tool, :kind, :pack, :until, :size, :raw, :inode, :fingerprint, :
 ON CONFLICT (path) DO UPDATE SET
     tool = excluded.tool, kind = excluded.kind, pack = excluded.pack, until = excluded.until, size = excluded.size,
     raw = excluded.raw, inode = excluded.inode, fingerprint = excluded.fingerprint, changed = excluded.changed,
-    withheld = max(withheld, excluded.withheld);
+    withheld = max(archived.withheld, excluded.withheld);
 
 -- rename_archived --
 -- A transcript goes by another name.
@@ -60,14 +60,14 @@ WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 -- find_archive_segment --
 -- The pack that has the bytes of a segment.
 SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
-WHERE s.digest = :digest AND NOT s.is_copy AND a.pack IS NOT NULL AND a.path != :path LIMIT 1;
+WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path LIMIT 1;
 
 -- list_archive_copies --
 -- Transcripts whose packs rely on the bytes in that of another one.
 SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.archived
-WHERE s.is_copy AND a.path != :path AND s.digest IN (
+WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
     SELECT digest FROM archive_segments
-    WHERE archived = (SELECT row FROM archived WHERE path = :path) AND NOT is_copy
+    WHERE archived = (SELECT row FROM archived WHERE path = :path) AND is_copy = 0
 );
 
 -- list_archive_due --
@@ -83,5 +83,5 @@ SELECT row FROM sessions WHERE tool = :tool AND file = :file ORDER BY row;
 -- move_cursor --
 -- A transcript lies elsewhere in its file: what was counted in it stays.
 UPDATE transcript_cursors SET
-    inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
+    inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
 WHERE path = :path;

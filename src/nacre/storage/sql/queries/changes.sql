@@ -14,7 +14,7 @@ CREATE TEMP TABLE IF NOT EXISTS known_memories (
 CREATE TEMP VIEW IF NOT EXISTS memory_states AS
 SELECT id, updated, importance * 4 + proposed * 2 + inbox AS flags, content_hash AS hash, project,
     superseded_by IS NULL AND retired_at IS NULL AS active
-FROM main.memories;
+FROM memories;
 
 -- note_memories --
 -- All of them, as they are now.
@@ -33,10 +33,10 @@ SELECT
     m.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = m.id)
 FROM memory_states m LEFT JOIN known_memories k ON k.id = m.id
 WHERE k.id IS NULL OR k.updated <> m.updated OR k.flags <> m.flags OR k.active <> m.active OR k.hash <> m.hash
-    OR k.project IS NOT m.project
+    OR k.project IS DISTINCT FROM m.project
 UNION ALL
 SELECT 'removed', k.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = k.id)
-FROM known_memories k WHERE NOT EXISTS (SELECT 1 FROM main.memories m WHERE m.id = k.id);
+FROM known_memories k WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = k.id);
 
 -- drop_known_memory --
 -- It was told of.

@@ -1,7 +1,10 @@
 -- insert_claim --
 -- What a memory claims; one claim a memory.
-INSERT OR REPLACE INTO claims (memory, entity, attribute, predicate, object, confidence)
-VALUES (:memory, :entity, :attribute, :predicate, :object, :confidence);
+INSERT INTO claims (memory, entity, attribute, predicate, object, confidence)
+VALUES (:memory, :entity, :attribute, :predicate, :object, :confidence)
+ON CONFLICT (memory) DO UPDATE SET
+    entity = excluded.entity, attribute = excluded.attribute, predicate = excluded.predicate,
+    object = excluded.object, confidence = excluded.confidence;
 
 -- list_claims_of --
 -- Of some memories.
@@ -16,12 +19,12 @@ GROUP BY c.entity ORDER BY count(*) DESC, c.entity LIMIT :limit;
 -- list_claims_of_entity --
 -- Active memories of a project that claim something of an entity: (row, attribute), the latest first.
 SELECT m.row, c.attribute FROM claims c JOIN active_memories m ON m.id = c.memory
-WHERE c.entity = :entity AND m.project IS :project ORDER BY m.created DESC LIMIT :limit;
+WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC LIMIT :limit;
 
 -- list_claims_of_attribute --
 -- Active memories of a project that claim something of an attribute of another entity, the latest first.
 SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
-WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS :project ORDER BY m.created DESC LIMIT :limit;
+WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC LIMIT :limit;
 
 -- list_unclaimed --
 -- Active memories without a claim, the latest first.
@@ -31,7 +34,8 @@ ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- insert_claimless --
 -- A model said that it claims nothing.
-INSERT OR IGNORE INTO claimless (memory) VALUES (:memory);
+INSERT INTO claimless (memory) VALUES (:memory)
+ON CONFLICT DO NOTHING;
 
 -- erase_claimless --
 -- It is gone.
@@ -40,7 +44,7 @@ DELETE FROM claimless WHERE memory = :id;
 -- insert_claims_waiting --
 -- A memory that is to be judged; one that waits already goes on waiting, with what is new of it.
 INSERT INTO claims_waiting (memory, since, due, reworded) VALUES (:memory, :at, 0, :reworded)
-ON CONFLICT (memory) DO UPDATE SET reworded = max(reworded, excluded.reworded);
+ON CONFLICT (memory) DO UPDATE SET reworded = max(claims_waiting.reworded, excluded.reworded);
 
 -- list_claims_due --
 -- What waits and may be tried now, the longest waiting first: (memory, tries, reworded).
@@ -69,8 +73,10 @@ FROM claims_waiting;
 
 -- insert_conflict --
 -- How a pair that waits for a person was judged.
-INSERT OR REPLACE INTO conflicts (older, newer, relation, confidence, model, at)
-VALUES (:older, :newer, :relation, :confidence, :model, :at);
+INSERT INTO conflicts (older, newer, relation, confidence, model, at)
+VALUES (:older, :newer, :relation, :confidence, :model, :at)
+ON CONFLICT (older, newer) DO UPDATE SET
+    relation = excluded.relation, confidence = excluded.confidence, model = excluded.model, at = excluded.at;
 
 -- list_conflicts --
 -- Every judgement: (older, newer, relation, confidence, model, at).
@@ -87,7 +93,7 @@ DELETE FROM conflicts WHERE (older, newer) IN (VALUES (:older, :newer), (:newer,
 -- contradict_memory --
 -- Something was said that contradicts it.
 INSERT INTO usage (memory, contradictions) VALUES (:memory, 1)
-ON CONFLICT (memory) DO UPDATE SET contradictions = contradictions + 1;
+ON CONFLICT (memory) DO UPDATE SET contradictions = usage.contradictions + 1;
 
 -- uncontradict_memory --
 -- A person said that it was no contradiction.

@@ -5,7 +5,7 @@ SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project =
 -- list_code_projects --
 -- All projects whose code was read, with how much of it there is.
 SELECT p.project, p.root, p.read_at, count(f.row) FROM code_projects p LEFT JOIN code_files f ON f.project = p.row
-GROUP BY p.row ORDER BY p.project;
+GROUP BY p.row, p.project, p.root, p.read_at ORDER BY p.project;
 
 -- save_code_project --
 -- Code is being read: the edges are not whole until it ends.
@@ -30,7 +30,7 @@ SELECT row, path, facts FROM code_files WHERE project = :project ORDER BY path;
 
 -- delete_code_files --
 -- Files that are gone, with their symbols and edges.
-DELETE FROM code_files WHERE row IN (SELECT value FROM json_each(:rows));
+DELETE FROM code_files WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- insert_code_file --
 -- A file that was read.
@@ -43,8 +43,9 @@ SELECT row FROM code_files WHERE project = :project AND path = :path;
 
 -- insert_code_symbol --
 -- What a file defines, and itself.
-INSERT OR IGNORE INTO code_symbols (file, name, qualified, kind, line, end_line)
-VALUES (:file, :last, :qualified, :kind, :line, :end_line);
+INSERT INTO code_symbols (file, name, qualified, kind, line, end_line)
+VALUES (:file, :last, :qualified, :kind, :line, :end_line)
+ON CONFLICT DO NOTHING;
 
 -- list_code_symbol_rows --
 -- The symbols of a project's files.
@@ -53,20 +54,22 @@ SELECT s.file, s.qualified, s.row FROM code_symbols s JOIN code_files f ON f.row
 -- delete_code_edges --
 -- The edges that begin in some files, before they are found anew.
 DELETE FROM code_edges WHERE source IN (
-    SELECT row FROM code_symbols WHERE file IN (SELECT value FROM json_each(:files))
+    SELECT row FROM code_symbols WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
 );
 
 -- delete_code_outside --
 -- What some files import from elsewhere.
-DELETE FROM code_outside WHERE file IN (SELECT value FROM json_each(:files));
+DELETE FROM code_outside WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files));
 
 -- insert_code_edge --
 -- One edge.
-INSERT OR IGNORE INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line);
+INSERT INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line)
+ON CONFLICT DO NOTHING;
 
 -- insert_code_outside --
 -- One import of what is not of the repository.
-INSERT OR IGNORE INTO code_outside (module, file, line) VALUES (:module, :file, :line);
+INSERT INTO code_outside (module, file, line) VALUES (:module, :file, :line)
+ON CONFLICT DO NOTHING;
 
 -- count_code --
 -- Symbols and edges of a project.
@@ -93,7 +96,7 @@ ORDER BY p.project, f.path LIMIT :limit;
 -- Symbols by their rows.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
-WHERE s.row IN (SELECT value FROM json_each(:rows));
+WHERE s.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_code_nodes_of --
 -- The symbols of the files that some symbols stand in; with a name, those below it.
@@ -105,13 +108,13 @@ WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
 -- list_code_edges_to --
 -- The edges that end at some symbols, from their side.
 SELECT target, rel, source, line FROM code_edges
-WHERE target IN (SELECT value FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
+WHERE target IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
 ORDER BY target, rel, source LIMIT :limit;
 
 -- list_code_edges_from --
 -- The edges that begin at some symbols.
 SELECT target, rel, source, line FROM code_edges
-WHERE source IN (SELECT value FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
+WHERE source IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
 ORDER BY source, rel, target LIMIT :limit;
 
 -- list_code_importers --
@@ -133,11 +136,13 @@ WHERE m.id NOT IN (SELECT memory FROM code_mentions_read) ORDER BY m.row LIMIT :
 
 -- insert_code_mention --
 -- A name of code in a memory.
-INSERT OR IGNORE INTO code_mentions (key, memory, written, manner) VALUES (:key, :memory, :written, :manner);
+INSERT INTO code_mentions (key, memory, written, manner) VALUES (:key, :memory, :written, :manner)
+ON CONFLICT DO NOTHING;
 
 -- mark_mentions_read --
 -- The names of code in a memory are known.
-INSERT OR IGNORE INTO code_mentions_read (memory) VALUES (:memory);
+INSERT INTO code_mentions_read (memory) VALUES (:memory)
+ON CONFLICT DO NOTHING;
 
 -- list_mentions_of_keys --
 -- Memories that hold names ending so, of a project or of none. CROSS: from the few names to their memories.
@@ -152,15 +157,15 @@ ORDER BY memory, written;
 
 -- list_memories_with_paths --
 -- Active memories that name a file, the latest first; none that never goes out of date.
-SELECT DISTINCT m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
-WHERE c.manner = 'path' AND NOT m.evergreen AND (:project IS NULL OR m.project = :project)
-ORDER BY m.updated DESC, m.id LIMIT :limit;
+SELECT m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
+WHERE c.manner = 'path' AND m.evergreen = 0 AND (:project IS NULL OR m.project = :project)
+GROUP BY m.id, m.updated ORDER BY m.updated DESC, m.id LIMIT :limit;
 
 -- list_file_edits --
 -- Who changed some files from a time on: the session, when it began, and when it changed them last.
 SELECT u.file, s.row, s.started, max(coalesce(t.time, s.ended, s.started)), count(*)
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
-WHERE u.file IN (SELECT value FROM json_each(:files)) AND u.action = 'edit'
+WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files)) AND u.action = 'edit'
     AND coalesce(t.time, s.ended, s.started) >= :since
     AND (:project IS NULL OR s.project = :project)
-GROUP BY u.file, s.row;
+GROUP BY u.file, s.row, s.started;

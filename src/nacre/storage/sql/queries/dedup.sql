@@ -15,16 +15,10 @@ UNION ALL
 SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
 FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
 
--- match_memories --
--- Active memories of one project that hold any of some words, the best first.
-SELECT m.row FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
-WHERE memories_fts MATCH :words AND m.project IS :project
-ORDER BY rank LIMIT :limit;
-
 -- list_memories_titled --
 -- Active memories of one project with a title or a canonical key.
 SELECT m.row FROM active_memories m
-WHERE m.project IS :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
+WHERE m.project IS NOT DISTINCT FROM :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
 LIMIT :limit;
 
 -- list_superseded_by --
@@ -33,7 +27,8 @@ SELECT id FROM memories WHERE superseded_by = :id ORDER BY created;
 
 -- insert_unsettled --
 -- A memory that waits to be compared by meaning.
-INSERT OR IGNORE INTO unsettled (memory) VALUES (:memory);
+INSERT INTO unsettled (memory) VALUES (:memory)
+ON CONFLICT DO NOTHING;
 
 -- delete_unsettled --
 -- Compared.
@@ -42,7 +37,7 @@ DELETE FROM unsettled WHERE memory = :memory;
 -- list_unsettled --
 -- Which of some rows wait; the oldest first.
 SELECT u.memory FROM unsettled u JOIN memories m ON m.id = u.memory
-WHERE m.row IN (SELECT value FROM json_each(:rows)) ORDER BY m.created, m.row;
+WHERE m.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY m.created, m.row;
 
 -- delete_auto_links --
 -- Before the neighbours of a memory are linked anew.
@@ -50,8 +45,9 @@ DELETE FROM links WHERE source = :source AND origin = 'auto';
 
 -- insert_auto_link --
 -- A link made by hand stays what it is.
-INSERT OR IGNORE INTO links (source, rel, target, origin, strength)
-VALUES (:source, 'related_to', :target, 'auto', :strength);
+INSERT INTO links (source, rel, target, origin, strength)
+VALUES (:source, 'related_to', :target, 'auto', :strength)
+ON CONFLICT DO NOTHING;
 
 -- list_unsigned --
 -- Active memories without a signature.
@@ -61,8 +57,9 @@ ORDER BY m.row LIMIT :limit;
 
 -- insert_signature --
 -- One MinHash signature.
-INSERT OR REPLACE INTO signatures (memory, numbers)
-SELECT :memory, :numbers WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory);
+INSERT INTO signatures (memory, numbers)
+SELECT :memory, :numbers WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory)
+ON CONFLICT (memory) DO UPDATE SET numbers = excluded.numbers;
 
 -- list_signatures --
 -- Those of the active memories.
@@ -71,7 +68,3 @@ SELECT s.memory, s.numbers FROM signatures s JOIN active_memories m ON m.row = s
 -- find_memory_row --
 -- The row of a memory.
 SELECT row FROM memories WHERE id = :id;
-
--- count_terms --
--- How many memories hold each stem.
-SELECT term, doc FROM memories_terms WHERE term IN (SELECT value FROM json_each(:stems));

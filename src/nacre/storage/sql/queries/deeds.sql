@@ -9,7 +9,7 @@ ON CONFLICT DO NOTHING;
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, value ->> 3
 FROM json_each(:uses)
-    JOIN turns t ON t.row = value ->> 0
+    JOIN turns t ON t.row = CAST(value ->> 0 AS BIGINT)
     JOIN files f ON f.path = value ->> 1
 WHERE true
 ON CONFLICT DO NOTHING;
@@ -48,27 +48,16 @@ SELECT row, path FROM files WHERE name = :last;
 -- Every path that was ever touched.
 SELECT row, path FROM files;
 
--- match_failures --
--- Failures whose words are like those of an error, the best first.
-SELECT f.rowid, t.session, t.seq
-FROM failures_fts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
-WHERE failures_fts MATCH :words
-    AND (:project IS NULL OR s.project = :project)
-    AND (:tool IS NULL OR s.tool = :tool)
-    AND (:since IS NULL OR coalesce(t.time, s.ended) >= :since)
-ORDER BY bm25(failures_fts, 0.5, 1.0), f.rowid DESC
-LIMIT :limit;
-
 -- list_file_uses --
 -- What was done to some files, the newest first.
 SELECT u.file, t.row, t.session, t.seq, coalesce(t.time, s.ended, s.started), u.action
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
-WHERE u.file IN (SELECT value FROM json_each(:files))
+WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
     AND (:project IS NULL OR s.project = :project)
     AND (:tool IS NULL OR s.tool = :tool)
     AND (:since IS NULL OR coalesce(t.time, s.ended, 0) >= :since)
     AND (:until IS NULL OR coalesce(t.time, s.ended, 0) < :until)
-    AND (:reads OR u.action = 'edit')
+    AND (:reads = 1 OR u.action = 'edit')
 ORDER BY coalesce(t.time, s.ended, s.started) DESC, t.row DESC
 LIMIT :limit;
 
@@ -80,7 +69,7 @@ ORDER BY seq DESC LIMIT :limit;
 
 -- find_most_changed_file --
 -- The name of the file that most sessions changed, one of its paths, and how many sessions that were.
-SELECT f.path, count(DISTINCT t.session) AS sessions
+SELECT max(f.path), count(DISTINCT t.session) AS sessions
 FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn
 WHERE u.action = 'edit'
 GROUP BY f.name ORDER BY sessions DESC, f.name LIMIT 1;

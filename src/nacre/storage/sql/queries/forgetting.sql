@@ -4,7 +4,8 @@ SELECT kind, value, run, owner FROM tombstones;
 
 -- insert_tombstone --
 -- Told by several entries of one run, it is one.
-INSERT OR IGNORE INTO tombstones (kind, value, run, owner) VALUES (:kind, :value, :run, :owner);
+INSERT INTO tombstones (kind, value, run, owner) VALUES (:kind, :value, :run, :owner)
+ON CONFLICT DO NOTHING;
 
 -- delete_tombstone --
 -- What was forgotten may be read again.
@@ -16,8 +17,11 @@ SELECT id, pattern, match, canonical_key, reason, contexts, at FROM standing_ret
 
 -- insert_standing_retirement --
 -- One rule.
-INSERT OR REPLACE INTO standing_retirements (id, pattern, match, canonical_key, reason, contexts, at)
-VALUES (:id, :pattern, :match, :canonical_key, :reason, :contexts, :at);
+INSERT INTO standing_retirements (id, pattern, match, canonical_key, reason, contexts, at)
+VALUES (:id, :pattern, :match, :canonical_key, :reason, :contexts, :at)
+ON CONFLICT (id) DO UPDATE SET
+    pattern = excluded.pattern, match = excluded.match, canonical_key = excluded.canonical_key,
+    reason = excluded.reason, contexts = excluded.contexts, at = excluded.at;
 
 -- clear_standing_retirements --
 -- As above.
@@ -55,7 +59,7 @@ WHERE (:projects IS NULL OR s.project IN (SELECT value FROM json_each(:projects)
 -- list_turn_keys --
 -- Some turns: what tells one from another.
 SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.row IN (SELECT value FROM json_each(:rows));
+WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_turn_keys_of_session --
 -- Those of a session.
@@ -103,7 +107,7 @@ DELETE FROM co_recall WHERE a = :id OR b = :id;
 
 -- erase_reviews --
 -- Reviews of it, and of others because of it: they quote what differs.
-DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), substr(:id, -8));
+DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), substr(:id, length(:id) - 7)) > 0;
 
 -- erase_unsettled --
 -- Nothing is to be compared any more.
@@ -112,7 +116,7 @@ DELETE FROM unsettled WHERE memory = :id;
 -- erase_intents --
 -- Writes of it hold the whole document, and so does the journal; others that name it may quote it in a reason.
 DELETE FROM intents WHERE memory = :id
-    OR (applied AND (instr(coalesce(document, ''), :id) OR instr(coalesce(former, ''), :id)));
+    OR (applied = 1 AND (instr(coalesce(document, ''), :id) > 0 OR instr(coalesce(former, ''), :id) > 0));
 
 -- erase_operations --
 -- What was done to it is told without its words.
@@ -124,7 +128,7 @@ DELETE FROM touched WHERE memory = :id;
 
 -- list_journal_texts --
 -- What the journal quotes.
-SELECT seq, coalesce(document, ''), coalesce(former, '') FROM intents WHERE applied;
+SELECT seq, coalesce(document, ''), coalesce(former, '') FROM intents WHERE applied = 1;
 
 -- delete_intent_for_good --
 -- Not even as the journal.
@@ -148,7 +152,7 @@ DELETE FROM transcript_cursors WHERE path = :path;
 
 -- delete_cursors_at_beginning --
 -- Files that something was left out of.
-DELETE FROM transcript_cursors WHERE offset = 0;
+DELETE FROM transcript_cursors WHERE "offset" = 0;
 
 -- list_orphaned_passages --
 -- Passages that nobody says any more and that still have a vector.

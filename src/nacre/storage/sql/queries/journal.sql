@@ -1,12 +1,13 @@
 -- insert_operation --
 -- The first of several writes of an operation records it.
-INSERT OR IGNORE INTO operations (id, at, action, subject, why, actor, closed, committed)
-VALUES (:id, :at, :action, :subject, :why, :by, 0, NULL);
+INSERT INTO operations (id, at, action, subject, why, actor, closed, committed)
+VALUES (:id, :at, :action, :subject, :why, :by, 0, NULL)
+ON CONFLICT DO NOTHING;
 
 -- insert_touched --
 -- What an operation touched.
 INSERT INTO touched (operation, path, memory) VALUES (:operation, :path, :memory)
-ON CONFLICT (operation, path) DO UPDATE SET memory = :memory WHERE memory = '';
+ON CONFLICT (operation, path) DO UPDATE SET memory = :memory WHERE touched.memory = '';
 
 -- list_open_operations --
 -- Operations whose last write may be still to come.
@@ -85,8 +86,11 @@ DELETE FROM operations WHERE id = :id;
 
 -- insert_past_operation --
 -- An operation that history tells.
-INSERT OR REPLACE INTO operations (id, at, action, subject, why, actor, closed, committed)
-VALUES (:id, :at, :action, :subject, :why, :by, 1, :committed);
+INSERT INTO operations (id, at, action, subject, why, actor, closed, committed)
+VALUES (:id, :at, :action, :subject, :why, :by, 1, :committed)
+ON CONFLICT (id) DO UPDATE SET
+    at = excluded.at, action = excluded.action, subject = excluded.subject, why = excluded.why,
+    actor = excluded.actor, closed = excluded.closed, committed = excluded.committed;
 
 -- delete_past_operations --
 -- History was rewritten: it is read anew.

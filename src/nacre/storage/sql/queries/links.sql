@@ -7,11 +7,11 @@ WHERE l.source = :id OR l.target = :id ORDER BY l.rel, l.target, l.source;
 -- The edges at some memories that hold on a day; what is merely alike is none.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)))
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
 UNION
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)));
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)));
 
 -- page_links --
 -- Links at one memory, or between memories that hold. The last column counts all of them.
@@ -23,7 +23,7 @@ LEFT JOIN active_memories t ON t.id = l.target
 WHERE CASE WHEN :id IS NULL THEN s.id IS NOT NULL AND t.id IS NOT NULL ELSE l.source = :id OR l.target = :id END
     AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
     AND CASE WHEN :origins = '[]' THEN l.origin <> 'auto' ELSE l.origin IN (SELECT value FROM json_each(:origins)) END
-    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)))
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
     AND (:project IS NULL OR s.project = :project OR t.project = :project)
 ORDER BY l.source DESC, l.rel, l.target LIMIT :limit OFFSET :offset;
 
@@ -34,9 +34,9 @@ WITH past (id) AS MATERIALIZED (
     SELECT id FROM memories WHERE superseded_by IS NOT NULL OR retired_at IS NOT NULL
 )
 SELECT count(*) FROM links l
-JOIN memories s ON s.id = l.source AND s.id NOT IN past
-JOIN memories t ON t.id = l.target AND t.id NOT IN past
-WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+JOIN memories s ON s.id = l.source AND s.id NOT IN (SELECT id FROM past)
+JOIN memories t ON t.id = l.target AND t.id NOT IN (SELECT id FROM past)
+WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
     AND (:project IS NULL OR (s.project = :project AND t.project = :project));
 
 -- count_alike --
@@ -51,7 +51,7 @@ WHERE l.origin = 'auto' AND (:project IS NULL OR (s.project = :project AND t.pro
 SELECT l.source, l.target, coalesce(l.strength, 0.5) FROM links l
 JOIN active_memories s ON s.id = l.source
 JOIN active_memories t ON t.id = l.target
-WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
     AND (:project IS NULL OR (s.project = :project AND t.project = :project))
 ORDER BY l.source, l.rel, l.target;
 
@@ -66,16 +66,16 @@ SELECT m.id, m.subject, m.kind, m.project, m.importance, m.superseded_by IS NOT 
 FROM past_memories m
 WHERE (:project IS NULL OR m.project = :project)
     AND (:kinds = '[]' OR m.kind IN (SELECT value FROM json_each(:kinds)))
-    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE began <= :day AND CASE
-        WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= :day, 1)
-        ELSE coalesce(m.valid_until > :day, 0) END END
+    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= :day AND CASE
+        WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= :day, TRUE)
+        ELSE coalesce(m.valid_until > :day, FALSE) END END
 ORDER BY m.id;
 
 -- list_map_links --
 -- All that hold on a day, whatever is at their ends; likeness, which nobody made, only where it is wanted.
 SELECT source, rel, target, origin, NULL, strength, valid_since, valid_until FROM links l
-WHERE (:alike OR l.origin <> 'auto') AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
-    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+WHERE (:alike = 1 OR l.origin <> 'auto') AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
+    AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
 ORDER BY l.source, l.rel, l.target;
 
 -- list_ends --
@@ -100,4 +100,4 @@ SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, sou
 
 -- link_state --
 -- Memories that change are told by their own snapshot; this tells links that change without them.
-SELECT count(*), total(strength), count(valid_until), max(valid_until), max(valid_since) FROM links WHERE origin <> 'auto';
+SELECT count(*), coalesce(sum(strength), 0.0), count(valid_until), max(valid_until), max(valid_since) FROM links WHERE origin <> 'auto';

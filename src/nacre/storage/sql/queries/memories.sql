@@ -28,7 +28,7 @@ SELECT * FROM memories WHERE lower(subject) = lower(:subject) ORDER BY created D
 
 -- find_memories_by_row --
 -- The memories behind search hits: those that a filter let through, perhaps for a day in the past.
-SELECT * FROM past_memories WHERE row IN (SELECT value FROM json_each(:rows));
+SELECT * FROM past_memories WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_active_memories --
 -- Several by id, to be let through by a filter.
@@ -42,7 +42,7 @@ ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC LIMIT
 -- find_memory_by_key --
 -- The active memory that holds a canonical key.
 SELECT id FROM active_memories
-WHERE canonical_key = :canonical_key AND kind = :kind AND project IS :project LIMIT 1;
+WHERE canonical_key = :canonical_key AND kind = :kind AND project IS NOT DISTINCT FROM :project LIMIT 1;
 
 -- list_memories_of_files --
 -- What was imported from these files and still holds.
@@ -60,7 +60,7 @@ WHERE c.session = :session;
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
-    AND NOT m.inbox AND NOT m.proposed AND (m.project IS NULL OR m.project = :project)
+    AND m.inbox = 0 AND m.proposed = 0 AND (m.project IS NULL OR m.project = :project)
     AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
     AND (m.expires_on IS NULL OR m.expires_on > :today)
@@ -74,7 +74,7 @@ SELECT max(row) FROM memories;
 -- Whether a session stored anything since, or an agent in its project.
 SELECT 1 FROM memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
-    AND (m.session IN (SELECT value FROM json_each(:sessions)) OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS :project))
+    AND (m.session IN (SELECT value FROM json_each(:sessions)) OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS NOT DISTINCT FROM :project))
 LIMIT 1;
 
 -- list_all_memory_ids --
@@ -104,12 +104,16 @@ SELECT id, subject FROM memories WHERE retired_at IS NULL AND id NOT IN (SELECT 
 
 -- insert_tag --
 -- Idempotent.
-INSERT OR IGNORE INTO tags (memory, tag) VALUES (:memory, :tag);
+INSERT INTO tags (memory, tag) VALUES (:memory, :tag)
+ON CONFLICT DO NOTHING;
 
 -- insert_link --
 -- Front matter is the truth for these.
-INSERT OR REPLACE INTO links (source, rel, target, origin, reason, strength, valid_since, valid_until)
-VALUES (:source, :rel, :target, :origin, :reason, :strength, :since, :until);
+INSERT INTO links (source, rel, target, origin, reason, strength, valid_since, valid_until)
+VALUES (:source, :rel, :target, :origin, :reason, :strength, :since, :until)
+ON CONFLICT (source, rel, target) DO UPDATE SET
+    origin = excluded.origin, reason = excluded.reason, strength = excluded.strength,
+    valid_since = excluded.valid_since, valid_until = excluded.valid_until;
 
 -- delete_links_of --
 -- Before a memory's links are written anew.
@@ -125,25 +129,26 @@ WHERE origin NOT IN ('auto', 'body') AND source IN (SELECT value FROM json_each(
 -- vector.
 SELECT l.source, l.rel, l.target, coalesce(l.strength, 0.5) FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+    AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
     AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.target)
 UNION
 SELECT l.target, l.rel, l.source, coalesce(l.strength, 0.5) FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND coalesce(l.valid_since <= :day, 1) AND coalesce(l.valid_until > :day, 1)
+    AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
     AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.source);
 
 -- list_tags --
 -- The tags of some memories.
 SELECT memory, tag FROM tags WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY tag;
 
--- index_memory --
--- Full text of a memory.
-INSERT INTO memories_fts (rowid, subject, content, tags) VALUES (:row, :subject, :content, :tags);
+-- index_memories --
+-- Full text of memories.
+INSERT INTO memories_fts (rowid, subject, content, tags)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:texts);
 
 -- index_memory_parts --
 -- Identifiers of a memory, for parts of names and paths.
-INSERT INTO memories_parts (rowid, identifiers) VALUES (:row, :identifiers);
+INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- unindex_memory --
 -- Full text goes with its row.
@@ -184,5 +189,7 @@ DELETE FROM stale_memories;
 
 -- insert_stale --
 -- One of them.
-INSERT OR REPLACE INTO stale_memories (memory, updated, confidence, detail)
-SELECT id, updated, :confidence, :detail FROM active_memories WHERE id = :memory;
+INSERT INTO stale_memories (memory, updated, confidence, detail)
+SELECT id, updated, :confidence, :detail FROM active_memories WHERE id = :memory
+ON CONFLICT (memory) DO UPDATE SET
+    updated = excluded.updated, confidence = excluded.confidence, detail = excluded.detail;

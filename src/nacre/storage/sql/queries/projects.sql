@@ -12,7 +12,7 @@ SELECT DISTINCT cwd FROM sessions WHERE project = :project AND met_as IS NULL;
 
 -- move_sessions_of_folder --
 -- The sessions of a project in a folder belong to another one.
-UPDATE sessions SET project = :into WHERE project = :project AND met_as IS NULL AND cwd IS :folder;
+UPDATE sessions SET project = :into WHERE project = :project AND met_as IS NULL AND cwd IS NOT DISTINCT FROM :folder;
 
 -- count_sessions_by_project --
 -- How many sessions of its own each project has, and when something was last said in one.

@@ -4,7 +4,7 @@ INSERT INTO review_queue (memory, reason, detail, suggested, created)
 SELECT :memory, :reason, :detail, :suggested, :at
 WHERE NOT EXISTS (
     SELECT 1 FROM review_queue
-    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once AND detail IS :detail))
+    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once AND detail IS NOT DISTINCT FROM :detail))
 );
 
 -- list_reviews --
@@ -25,7 +25,9 @@ GROUP BY resolved;
 
 -- reopen_reviews --
 -- What was settled at a time waits again.
-UPDATE OR IGNORE review_queue SET status = 'pending', resolved = NULL WHERE memory = :memory AND resolved = :at;
+UPDATE review_queue SET status = 'pending', resolved = NULL
+WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolved = :at GROUP BY reason)
+    AND reason NOT IN (SELECT reason FROM review_queue WHERE memory = :memory AND status = 'pending');
 
 -- dismiss_doubt --
 -- What contradicted it was settled.
@@ -61,7 +63,7 @@ SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = 
 
 -- list_proposed --
 -- What agents stored, and the owner neither said nor kept.
-SELECT id FROM active_memories WHERE proposed ORDER BY row;
+SELECT id FROM active_memories WHERE proposed = 1 ORDER BY row;
 
 -- list_unfounded --
 -- What was read in a document, as these tools read, that holds none of the turns any more that say it.
@@ -77,4 +79,4 @@ ORDER BY m.row;
 SELECT
     (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories
-        WHERE proposed OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));
+        WHERE proposed = 1 OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));

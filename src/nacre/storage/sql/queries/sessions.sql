@@ -6,24 +6,31 @@ INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent
 VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model,
     :label, :file, :tokens_input, :tokens_cached, :tokens_output)
 ON CONFLICT (tool, native_id) DO UPDATE SET
-    project = coalesce(project, excluded.project),
-    title = coalesce(excluded.title, title),
-    cwd = coalesce(cwd, excluded.cwd),
-    branch = coalesce(branch, excluded.branch),
-    kind = CASE excluded.kind WHEN 'main' THEN 'main' ELSE kind END,
-    started = coalesce(min(started, excluded.started), started, excluded.started),
-    tool_version = coalesce(excluded.tool_version, tool_version),
-    model = coalesce(excluded.model, model),
-    label = coalesce(excluded.label, label),
-    file = coalesce(file, excluded.file),
-    tokens_input = coalesce(max(tokens_input, excluded.tokens_input), tokens_input, excluded.tokens_input),
-    tokens_cached = coalesce(max(tokens_cached, excluded.tokens_cached), tokens_cached, excluded.tokens_cached),
-    tokens_output = coalesce(max(tokens_output, excluded.tokens_output), tokens_output, excluded.tokens_output)
+    project = coalesce(sessions.project, excluded.project),
+    title = coalesce(excluded.title, sessions.title),
+    cwd = coalesce(sessions.cwd, excluded.cwd),
+    branch = coalesce(sessions.branch, excluded.branch),
+    kind = CASE excluded.kind WHEN 'main' THEN 'main' ELSE sessions.kind END,
+    started = coalesce(min(sessions.started, excluded.started), sessions.started, excluded.started),
+    tool_version = coalesce(excluded.tool_version, sessions.tool_version),
+    model = coalesce(excluded.model, sessions.model),
+    label = coalesce(excluded.label, sessions.label),
+    file = coalesce(sessions.file, excluded.file),
+    tokens_input = coalesce(
+        max(sessions.tokens_input, excluded.tokens_input), sessions.tokens_input, excluded.tokens_input
+    ),
+    tokens_cached = coalesce(
+        max(sessions.tokens_cached, excluded.tokens_cached), sessions.tokens_cached, excluded.tokens_cached
+    ),
+    tokens_output = coalesce(
+        max(sessions.tokens_output, excluded.tokens_output), sessions.tokens_output, excluded.tokens_output
+    )
 RETURNING row;
 
 -- next_seqs --
 -- Where the next turns of some sessions go.
-SELECT value, (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = value) FROM json_each(:sessions);
+SELECT CAST(value AS BIGINT), (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = CAST(value AS BIGINT))
+FROM json_each(:sessions);
 
 -- find_known_turns --
 -- Which of some turns are there already, and what they say.
@@ -34,8 +41,9 @@ WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
 -- Turns of many batches in one statement. They are new: what is there already was found before.
 INSERT INTO turns (row, session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
 SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, unhex(value ->> 4), value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10, value ->> 11
+    CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), CAST(value ->> 2 AS BIGINT), value ->> 3,
+    unhex(value ->> 4), value ->> 5, value ->> 6, CAST(value ->> 7 AS BIGINT), CAST(value ->> 8 AS BIGINT), value ->> 9,
+    value ->> 10, value ->> 11
 FROM json_each(:turns);
 
 -- index_turns --
@@ -116,7 +124,7 @@ UPDATE sessions SET
     turns = (SELECT count(*) FROM turns t WHERE t.session = sessions.row),
     ended = coalesce((SELECT max(time) FROM turns t WHERE t.session = sessions.row), ended),
     started = coalesce((SELECT min(time) FROM turns t WHERE t.session = sessions.row), started)
-WHERE row IN (SELECT value FROM json_each(:rows));
+WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- mark_extracted --
 -- How many turns of a session extraction has seen.
@@ -166,11 +174,11 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
-    AND (:branch IS NULL OR branch = :branch) AND (:model IS NULL OR instr(lower(model), lower(:model)))
-    AND (:kind IS NULL OR kind = :kind) AND (:subagents OR :kind IS NOT NULL OR kind = 'main')
-    AND (:words IS NULL OR instr(lower(coalesce(title, '')), lower(:words)) OR title IS NULL AND EXISTS (
+    AND (:branch IS NULL OR branch = :branch) AND (:model IS NULL OR instr(lower(model), lower(:model)) > 0)
+    AND (:kind IS NULL OR kind = :kind) AND (:subagents = 1 OR :kind IS NOT NULL OR kind = 'main')
+    AND (:words IS NULL OR instr(lower(coalesce(title, '')), lower(:words)) > 0 OR title IS NULL AND EXISTS (
         SELECT 1 FROM turns t
-        WHERE t.session = sessions.row AND t.seq < :opening AND t.speaker = 'owner' AND instr(lower(t.text), lower(:words))
+        WHERE t.session = sessions.row AND t.seq < :opening AND t.speaker = 'owner' AND instr(lower(t.text), lower(:words)) > 0
     ))
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
@@ -188,7 +196,7 @@ FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER B
 -- How long sessions were at work, in milliseconds: a longer gap between two turns was a pause.
 SELECT session, sum(gap) FROM (
     SELECT session, time - lag(time) OVER (PARTITION BY session ORDER BY time) AS gap
-    FROM turns WHERE session IN (SELECT value FROM json_each(:rows)) AND time IS NOT NULL
+    FROM turns WHERE session IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND time IS NOT NULL
 )
 WHERE gap BETWEEN 0 AND :pause GROUP BY session;
 
@@ -217,16 +225,16 @@ SELECT seq FROM turns WHERE session = :session AND native_id = :native_id;
 -- find_turns --
 -- The turns behind search hits.
 SELECT t.row, t.session, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, coalesce(t.tools, '')
-FROM turns t WHERE t.row IN (SELECT value FROM json_each(:rows));
+FROM turns t WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_places --
 -- Where turns stand.
-SELECT row, session, seq FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
+SELECT row, session, seq FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_sessions_of --
 -- The sessions of some hits.
 SELECT row, tool, native_id, project, title, started, kind FROM sessions
-WHERE row IN (SELECT value FROM json_each(:rows));
+WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_authors --
 -- People named as authors; few, where there are any. One look into the index for each, however many turns they wrote.
@@ -250,7 +258,7 @@ UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
 
 -- find_cursor --
 -- Where the last reading of a file ended.
-SELECT tool, inode, offset, size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
+SELECT tool, inode, "offset", size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
 
 -- list_cursors --
 -- Every file that was read.
@@ -258,10 +266,10 @@ SELECT path, tool, size, mtime_ns, unknown, corrupt FROM transcript_cursors ORDE
 
 -- save_cursor --
 -- With the turns it stands behind, in one transaction. A reading that goes on adds to what was counted.
-INSERT INTO transcript_cursors (path, tool, inode, offset, size, mtime_ns, fingerprint, carry, unknown, corrupt)
+INSERT INTO transcript_cursors (path, tool, inode, "offset", size, mtime_ns, fingerprint, carry, unknown, corrupt)
 VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
 ON CONFLICT (path) DO UPDATE SET
-    tool = :tool, inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
+    tool = :tool, inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
     carry = :carry, corrupt = iif(:goes_on, corrupt, 0) + :corrupt,
     unknown = iif(
         :goes_on,
@@ -278,8 +286,11 @@ ON CONFLICT (path) DO UPDATE SET
 
 -- save_ingest --
 -- One line a run.
-INSERT OR REPLACE INTO ingest_log (id, started, finished, files, sessions, turns, memories, skipped)
-VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped);
+INSERT INTO ingest_log (id, started, finished, files, sessions, turns, memories, skipped)
+VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped)
+ON CONFLICT (id) DO UPDATE SET
+    started = excluded.started, finished = excluded.finished, files = excluded.files, sessions = excluded.sessions,
+    turns = excluded.turns, memories = excluded.memories, skipped = excluded.skipped;
 
 -- last_ingest --
 -- For health.

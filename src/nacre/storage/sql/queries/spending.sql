@@ -1,9 +1,10 @@
 -- insert_model_call --
 -- Before it is made, or, where nobody waits for it, afterwards; folded in twice it is one.
-INSERT OR IGNORE INTO model_calls
+INSERT INTO model_calls
     (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome, trace)
 VALUES
-    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome, :trace);
+    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome, :trace)
+ON CONFLICT DO NOTHING;
 
 -- finish_model_call --
 -- What it really took.
@@ -14,17 +15,18 @@ WHERE id = :id;
 -- sum_background_cost --
 -- What a day cost so far in the background: in all, and for one task.
 SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
-FROM model_calls WHERE day = :day AND background;
+FROM model_calls WHERE day = :day AND background = 1;
 
 -- sum_background_tokens --
 -- What a day took of a model so far in the background: for conversations, or for all else.
 SELECT coalesce(sum(input + output + cached + written), 0), count(*)
-FROM model_calls WHERE day = :day AND background AND model = :model AND (task = 'chat') = :is_chat;
+FROM model_calls WHERE day = :day AND background = 1 AND model = :model
+    AND CASE WHEN task = 'chat' THEN 1 ELSE 0 END = :is_chat;
 
 -- sum_model_calls --
 -- Since a day.
-SELECT day, task, model, background, count(*), sum(outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),
-    coalesce(sum(cost), 0), sum(cost IS NULL), sum(seconds), coalesce(sum(cost) FILTER (WHERE outcome <> 'done'), 0)
+SELECT day, task, model, background, count(*), count(*) FILTER (WHERE outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),
+    coalesce(sum(cost), 0), count(*) FILTER (WHERE cost IS NULL), sum(seconds), coalesce(sum(cost) FILTER (WHERE outcome <> 'done'), 0)
 FROM model_calls WHERE day >= :since GROUP BY day, task, model, background ORDER BY day, task, model, background;
 
 -- mean_model_calls --
@@ -37,7 +39,7 @@ SELECT count(*), avg(input + cached + written), avg(output), avg(seconds) FROM (
 -- count_model_refusal --
 -- One more.
 INSERT INTO model_refusals (day, task, model, reason, times) VALUES (:day, :task, :model, :reason, 1)
-ON CONFLICT (day, task, model, reason) DO UPDATE SET times = times + 1;
+ON CONFLICT (day, task, model, reason) DO UPDATE SET times = model_refusals.times + 1;
 
 -- list_model_refusals --
 -- Since a day.
@@ -66,7 +68,8 @@ SELECT answer FROM model_answers WHERE key = :key AND at >= :since;
 
 -- insert_model_answer --
 -- The latest counts.
-INSERT OR REPLACE INTO model_answers (key, at, model, answer) VALUES (:key, :at, :model, :answer);
+INSERT INTO model_answers (key, at, model, answer) VALUES (:key, :at, :model, :answer)
+ON CONFLICT (key) DO UPDATE SET at = excluded.at, model = excluded.model, answer = excluded.answer;
 
 -- delete_model_answer --
 -- It was of no use.

@@ -1,7 +1,8 @@
 -- insert_trace --
 -- Folded in twice it is one.
-INSERT OR IGNORE INTO traces (id, kind, subject, session, began, seconds, outcome, steps)
-VALUES (:id, :kind, :subject, :session, :began, :seconds, :outcome, :steps);
+INSERT INTO traces (id, kind, subject, session, began, seconds, outcome, steps)
+VALUES (:id, :kind, :subject, :session, :began, :seconds, :outcome, :steps)
+ON CONFLICT DO NOTHING;
 
 -- list_traces --
 -- The latest first.
@@ -25,7 +26,7 @@ WHERE id = :reference OR (length(:reference) >= 4 AND (
 -- list_cases_of --
 -- Answered questions that showed a memory, of a session if one is named, the latest first.
 SELECT id, steps FROM traces
-WHERE kind = 'case' AND (:session IS NULL OR session = :session) AND began >= :since AND instr(steps, :memory)
+WHERE kind = 'case' AND (:session IS NULL OR session = :session) AND began >= :since AND instr(steps, :memory) > 0
 ORDER BY began DESC LIMIT 1;
 
 -- update_trace_steps --

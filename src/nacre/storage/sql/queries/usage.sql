@@ -22,12 +22,12 @@ ON CONFLICT (memory) DO UPDATE SET
 -- record_look --
 -- One look at a memory: an access, no recall.
 INSERT INTO usage (memory, access_count) VALUES (:memory, 1)
-ON CONFLICT (memory) DO UPDATE SET access_count = access_count + 1;
+ON CONFLICT (memory) DO UPDATE SET access_count = usage.access_count + 1;
 
 -- confirm_memory --
 -- The same thing was said again.
 INSERT INTO usage (memory, confirmations) VALUES (:memory, 1)
-ON CONFLICT (memory) DO UPDATE SET confirmations = confirmations + 1;
+ON CONFLICT (memory) DO UPDATE SET confirmations = usage.confirmations + 1;
 
 -- set_quality --
 -- What a reply, a person or a review said of a memory.
@@ -36,9 +36,11 @@ ON CONFLICT (memory) DO UPDATE SET quality = :quality;
 
 -- list_steps_due --
 -- Active memories that were recalled often enough for more importance than their files say.
-SELECT u.memory, (u.recall_count >= 3) + (u.recall_count >= 10) + (u.recall_count >= 25) AS earned, u.steps
-FROM usage u JOIN active_memories m ON m.id = u.memory
-WHERE u.recall_count >= 3 AND earned > u.steps ORDER BY u.memory;
+SELECT memory, earned, steps FROM (
+    SELECT u.memory, CASE WHEN u.recall_count >= 25 THEN 3 WHEN u.recall_count >= 10 THEN 2 ELSE 1 END AS earned, u.steps
+    FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.recall_count >= 3
+) AS due
+WHERE earned > steps ORDER BY memory;
 
 -- set_steps --
 -- The steps of importance that a memory has taken.
@@ -56,7 +58,7 @@ INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO
 -- A memory was used in a session, and maybe recalled as the first time in it; used again, it may be judged again.
 INSERT INTO uses (session, memory, at, recalled) VALUES (:session, :memory, :at, :recalled)
 ON CONFLICT (session, memory) DO UPDATE SET
-    at = max(at, :at), judged = 0, recalled = coalesce(:recalled, recalled);
+    at = max(uses.at, :at), judged = 0, recalled = coalesce(:recalled, uses.recalled);
 
 -- list_recalled --
 -- The memories of a session whose recall counted since a time.
@@ -68,15 +70,15 @@ UPDATE uses SET paired = 1 WHERE session = :session AND memory = :memory;
 
 -- list_paired --
 -- The memories of a session that were paired with each other.
-SELECT memory FROM uses WHERE session = :session AND paired;
+SELECT memory FROM uses WHERE session = :session AND paired = 1;
 
 -- list_unjudged --
 -- The memories used in a session on which no reply was heard since, in the order of their use.
-SELECT memory FROM uses WHERE session = :session AND NOT judged ORDER BY at, memory;
+SELECT memory FROM uses WHERE session = :session AND judged = 0 ORDER BY at, memory;
 
 -- first_unjudged --
 -- When the first of them was used.
-SELECT min(at) FROM uses WHERE session = :session AND NOT judged;
+SELECT min(at) FROM uses WHERE session = :session AND judged = 0;
 
 -- judge_use --
 -- A reply was heard on it.
@@ -99,11 +101,12 @@ FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
 -- insert_usage --
 -- How a memory was used elsewhere, where nothing is known of it here.
-INSERT OR IGNORE INTO usage (
+INSERT INTO usage (
     memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count, steps
 ) VALUES (
     :memory, :recall_count, :last_recalled, :intervals, :contradictions, :quality, :access_count, :steps
-);
+)
+ON CONFLICT DO NOTHING;
 
 -- count_idle --
 -- Active memories by kind and by the days since their last use: those that are full, and those that have begun.
@@ -119,6 +122,6 @@ SELECT id, subject, last_used FROM last_uses WHERE kind = 'todo' AND last_used <
 SELECT id FROM last_uses
 WHERE kind <> 'todo' AND expiry <> 'core' AND (
     expires_on <= :today
-    OR (expiry = 'temporary' AND last_used <= :now - :temporary_for)
-    OR (last_used <= :now - :idle_for AND importance < :importance_below AND recall_count <= :most_recalls)
+    OR (expiry = 'temporary' AND last_used <= :now - CAST(:temporary_for AS BIGINT))
+    OR (last_used <= :now - CAST(:idle_for AS BIGINT) AND importance < :importance_below AND recall_count <= :most_recalls)
 ) ORDER BY row;

@@ -62,8 +62,10 @@ WHERE path = :path AND mtime_ns = :mtime_ns AND size = :size AND version = :vers
 
 -- upsert_unreadable --
 -- A file that is no memory, as it is now.
-INSERT OR REPLACE INTO unreadable_files (path, mtime_ns, size, version, reason)
-VALUES (:path, :mtime_ns, :size, :version, :reason);
+INSERT INTO unreadable_files (path, mtime_ns, size, version, reason)
+VALUES (:path, :mtime_ns, :size, :version, :reason)
+ON CONFLICT (path) DO UPDATE SET
+    mtime_ns = excluded.mtime_ns, size = excluded.size, version = excluded.version, reason = excluded.reason;
 
 -- delete_unreadable --
 -- It changed, or is gone.
@@ -92,7 +94,7 @@ ON CONFLICT (path) DO UPDATE SET memory = :memory, mtime_ns = :mtime_ns, size = 
 
 -- distrust_vault_file --
 -- A file that is to be read again.
-UPDATE vault_files SET mtime_ns = 0, hash = x'' WHERE path = :path;
+UPDATE vault_files SET mtime_ns = 0, hash = unhex('') WHERE path = :path;
 
 -- delete_vault_file --
 -- A file that is gone.
@@ -121,7 +123,8 @@ SELECT p.slug FROM project_keys k JOIN projects p ON p.id = k.project WHERE k.ke
 
 -- insert_project_key --
 -- The first project that claims a key keeps it.
-INSERT OR IGNORE INTO project_keys (key, value, project) VALUES (:key, :value, :project);
+INSERT INTO project_keys (key, value, project) VALUES (:key, :value, :project)
+ON CONFLICT DO NOTHING;
 
 -- delete_project_keys --
 -- Before a project's page is read anew.
@@ -141,10 +144,12 @@ DELETE FROM project_dependencies WHERE project = :project OR project NOT IN (SEL
 
 -- insert_project_dependency --
 -- A project depends on another one.
-INSERT OR IGNORE INTO project_dependencies (project, name) VALUES (:project, :other);
+INSERT INTO project_dependencies (project, name) VALUES (:project, :other)
+ON CONFLICT DO NOTHING;
 
 -- list_dependencies --
 -- Which projects depend on which, by the names that these have now.
 SELECT p.slug, coalesce((SELECT o.slug FROM other_names o WHERE o.name = d.name), d.name) AS dependency
 FROM project_dependencies d JOIN projects p ON p.id = d.project
-WHERE (:project IS NULL OR p.slug = :project) AND dependency <> p.slug ORDER BY p.slug, dependency;
+WHERE (:project IS NULL OR p.slug = :project) AND coalesce((SELECT o.slug FROM other_names o WHERE o.name = d.name), d.name) <> p.slug
+ORDER BY p.slug, dependency;

@@ -29,8 +29,9 @@ SELECT coalesce(max(row), 0) + 1 FROM passages;
 
 -- insert_turn_passage --
 -- Which turn says a passage, where it still does: it may have gone while its vector was made.
-INSERT OR IGNORE INTO turn_passages (passage, turn)
-SELECT :passage, :turn WHERE EXISTS (SELECT 1 FROM turns WHERE row = :turn);
+INSERT INTO turn_passages (passage, turn)
+SELECT :passage, :turn WHERE EXISTS (SELECT 1 FROM turns WHERE row = :turn)
+ON CONFLICT DO NOTHING;
 
 -- insert_bits --
 -- The sign bits of a run of passages.
@@ -42,16 +43,16 @@ SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first
 
 -- find_vectors --
 -- Exact vectors of the nearest by bits.
-SELECT row, vector FROM passages WHERE row IN (SELECT value FROM json_each(:rows));
+SELECT row, vector FROM passages WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_turns_of_passages --
 -- Who said them.
-SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT value FROM json_each(:rows));
+SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_vectors_of_turns --
 -- The vectors of some turns.
 SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.passage
-WHERE tp.turn IN (SELECT value FROM json_each(:rows));
+WHERE tp.turn IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_memories_to_embed --
 -- Memories without a vector, the newest first; what was superseded is asked for, too, when the question is about the
@@ -71,8 +72,9 @@ WHERE v.memory IS NULL;
 
 -- insert_memory_vector --
 -- A memory has one vector per piece of its text; a row that went while its vectors were made has none.
-INSERT OR REPLACE INTO memory_vectors (memory, ordinal, vector)
-SELECT :memory, :ordinal, :vector WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory);
+INSERT INTO memory_vectors (memory, ordinal, vector)
+SELECT :memory, :ordinal, :vector WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory)
+ON CONFLICT (memory, ordinal) DO UPDATE SET vector = excluded.vector;
 
 -- list_memory_vectors --
 -- All of them: memories are few.

@@ -1,0 +1,104 @@
+"""What stores need of an engine: named queries and transactions, on a file or on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from nacre.errors import NacreError
+
+if TYPE_CHECKING:
+    from nacre.storage.search.words import WordIndex
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What is raised by whoever goes on with a row that no nacre wrote; what an engine itself notices is StoreUnusable."""
+
+Row = tuple[Any, ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Database(Protocol):
+    """One connection to one memory. A statement outside a transaction is one of its own. One thread at a time.
+
+    Each method may raise StoreBusy (somebody else writes), StoreUnusable and Unavailable; those that write also what
+    ``unwritable`` holds.
+    """
+
+    unwritable: NacreError | None
+    """Why nothing can be written."""
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """All rows of a named query."""
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        """The first row of a named query, or ``None``."""
+
+    def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
+        """All rows of a statement composed in this package; values are always bound."""
+
+    def run(self, name: str, **parameters: Any) -> int:
+        """Run a named statement; returns how many rows it changed."""
+
+    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement once for each of ``rows``."""
+
+    def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
+        """Insert a row into a table, within a transaction; returns the value of one of its columns."""
+
+    def columns(self, table: str) -> list[str]:
+        """The names of a table's columns, in their order."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Begin … commit, as the only one who writes; rolled back when the block raises. Nested ones join it."""
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One view of all that is read in the block, whatever others write meanwhile."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """A part of a transaction that is taken back alone when the block raises."""
+
+    def yield_write_lock(
+        self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
+    ) -> bool:
+        """Between two parts of a long transaction that may each stand alone: commit, and let others write.
+
+        ``first`` makes what was written so far whole; ``between`` runs while no transaction is open. Nothing happens
+        until the lock was held for 30 ms, nor in a block that joined an outer one. Returns whether anybody else wrote:
+        what was read before may have changed then.
+        """
+
+    def edition(self) -> object:
+        """A value that is another one when another connection has committed meanwhile."""
+
+    def state(self) -> object:
+        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+
+    @property
+    def words(self) -> WordIndex:
+        """Full text, to be written."""
+
+    def stems(self, text: str) -> list[str]:
+        """The words of a text as full text keeps them: diacritics dropped, Porter stems."""
+
+    def interrupt(self) -> None:
+        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+
+    def close(self) -> None:
+        """Let go of the connection; a second call does nothing."""
+
+
+def in_transaction(method: Method) -> Method:
+    """Make a method of a store (its database is ``_db``) one transaction, or part of the one that is open."""
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._db.transaction():
+            return method(self, *args, **kwargs)
+
+    return cast(Method, whole)

@@ -1,0 +1,1 @@
+"""PostgreSQL, the engine of a memory that many machines share."""

@@ -1,0 +1,37 @@
+"""nacre's statements as PostgreSQL takes them.
+
+Most statements are written so that both engines understand them, and stand once, in ``sql/queries``. What only one of
+them can say stands for this one in ``sql/postgres_queries``, under the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from nacre.platform.sql_files import statements
+
+_COMMENT = re.compile(r"--[^\n]*")
+_QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
+_TARGET = re.compile(r"\bON CONFLICT \(")
+
+
+@cache
+def query(name: str) -> str:
+    """The statement of that name, with psycopg's placeholders. Raises KeyError."""
+    own = statements("nacre.storage", "sql/postgres_queries").get(name)
+    return translated(own if own is not None else statements("nacre.storage", "sql/queries")[name])
+
+
+@cache
+def translated(sql: str) -> str:
+    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant."""
+    bare = _COMMENT.sub("", sql).replace("%", "%%")
+    return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
+
+
+def _placeholder(found: re.Match[str]) -> str:
+    quoted, name, _ = found.groups()
+    if quoted:
+        return str(quoted)
+    return f"%({name})s" if name else "%s"

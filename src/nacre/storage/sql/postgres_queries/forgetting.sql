@@ -1,0 +1,3 @@
+-- blank_passage --
+-- The number stays; hash and vector go.
+UPDATE passages SET hash = convert_to('gone:' || row, 'UTF8'), vector = NULL WHERE row = :row;

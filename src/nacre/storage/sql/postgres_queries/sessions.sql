@@ -1,0 +1,23 @@
+-- next_turn_row --
+-- Rows from here on are new; who writes turns holds the tenant's lock.
+SELECT coalesce(max(row), 0) + 1 FROM turns;
+
+-- count_sessions --
+-- By tool.
+SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions GROUP BY tool ORDER BY count(*) DESC, tool;
+
+-- save_cursor --
+-- With the turns it stands behind, in one transaction. A reading that goes on adds to what was counted.
+INSERT INTO transcript_cursors (path, tool, inode, "offset", size, mtime_ns, fingerprint, carry, unknown, corrupt)
+VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
+ON CONFLICT (path) DO UPDATE SET
+    tool = :tool, inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
+    carry = :carry, corrupt = CASE WHEN :goes_on = 1 THEN transcript_cursors.corrupt ELSE 0 END + :corrupt,
+    unknown = CASE WHEN :goes_on = 1 THEN (
+        SELECT coalesce(json_object_agg(record, times), '{}')::text FROM (
+            SELECT record, sum(times) AS times FROM (
+                SELECT key AS record, value::bigint AS times FROM json_each(transcript_cursors.unknown)
+                UNION ALL SELECT key, value::bigint FROM json_each(:unknown)
+            ) AS counted GROUP BY record
+        ) AS added
+    ) ELSE :unknown END;

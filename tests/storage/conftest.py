@@ -1,0 +1,66 @@
+"""The same stores on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from nacre.storage.database import Database
+from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.open import open_database
+from tests.storage.server import running
+
+_tenants = count(1)
+
+Both = tuple[FileDatabase, PostgresDatabase]
+Open = Callable[[str], Database]
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server."""
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server.get_uri()
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant without rows."""
+    return f"tenant-{next(_tenants)}"
+
+
+@pytest.fixture(params=["file", "server"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """An empty memory, in a file and on a server."""
+    opened: Database
+    if request.param == "file":
+        opened = open_database(tmp_path / "nacre.db")
+    else:
+        opened = PostgresDatabase(request.getfixturevalue("server_url"), request.getfixturevalue("tenant"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def both(tmp_path: Path, server_url: str, tenant: str) -> Iterator[Both]:
+    """Two empty memories: in a file, on a server."""
+    with closing(open_database(tmp_path / "both.db")) as file, closing(PostgresDatabase(server_url, tenant)) as server:
+        yield file, server
+
+
+@pytest.fixture
+def tenants(server_url: str) -> Iterator[Open]:
+    """``tenants("a")`` opens the rows of a tenant."""
+    with ExitStack() as stack:
+
+        def opened(name: str) -> PostgresDatabase:
+            found = PostgresDatabase(server_url, name)
+            stack.callback(found.close)
+            return found
+
+        yield opened
