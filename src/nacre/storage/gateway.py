@@ -105,7 +105,7 @@ class GatewayStore:
     @classmethod
     def empty(cls) -> Self:
         """One in memory, in place of that of a home that never had a gateway."""
-        return cls(Database(Path(":memory:"), migrations=FOLDER))
+        return cls(FileDatabase(Path(":memory:"), migrations=FOLDER))
 
     @classmethod
     def open_to_read(cls, home: Path) -> Self | None:

@@ -9,8 +9,8 @@ from typing import Any
 from nacre.platform import json_values
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms
+from nacre.storage.database import in_transaction
 from nacre.storage.gateway import GatewayStore
-from nacre.storage.sqlite.database import in_transaction
 
 _WORDS = ("text", "content", "name", "summary", "reason")
 """Fields of messages, parts of answers and lines that hold what somebody wrote."""
