@@ -45,6 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
     ),
+    Setting("storage.tenant", str, "main", "whose rows on a PostgreSQL server are read and written"),
     Setting("index.fresh_turns", int, 5_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
@@ -160,6 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
     ),
+    Setting("gateway.files_mb", int, 500, "megabytes of files from messages that are kept, the newest; 0 keeps none"),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
     Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
     Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),

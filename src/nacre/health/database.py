@@ -69,12 +69,13 @@ def stats(home: Home) -> Stats:
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
     size = sum(file.stat().st_size for file in _files(home.settings.database) if file.exists())
+    index = 0 if home.database.is_server else home.shards.bytes()
     return Stats(
         memories=home.memories.counts(), links=home.links.count(home.now().date()), tools=tools,
         projects=len(home.files.projects()),
         passages=home.vectors.count(), vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(), database_bytes=size,
-        index_bytes=home.shards.bytes(), vault_files=sum(1 for _ in home.vault.scan()),
+        index_bytes=index, vault_files=sum(1 for _ in home.vault.scan()),
     )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def _make_anew(
         report = ingest(home, options, on_progress)
         with home.database.transaction():
             home.sessions.mark_all_extracted()
-        home.database.fold_log()
+        home.database_file.fold_log()
         return report
     finally:
         home.database.close()
@@ -149,7 +150,7 @@ def backup(home: Home, target: Path | None = None) -> Path:
 
 
 def _copy(home: Home, target: Path) -> Path:
-    home.database.backup(target)
+    home.database_file.backup(target)
     return target
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database
-from nacre.storage.words import Indexed, Words
+from nacre.storage.filters import deed_clause
+from nacre.storage.search.words import Indexed, Words
 from nacre.text.passages import segment
 from nacre.values.file_history import Deeds, FileUse
 from nacre.values.filters import DeedFilter
@@ -84,14 +85,7 @@ class DeedIndex:
 
     def failures(self, words: Sequence[str], wanted: DeedFilter, *, limit: int) -> list[int]:
         """Turns with calls that failed in words like these, the best first by BM25."""
-        if not words:
-            return []
-        expression = " OR ".join(f'"{word}"' for word in words)
-        found = self._db.all(
-            "match_failures", words=expression, project=wanted.project, tool=wanted.tool,
-            since=to_ms(wanted.since), limit=limit,
-        )  # fmt: skip
-        return [row for row, _, _ in found]
+        return self._db.words.best(Indexed.FAILURES, words, deed_clause(wanted), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
         """The turns in which somebody asked for something before a place, the latest first."""

@@ -9,6 +9,7 @@ from datetime import date
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
+from nacre.values.filters import DeedFilter
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
 
@@ -29,7 +30,7 @@ _SAID_IN = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition (``1`` when nothing restricts), the values it binds, in order, and the view of memories it is for."""
+    """A condition (``TRUE`` where nothing restricts), the values that it binds in order, and the view that it is on."""
 
     sql: str
     values: tuple[object, ...] = ()
@@ -42,7 +43,7 @@ class Clause:
     @property
     def is_open(self) -> bool:
         """Whether everything passes."""
-        return not self.values and self.sql == "1"
+        return not self.values and self.sql == "TRUE"
 
 
 def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
@@ -73,7 +74,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
     if wanted.settled:
-        parts.append(("NOT m.inbox AND NOT m.proposed", ()))
+        parts.append(("m.inbox = 0 AND m.proposed = 0", ()))
     if wanted.tags:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
@@ -114,7 +115,19 @@ def turn_clause(wanted: Filter) -> Clause:
     if wanted.as_of:
         parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
     if wanted.scope != Scope.PRIVATE:
-        parts.append(("0", ()))
+        parts.append(("FALSE", ()))
+    return _all(parts)
+
+
+def deed_clause(wanted: DeedFilter) -> Clause:
+    """The condition on what was done, in ``turns t JOIN sessions s``."""
+    parts: list[tuple[str, tuple[object, ...]]] = []
+    if wanted.project:
+        parts.append(("s.project = ?", (wanted.project,)))
+    if wanted.tool:
+        parts.append(("s.tool = ?", (wanted.tool,)))
+    if wanted.since:
+        parts.append(("coalesce(t.time, s.ended) >= ?", (to_ms(wanted.since),)))
     return _all(parts)
 
 
@@ -124,7 +137,8 @@ def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
         return []
     began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= ?"
     lasted = (
-        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, 1) ELSE coalesce(m.valid_until > ?, 0) END"
+        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
+        " ELSE coalesce(m.valid_until > ?, FALSE) END"
     )
     return [(began, (day.isoformat(),)), (lasted, (day.isoformat(), day.isoformat()))]
 
@@ -168,5 +182,5 @@ def _among(column: str, options: Sequence[str]) -> list[tuple[str, tuple[object,
 
 def _all(parts: list[tuple[str, tuple[object, ...]]]) -> Clause:
     if not parts:
-        return Clause("1")
+        return Clause("TRUE")
     return Clause(" AND ".join(sql for sql, _ in parts), tuple(value for _, values in parts for value in values))

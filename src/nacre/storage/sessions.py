@@ -11,8 +11,8 @@ from typing import NamedTuple
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database, Row
 from nacre.storage.file_history import DeedIndex
+from nacre.storage.search.words import Indexed, Words
 from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
-from nacre.storage.words import Indexed, Words
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import Deeds

@@ -9,10 +9,10 @@ from datetime import datetime
 
 from nacre.platform.ids import to_ms
 from nacre.storage.database import in_transaction
+from nacre.storage.search.words import Indexed
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.turn_rows import stored_calls
-from nacre.storage.words import Indexed
 from nacre.values.forgetting import SessionPlace, TurnPlace, TurnText
 
 _TURNS_A_TRANSACTION = 60

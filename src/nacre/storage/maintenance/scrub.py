@@ -17,10 +17,10 @@ from nacre.platform import json_text
 from nacre.storage.database import in_transaction
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.maintenance.erasure import Erasing
+from nacre.storage.search.words import Indexed
 from nacre.storage.sessions import index_texts
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import stored_calls
-from nacre.storage.words import Indexed
 from nacre.values.file_history import Deeds
 
 BATCH = 500

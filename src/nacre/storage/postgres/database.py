@@ -22,7 +22,8 @@ from nacre.errors import InvalidInput, NacreError, StoreUnusable
 from nacre.storage.database import Row
 from nacre.storage.postgres.connection import CONNECT_SECONDS, connect, translated_errors
 from nacre.storage.postgres.dialect import query, translated, writes
-from nacre.storage.postgres.migrate import migrate
+from nacre.storage.postgres.migrate import migrate, version
+from nacre.storage.postgres.words import ServerWords
 from nacre.storage.sqlite.stemming import stemmer
 
 ROLE = "nacre_tenant"
@@ -40,6 +41,8 @@ _BREATH_SECONDS = 0.03
 
 class PostgresDatabase:
     """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``."""
+
+    is_server = True
 
     def __init__(self, url: str, tenant: str) -> None:
         """Connect, and migrate an older server. Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput."""
@@ -197,8 +200,36 @@ class PostgresDatabase:
         return self._stem(text)
 
     @cached_property
+    def words(self) -> ServerWords:
+        """Full text, to be written."""
+        return ServerWords(self, self.tenant)
+
+    @cached_property
     def _stem(self) -> Callable[[str], list[str]]:
         return stemmer(apsw.Connection(":memory:"))
+
+    def relax(self) -> None:
+        """Let commits return before the server's disk confirms them."""
+        self._connection.execute("SET synchronous_commit = off")
+
+    def tighten(self) -> None:
+        """Let commits wait for the server's disk again."""
+        self._connection.execute("SET synchronous_commit = on")
+
+    def is_in_place(self) -> bool:
+        """Whether the connection is open."""
+        return not self._connection.closed
+
+    @property
+    def identity(self) -> object:
+        """Server and tenant."""
+        info = self._connection.info
+        return info.host, info.port, info.dbname, self.tenant
+
+    def schema(self) -> int:
+        """The number of the last migration that the server's database went through."""
+        with _translated():
+            return version(self._connection)
 
     def interrupt(self) -> None:
         """End the statement that another thread runs here, if one does: it raises Unavailable there."""
@@ -260,11 +291,13 @@ def _require_utf8(connection: psycopg.Connection[Row]) -> None:
 
 
 def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
-    """Values as the server takes them: its texts hold no NUL."""
+    """Values as the server takes them: its texts hold no NUL, and truth is a number."""
     if isinstance(parameters, Mapping):
-        return {name: _text(value) for name, value in parameters.items()}
-    return [_text(value) for value in parameters]
+        return {name: _bindable(value) for name, value in parameters.items()}
+    return [_bindable(value) for value in parameters]
 
 
-def _text(value: Any) -> Any:
+def _bindable(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value

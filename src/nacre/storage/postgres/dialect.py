@@ -10,24 +10,32 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
+from nacre.storage.sqlite.queries import with_other
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
 _TARGET = re.compile(r"\bON CONFLICT \(")
+_LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
-    own = statements("nacre.storage", "sql/postgres_queries").get(name)
-    return translated(own if own is not None else statements("nacre.storage", "sql/queries")[name])
+    return translated(_all()[name])
+
+
+@cache
+def _all() -> dict[str, str]:
+    shared, own = statements("nacre.storage", "sql/queries"), statements("nacre.storage", "sql/postgres_queries")
+    return with_other({**shared, **own})
 
 
 @cache
 def translated(sql: str) -> str:
-    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant."""
-    bare = _COMMENT.sub("", sql).replace("%", "%%")
+    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant; a limit below
+    zero is none."""
+    bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
     return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 

@@ -10,9 +10,9 @@ import msgspec
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import ShardTurn
 from nacre.storage.search.word_counts import pack
+from nacre.storage.search.words import Indexed
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import did_of, stored_calls
-from nacre.storage.words import Indexed
 from nacre.text.passages import identifiers, segment
 
 _BATCH = 500

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from nacre.storage.database import Row
 from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search, quoted
+from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.search.word_counts import key_of, unpack
 from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.words import quoted
 from nacre.values.recall import Filter
 
 _MOST_NAMES = 200
@@ -27,7 +28,7 @@ _K1, _B = 1.2, 0.75
 
 _CHECK = """
 SELECT t.row, t.session, t.seq FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
+WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 """
 
 
@@ -38,6 +39,10 @@ class TurnSearch:
         self._db = database
         self._fresh: Search = fresh_turn_search(database)
         self._shards = shards
+
+    def lost(self) -> int:
+        """Turns that words do not find, as their shard cannot be read."""
+        return sum(place.rows for place in self._shards.unreadable())
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
         """The words with their stems, each stem once."""

@@ -4,7 +4,7 @@ INSERT INTO review_queue (memory, reason, detail, suggested, created)
 SELECT :memory, :reason, :detail, :suggested, :at
 WHERE NOT EXISTS (
     SELECT 1 FROM review_queue
-    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once AND detail IS NOT DISTINCT FROM :detail))
+    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 1 AND detail IS NOT DISTINCT FROM :detail))
 );
 
 -- list_reviews --
@@ -49,7 +49,7 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
         SELECT value FROM json_each(:ids)
         UNION ALL SELECT target FROM links WHERE :ids IS NULL AND rel = 'contradicts'
     )
-    AND (:both_ways OR NOT EXISTS (
+    AND (:both_ways = 1 OR NOT EXISTS (
         SELECT 1 FROM links back
         WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts'
             AND back.origin NOT IN ('auto', 'body')
