@@ -24,6 +24,7 @@ _TEXTS = ["one", "two", "three", "main", "pending", "auto"]
 _VALUES: dict[str, list[Any]] = {
     "text": _TEXTS, "bigint": [0, 1, 2, 3, 4, 5], "integer": [0, 1, 2, 3], "numeric": [1, 2],
     "double precision": [0.5, 1.0], "bytea": [b"one", b"two", b"three", b"four"], "boolean": [True, False],
+    "bigint[]": [[0, 1], [2, 3], [4]], "real[]": [[1.0, 0.5], [2.0]],
 }  # fmt: skip
 _WORDS = {
     "speaker": ["owner", "agent"],
@@ -115,7 +116,7 @@ def fill(server: Server, tenant: str) -> None:
             ).fetchall()
             for number in range(_ROWS):
                 row = {
-                    name: chance.choice(_WORDS.get(name, _VALUES[kind]))
+                    name: chance.choice(_values_of(name, kind))
                     for name, kind, is_needed, has_default in columns
                     if (is_needed or chance.random() < number % 3 / 2) and not (has_default and chance.random() < 0.8)
                 }
@@ -147,7 +148,7 @@ def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
     for name, text in sorted(texts.items()):
         with acting_as(server, tenant):
             types = _types(server, text)
-        if types is not None and not name.startswith("create_"):
+        if types is not None and not name.startswith("create_") and not name.endswith("_lock"):
             found.append(_meeting(server, tenant, other, name, _values(text, types, chance)))
     return found
 
@@ -179,7 +180,11 @@ def _values(text: str, types: dict[str, str], chance: random.Random) -> Iterator
 def _one(name: str, kind: str, chance: random.Random) -> Any:
     if kind == "text" and chance.random() < 0.3:
         return None
-    return chance.choice(_WORDS.get(name, _VALUES[kind]))
+    return chance.choice(_values_of(name, kind))
+
+
+def _values_of(name: str, kind: str) -> list[Any]:
+    return (kind == "text" and _WORDS.get(name)) or _VALUES[kind]
 
 
 def _types(server: Server, text: str) -> dict[str, str] | None:

@@ -23,6 +23,7 @@ from nacre.storage.changes import Changes
 from nacre.storage.database import Database
 from nacre.storage.postgres.connection import connect
 from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.postgres.lock import ServerLock
 from tests.storage.conftest import Open
 from tests.storage.server import kill, running, start
 
@@ -160,6 +161,25 @@ def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
     for _ in range(2):
         with pytest.raises(StoreUnusable, match="does not answer"):
             changes.memories()
+
+
+def test_who_holds_a_lock_does_not_go_on_without_it(
+    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
+) -> None:
+    database = open_mortal("a")
+    lock, another = ServerLock(database, "the vault"), ServerLock(open_mortal("a"), "the vault")
+    with lock:
+        assert not another.acquire()
+        _restart(mortal)
+        for _ in range(2):
+            with pytest.raises(StoreUnusable):
+                _set(database, "written without the lock")
+        assert another.acquire()
+    assert _get(database) is None
+    assert not lock.acquire()
+    another.release()
+    with lock:
+        _set(database, "written with it")
 
 
 def test_a_connection_that_was_closed_stays_closed(tenants: Open) -> None:

@@ -22,6 +22,7 @@ STATEMENT_SECONDS = 60
 _ON_THE_SERVER = (
     f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
     f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s -c client_connection_check_interval=5s"
+    " -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
     r" -c default_transaction_isolation=read\ committed -c standard_conforming_strings=on"
 )
 _ALIVE: dict[str, Any] = {
@@ -30,7 +31,7 @@ _ALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""A server that is gone without a word is noticed after half a minute."""
+"""A server that is gone without a word is noticed after half a minute, and so is a client by the server."""
 
 _RIGHTS = (
     "an administrator runs in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "

@@ -2,7 +2,8 @@
 
 One connection a :class:`PostgresDatabase`; threads each open their own. Who writes holds the tenant's lock until the
 transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew by the first
-statement of a block, except where temporary tables are gone with it; within a block, its loss is StoreUnusable.
+statement of a block, except where a lock or temporary tables are gone with it; within a block, its loss is
+StoreUnusable.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class PostgresDatabase:
         self._is_open = False  # a block
         self._is_final = False  # the connection; its temporary tables cannot be had again, or it was closed
         self._own = 0
+        self._held: set[str] = set()
         self._connect()
 
     def _connect(self) -> None:
@@ -65,6 +67,8 @@ class PostgresDatabase:
                 _require_utf8(self._connection)
                 migrate(self._connection)
                 self._connection.execute(_SIGN_IN, (self.tenant,))
+                info = self._connection.info
+                self._identity = info.host, info.port, info.dbname, self.tenant
         except BaseException:
             self._connection.close()
             raise
@@ -210,11 +214,11 @@ class PostgresDatabase:
 
     def relax(self) -> None:
         """Let commits return before the server's disk confirms them."""
-        self._connection.execute("SET synchronous_commit = off")
+        self._fetch("SELECT set_config('synchronous_commit', 'off', false)", ())
 
     def tighten(self) -> None:
         """Let commits wait for the server's disk again."""
-        self._connection.execute("SET synchronous_commit = on")
+        self._fetch("SELECT set_config('synchronous_commit', 'on', false)", ())
 
     def is_in_place(self) -> bool:
         """Whether the connection is open."""
@@ -223,13 +227,29 @@ class PostgresDatabase:
     @property
     def identity(self) -> object:
         """Server and tenant."""
-        info = self._connection.info
-        return info.host, info.port, info.dbname, self.tenant
+        return self._identity
 
     def schema(self) -> int:
         """The number of the last migration that the server's database went through."""
-        with _translated():
+        self._revive()
+        with translated_errors():
             return version(self._connection)
+
+    def hold(self, lock: str) -> bool:
+        """Take a lock of the tenant's beside that of who writes; ``False`` where another connection holds it.
+
+        The server frees it with the connection: who holds one learns of its loss by StoreUnusable, until it lets go.
+        """
+        if not (self.one("try_lock", lock=lock) or (0,))[0]:
+            return False
+        self._held.add(lock)
+        return True
+
+    def let_go(self, lock: str) -> None:
+        """Free a lock; nothing happens where it is not held, or went with the connection."""
+        self._held.discard(lock)
+        if not self._connection.closed:
+            self.one("free_lock", lock=lock)
 
     def interrupt(self) -> None:
         """End the statement that another thread runs here, if one does: it raises Unavailable there."""
@@ -272,7 +292,7 @@ class PostgresDatabase:
 
     def _revive(self) -> None:
         """Outside a block: where the server hung up meanwhile, connect again."""
-        if self._is_open or self._is_final:
+        if self._is_open or self._is_final or self._held:
             return
         with contextlib.suppress(psycopg.OperationalError):
             for _ in range(2):  # its last words, and then the end

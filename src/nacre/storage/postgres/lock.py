@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from nacre.errors import StoreBusy
 from nacre.platform.locks import PATIENCE_SECONDS
-from nacre.storage.database import Database
+from nacre.storage.postgres.database import PostgresDatabase
 
 _PAUSE_SECONDS = 0.01
 
@@ -16,7 +16,7 @@ _PAUSE_SECONDS = 0.01
 class ServerLock:
     """What :class:`~nacre.platform.locks.FileLock` does. The server frees it when the connection ends."""
 
-    def __init__(self, database: Database, name: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, database: PostgresDatabase, name: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._db = database
         self._name = name
         self._patience = patience_seconds
@@ -35,7 +35,7 @@ class ServerLock:
     def acquire(self, patience_seconds: float = 0.0) -> bool:
         """Take the lock, waiting so long at most; returns whether it was to be had."""
         give_up = time.monotonic() + patience_seconds
-        while self._depth == 0 and not self._says("try_lock"):
+        while self._depth == 0 and not self._db.hold(self._name):
             if time.monotonic() >= give_up:
                 return False
             time.sleep(_PAUSE_SECONDS)
@@ -46,7 +46,7 @@ class ServerLock:
         """Give it back, once for every time it was taken."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0:
-            self._says("free_lock")
+            self._db.let_go(self._name)
 
     def let_others(self) -> None:
         """Give it to whoever waits for it, and take it again, unless somebody further out relies on it."""
@@ -69,6 +69,3 @@ class ServerLock:
         finally:
             if is_held:
                 self.release()
-
-    def _says(self, statement: str) -> bool:
-        return bool((self._db.one(statement, lock=self._name) or (0,))[0])
