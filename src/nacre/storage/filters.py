@@ -29,7 +29,7 @@ _SAID_IN = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition (``1`` when nothing restricts), the values it binds, in order, and the view of memories it is for."""
+    """A condition (``TRUE`` when nothing restricts), the values it binds, in order, and the view of memories it is for."""
 
     sql: str
     values: tuple[object, ...] = ()
@@ -42,7 +42,7 @@ class Clause:
     @property
     def is_open(self) -> bool:
         """Whether everything passes."""
-        return not self.values and self.sql == "1"
+        return not self.values and self.sql == "TRUE"
 
 
 def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
@@ -56,7 +56,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         *_time_parts("m.created", wanted),
         *_among("m.kind", wanted.kinds),
         *_among("m.expiry", wanted.expiry),
-        *_among("substr(m.session, 1, instr(m.session, ':') - 1)", wanted.tools),
+        *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", wanted.tools),
     ]
     if wanted.sessions:
         parts.append((_SAID_IN, (json.dumps(wanted.sessions),) * 2))
@@ -73,7 +73,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
     if wanted.settled:
-        parts.append(("NOT m.inbox AND NOT m.proposed", ()))
+        parts.append(("m.inbox = 0 AND m.proposed = 0", ()))
     if wanted.tags:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
@@ -114,7 +114,7 @@ def turn_clause(wanted: Filter) -> Clause:
     if wanted.as_of:
         parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
     if wanted.scope != Scope.PRIVATE:
-        parts.append(("0", ()))
+        parts.append(("FALSE", ()))
     return _all(parts)
 
 
@@ -124,7 +124,8 @@ def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
         return []
     began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= ?"
     lasted = (
-        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, 1) ELSE coalesce(m.valid_until > ?, 0) END"
+        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
+        " ELSE coalesce(m.valid_until > ?, FALSE) END"
     )
     return [(began, (day.isoformat(),)), (lasted, (day.isoformat(), day.isoformat()))]
 
@@ -168,5 +169,5 @@ def _among(column: str, options: Sequence[str]) -> list[tuple[str, tuple[object,
 
 def _all(parts: list[tuple[str, tuple[object, ...]]]) -> Clause:
     if not parts:
-        return Clause("1")
+        return Clause("TRUE")
     return Clause(" AND ".join(sql for sql, _ in parts), tuple(value for _, values in parts for value in values))

@@ -23,6 +23,7 @@ from nacre.errors import InvalidInput, NacreError, StoreBusy, StoreUnusable, Una
 from nacre.storage.database import Row
 from nacre.storage.postgres.dialect import query, translated
 from nacre.storage.postgres.migrate import migrate
+from nacre.storage.postgres.zone import local_zone
 from nacre.storage.sqlite.stemming import stemmer
 
 ROLE = "nacre_tenant"
@@ -86,7 +87,8 @@ class PostgresDatabase:
                 migrate(self._connection)
                 self._connection.execute("SELECT set_config('nacre.tenant', %s, false)", (tenant,))
                 self._connection.execute(f"SET ROLE {ROLE}")
-                self._connection.execute("SET search_path = nacre, public, pg_temp")
+                self._connection.execute("SET search_path = nacre, pg_catalog, public, pg_temp")
+                self._connection.execute("SELECT set_config('TimeZone', %s, false)", (local_zone(),))
         except BaseException:
             self.close()
             raise
@@ -259,6 +261,8 @@ def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, bool):  # truth is 1 or 0 in statements, as in a database file
+        return int(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 

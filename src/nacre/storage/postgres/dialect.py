@@ -10,23 +10,28 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
+from nacre.storage.sqlite.queries import query as shared
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
 _TARGET = re.compile(r"\bON CONFLICT \(")
+_LIMIT = re.compile(r"\bLIMIT (-1|:\w+|\?)")
 
 
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
     own = statements("nacre.storage", "sql/postgres_queries").get(name)
-    return translated(own if own is not None else statements("nacre.storage", "sql/queries")[name])
+    return translated(shared(name) if own is None else own)
 
 
 @cache
 def translated(sql: str) -> str:
-    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant."""
-    bare = _COMMENT.sub("", sql).replace("%", "%%")
+    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant.
+
+    A limit of -1 is none, as in a database file.
+    """
+    bare = _LIMIT.sub(r"LIMIT nullif(\1, -1)", _COMMENT.sub("", sql).replace("%", "%%"))
     return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 

@@ -15,7 +15,7 @@ _SESSIONS_A_PORTION = 100
 # The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
 _TURNS_OF_SESSIONS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.session IN (SELECT value FROM json_each(?)) AND {where}
+WHERE t.session IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 ORDER BY coalesce(t.time, s.ended, s.started, 0) DESC, t.session DESC, t.seq DESC
 """
 _ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
@@ -40,7 +40,7 @@ SELECT t.row FROM sessions s CROSS JOIN turns t ON t.session = s.row WHERE {wher
 """
 _CHECK_TURNS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
+WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 """
 
 

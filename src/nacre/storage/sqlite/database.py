@@ -54,6 +54,7 @@ class FileDatabase:
             if found is None:
                 raise unwritable
             self._connection = found
+            self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             return
         with _translated(path):
             self._connection = apsw.Connection(str(path))
@@ -67,6 +68,7 @@ class FileDatabase:
                     "PRAGMA cache_size = -32000"
                 ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
                 migrate(self._connection, path, migrations)
+                self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             except BaseException:
                 self.close()
                 raise
@@ -361,6 +363,11 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreUnusable(
             f"cannot use the database {path}: {error}", hint="check that the folder exists and is writable"
         ) from error
+
+
+def _lower(told: Any) -> Any:
+    """Of all letters: SQLite's own knows those of ASCII only."""
+    return told.lower() if isinstance(told, str) else told
 
 
 def damaged(path: Path, why: str = "") -> StoreUnusable:

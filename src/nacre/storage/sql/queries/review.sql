@@ -4,7 +4,7 @@ INSERT INTO review_queue (memory, reason, detail, suggested, created)
 SELECT :memory, :reason, :detail, :suggested, :at
 WHERE NOT EXISTS (
     SELECT 1 FROM review_queue
-    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once AND detail IS NOT DISTINCT FROM :detail))
+    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 1 AND detail IS NOT DISTINCT FROM :detail))
 );
 
 -- list_reviews --
@@ -37,7 +37,7 @@ WHERE memory = :memory AND reason = 'contradicted' AND status = 'pending';
 -- list_low_quality --
 -- Recalled often and of little worth.
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
-WHERE u.quality < 0.2 AND u.recall_count >= 10;
+WHERE u.quality < 0.2 AND u.recall_count >= 10 ORDER BY u.memory;
 
 -- list_doubts --
 -- Which active memory is likely to have outdated which: (older, newer, reason); of the older ones given, or of all.
@@ -49,17 +49,18 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
         SELECT value FROM json_each(:ids)
         UNION ALL SELECT target FROM links WHERE :ids IS NULL AND rel = 'contradicts'
     )
-    AND (:both_ways OR NOT EXISTS (
+    AND (:both_ways = 1 OR NOT EXISTS (
         SELECT 1 FROM links back
         WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts'
             AND back.origin NOT IN ('auto', 'body')
             AND (max(older.created, older.updated), older.id) > (max(newer.created, newer.updated), newer.id)
     ))
-ORDER BY newer.created, l.source;
+ORDER BY newer.created, l.source, l.target;
 
 -- list_contradicted --
 -- Contradicted more than once.
-SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2;
+SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2
+ORDER BY u.memory;
 
 -- list_proposed --
 -- What agents stored, and the owner neither said nor kept.
