@@ -170,8 +170,11 @@ class PostgresDatabase:
             self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
             yield
-        finally:
+            with _translated():
+                self._connection.execute("COMMIT")  # of what tables of the connection's own were given
+        except BaseException:
             self._roll_back()
+            raise
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
