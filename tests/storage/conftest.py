@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 
@@ -11,11 +11,13 @@ import pytest
 
 from nacre.storage.database import Database
 from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.open import open_database
 from tests.storage.server import running
 
 _tenants = count(1)
 
+Both = tuple[FileDatabase, PostgresDatabase]
 Open = Callable[[str], Database]
 
 
@@ -42,6 +44,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         opened = PostgresDatabase(request.getfixturevalue("server_url"), request.getfixturevalue("tenant"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def both(tmp_path: Path, server_url: str, tenant: str) -> Iterator[Both]:
+    """Two empty memories: in a file, on a server."""
+    with closing(open_database(tmp_path / "both.db")) as file, closing(PostgresDatabase(server_url, tenant)) as server:
+        yield file, server
 
 
 @pytest.fixture

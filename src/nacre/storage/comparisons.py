@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from nacre.storage.database import Database
+from nacre.storage.filters import Clause
+from nacre.storage.search.words import Indexed
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
 
@@ -33,16 +35,15 @@ class Comparisons:
         found = dict.fromkeys(row for (row,) in titled)
         telling = self._telling([*words(f"{memory.subject} {memory.content}"), *more])
         if telling:
-            expression = " OR ".join(f'"{word}"' for word in telling)
-            matched = self._db.all("match_memories", words=expression, project=memory.project, limit=limit)
-            found |= dict.fromkeys(row for (row,) in matched)
+            same = Clause("m.project IS NOT DISTINCT FROM ?", (memory.project,))
+            found |= dict.fromkeys(self._db.words.best(Indexed.MEMORIES, telling, same, limit))
         return list(found)
 
     def _telling(self, said: Sequence[str]) -> list[str]:
         """The rarest words, as many as do not bring too many rows."""
         stems = {word: self._db.stems(word)[:1] for word in dict.fromkeys(said) if word not in STOP_WORDS}
         wanted = sorted({stem[0] for stem in stems.values() if stem})
-        counted: dict[str, int] = {row[0]: row[1] for row in self._db.all("count_terms", stems=json.dumps(wanted))}
+        counted = self._db.words.frequencies(Indexed.MEMORIES, wanted)
         ranked = sorted((counted.get(stem[0], 0), word) for word, stem in stems.items() if stem)
         telling: list[str] = []
         rows = 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from nacre.errors import NacreError
+
+if TYPE_CHECKING:
+    from nacre.storage.search.words import WordIndex
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What is raised by whoever goes on with a row that no nacre wrote; what an engine itself notices is StoreUnusable."""
@@ -75,6 +78,10 @@ class Database(Protocol):
 
     def state(self) -> object:
         """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+
+    @property
+    def words(self) -> WordIndex:
+        """Full text, to be written."""
 
     def stems(self, text: str) -> list[str]:
         """The words of a text as full text keeps them: diacritics dropped, Porter stems."""

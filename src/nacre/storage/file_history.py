@@ -9,6 +9,8 @@ import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database
+from nacre.storage.filters import deed_clause
+from nacre.storage.search.words import Indexed, Words
 from nacre.text.passages import segment
 from nacre.values.file_history import Deeds, FileUse
 from nacre.values.filters import DeedFilter
@@ -35,7 +37,7 @@ class DeedIndex:
             self._db.run("insert_file_uses", uses=encoded)
         failures = [failure for deeds in done if (failure := _failure(deeds))]
         if failures:
-            self._db.run("insert_failures", failures=_encode(failures).decode())
+            self._db.words.add(Indexed.FAILURES, failures)
 
     def behind(self) -> tuple[int, int] | None:
         """The rows of turns that were stored before there was this index: (after, until); ``None`` when none are."""
@@ -53,7 +55,7 @@ class DeedIndex:
             if not done:
                 self._db.run("clear_deeds_behind")
                 return
-            self._db.run_many("unindex_failures", [{"row": deeds.turn} for deeds in done])
+            self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
             self.add(done)
             self._db.run("save_deeds_behind", after=done[-1].turn)
 
@@ -83,14 +85,7 @@ class DeedIndex:
 
     def failures(self, words: Sequence[str], wanted: DeedFilter, *, limit: int) -> list[int]:
         """Turns with calls that failed in words like these, the best first by BM25."""
-        if not words:
-            return []
-        expression = " OR ".join(f'"{word}"' for word in words)
-        found = self._db.all(
-            "match_failures", words=expression, project=wanted.project, tool=wanted.tool,
-            since=to_ms(wanted.since), limit=limit,
-        )  # fmt: skip
-        return [row for row, _, _ in found]
+        return self._db.words.best(Indexed.FAILURES, words, deed_clause(wanted), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
         """The turns in which somebody asked for something before a place, the latest first."""
@@ -112,10 +107,10 @@ def _uses(deeds: Deeds) -> Iterator[tuple[int, str, str, str]]:
                 yield deeds.turn, path, path.rsplit("/", 1)[-1].lower(), call.action.value
 
 
-def _failure(deeds: Deeds) -> tuple[int, str, str] | None:
+def _failure(deeds: Deeds) -> Words | None:
     failed = [call for call in deeds.calls if call.failed]
     if not failed:
         return None
     tried = "\n".join(f"{call.name} {call.input}" for call in failed)
     error = "\n".join(call.error or call.outcome or "" for call in failed)
-    return deeds.turn, segment(tried), segment(error)
+    return Words(deeds.turn, (segment(tried), segment(error)))

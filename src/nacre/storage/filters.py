@@ -9,6 +9,7 @@ from datetime import date
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
+from nacre.values.filters import DeedFilter
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
 
@@ -29,7 +30,7 @@ _SAID_IN = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition (``TRUE`` when nothing restricts), the values it binds, in order, and the view of memories it is for."""
+    """A condition (``TRUE`` where nothing restricts), the values that it binds in order, and the view that it is on."""
 
     sql: str
     values: tuple[object, ...] = ()
@@ -115,6 +116,18 @@ def turn_clause(wanted: Filter) -> Clause:
         parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
     if wanted.scope != Scope.PRIVATE:
         parts.append(("FALSE", ()))
+    return _all(parts)
+
+
+def deed_clause(wanted: DeedFilter) -> Clause:
+    """The condition on what was done, in ``turns t JOIN sessions s``."""
+    parts: list[tuple[str, tuple[object, ...]]] = []
+    if wanted.project:
+        parts.append(("s.project = ?", (wanted.project,)))
+    if wanted.tool:
+        parts.append(("s.tool = ?", (wanted.tool,)))
+    if wanted.since:
+        parts.append(("coalesce(t.time, s.ended) >= ?", (to_ms(wanted.since),)))
     return _all(parts)
 
 

@@ -12,6 +12,7 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.platform.lazy import Lazy
 from nacre.storage.database import Database, Row
+from nacre.storage.search.words import Indexed, Words
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
@@ -104,16 +105,9 @@ class Memories:
 
     def _index(self, number: int, memory: Memory) -> None:
         """Full text; how common a word is among memories is counted there, too."""
-        self._db.run(
-            "index_memory",
-            row=number,
-            subject=segment(memory.subject),
-            content=segment(memory.content),
-            tags=" ".join(memory.tags),
-        )
-        names = identifiers(f"{memory.subject}\n{memory.content}")
-        if names:
-            self._db.run("index_memory_parts", row=number, identifiers=" ".join(names))
+        texts = (segment(memory.subject), segment(memory.content), " ".join(memory.tags))
+        names = " ".join(identifiers(f"{memory.subject}\n{memory.content}"))
+        self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
 
     def set_importance(self, memory_id: str, importance: int) -> None:
         """Change nothing but the importance, so that the memory keeps its row and its vectors."""
@@ -140,8 +134,7 @@ class Memories:
     def _drop(self, memory_id: str) -> None:
         row = self._db.one("delete_memory", id=memory_id)
         if row:
-            self._db.run("unindex_memory", row=row[0])
-            self._db.run("unindex_memory_parts", row=row[0])
+            self._db.words.drop(Indexed.MEMORIES, [row[0]])
 
     def find(self, memory_id: str) -> Memory | None:
         """One memory in any state, by id."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database, Row
 from nacre.storage.file_history import DeedIndex
+from nacre.storage.search.words import Indexed, Words
 from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
@@ -153,9 +154,7 @@ class Sessions:
                 index_texts(self._db, [(row, it.turn.text, it.turn.tool_calls) for row, it in found.items()])
 
     def _forget_text(self, rows: Sequence[int]) -> None:
-        wanted: list[dict[str, object]] = [{"row": row} for row in rows]
-        for statement in ("unindex_turn", "unindex_turn_parts"):
-            self._db.run_many(statement, wanted)
+        self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
         """A file was read as a whole: forget what it held before and does not hold any more, unless another file does.
@@ -195,9 +194,8 @@ class Sessions:
         return [int(turn) for (turn,) in found]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
-        wanted: list[dict[str, object]] = [{"row": row} for row in rows]
-        for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
-            self._db.run_many(statement, wanted)
+        self._forget_text(rows)
+        self._db.run_many("delete_turn", [{"row": row} for row in rows])
 
     def folders(self) -> list[str]:
         """The working directories of all sessions."""
@@ -392,15 +390,12 @@ class Sessions:
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
     """Add to the full text what turns say and did, by their rows, which must not be in it yet."""
-    parts = []
-    words = []
+    found = []
     for row, text, calls in texts:
         did = did_of(calls)
-        words.append((row, segment(text), segment(did)))
-        if names := " ".join(identifiers(f"{text}\n{did}"))[:_NAMES_CHARACTERS]:
-            parts.append((row, names))
-    database.run("index_turns", texts=encode(words).decode())
-    database.run("index_turn_parts", texts=encode(parts).decode())
+        names = " ".join(identifiers(f"{text}\n{did}"))[:_NAMES_CHARACTERS]
+        found.append(Words(row, (segment(text), segment(did)), names))
+    database.words.add(Indexed.TURNS, found)
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:

@@ -228,7 +228,7 @@ class Vault:
 
         Each step is taken from the open folder above it: what is swapped for a link meanwhile is not followed.
         """
-        *above, name = _parts(path)
+        *above, name = parts_of(path)
         folder = _Folder(self.root, None, name)
         try:
             folder.enter(None)
@@ -338,7 +338,8 @@ class _Folder:
         return name if self.descriptor is not None else str(self.path / name)
 
 
-def _parts(path: str) -> list[str]:
+def parts_of(path: str) -> list[str]:
+    """The folders of a path, and its name. Raises MemoryInvalid for one that leads out of the vault."""
     parts = path.split("/")
     if any(part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"}) for part in parts):
         raise MemoryInvalid(f"{path!r} lies outside the vault", hint="paths are relative to the vault")

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from nacre.platform.ids import to_ms
 from nacre.storage.database import in_transaction
+from nacre.storage.search.words import Indexed
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.turn_rows import stored_calls
@@ -79,10 +80,10 @@ class Erasing:
         The session is brought up to those that are left each time: after a crash nothing would tell that it was not.
         """
         for start in range(0, len(rows), _TURNS_A_TRANSACTION):
-            wanted: list[dict[str, object]] = [{"row": row} for row in rows[start : start + _TURNS_A_TRANSACTION]]
+            portion = rows[start : start + _TURNS_A_TRANSACTION]
             with self._db.transaction():
-                for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
-                    self._db.run_many(statement, wanted)
+                self._db.words.drop(Indexed.TURNS, portion)
+                self._db.run_many("delete_turn", [{"row": row} for row in portion])
                 self._db.run_many("limit_extracted", [{"row": session}])
                 self._db.run("refresh_session", rows=json.dumps([session]))
 

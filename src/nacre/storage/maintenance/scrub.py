@@ -17,6 +17,7 @@ from nacre.platform import json_text
 from nacre.storage.database import in_transaction
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.maintenance.erasure import Erasing
+from nacre.storage.search.words import Indexed
 from nacre.storage.sessions import index_texts
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import stored_calls
@@ -105,8 +106,8 @@ class StoredTexts:
         kept = self._db.one("find_turn_to_scrub", row=row)
         if kept is None:
             return
-        for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
-            self._db.run(statement, row=row)
+        self._db.words.drop(Indexed.TURNS, [row])
+        self._db.run("delete_turn", row=row)
         new = (self._db.one("next_turn_row") or (1,))[0]
         session, seq, native_id, identity, speaker, trust, flags, time = kept
         values = (new, session, seq, native_id, identity.hex(), speaker, trust, flags, time, author, text, tools)

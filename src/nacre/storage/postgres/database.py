@@ -23,6 +23,7 @@ from nacre.errors import InvalidInput, NacreError, StoreBusy, StoreUnusable, Una
 from nacre.storage.database import Row
 from nacre.storage.postgres.dialect import query, translated
 from nacre.storage.postgres.migrate import migrate
+from nacre.storage.postgres.words import ServerWords
 from nacre.storage.postgres.zone import local_zone
 from nacre.storage.sqlite.stemming import stemmer
 
@@ -220,6 +221,11 @@ class PostgresDatabase:
     def stems(self, text: str) -> list[str]:
         """The words of a text as full text keeps them: those of a database file."""
         return self._stem(text)
+
+    @cached_property
+    def words(self) -> ServerWords:
+        """Full text, to be written."""
+        return ServerWords(self, self.tenant)
 
     @cached_property
     def _stem(self) -> Callable[[str], list[str]]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import apsw
 
 from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.database import Database
 from nacre.storage.filters import Clause
 from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.words import quoted
 from nacre.text.passages import segment
 
 _MEMORY_FIELDS = "m.row"
@@ -77,15 +80,11 @@ class Corpus:
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
-class Search:
-    """Full text over one of the two tables."""
+class WordSearch(ABC):
+    """Full text over rows of one kind."""
 
-    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
+    def __init__(self, database: Database) -> None:
         self._db = database
-        self._table = table
-        self._match = match
-        self._parts = parts
-        database.register_term_counts(term_counts)
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
         """The words with their stems, each stem once."""
@@ -95,13 +94,56 @@ class Search:
                 found.setdefault(stem, Term(word, stem))
         return tuple(found.values())
 
+    def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
+        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
+
+        Those that stand in none are left out.
+        """
+        stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
+        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
+        counts = dict(zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True))
+        rarest = {phrase: min((counts[stem] for stem in found), default=0) for phrase, found in stems.items()}
+        return {phrase: count for phrase, count in rarest.items() if count}
+
+    @abstractmethod
+    def corpus(self, terms: Sequence[Term]) -> Corpus:
+        """How common the terms are."""
+
+    @abstractmethod
+    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
+
+    @abstractmethod
+    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
+        """Rows that hold a stem, or a word that begins like it."""
+
+    @abstractmethod
+    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Rows that hold any of the terms, the best by BM25 first."""
+
+    @abstractmethod
+    def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
+        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+
+
+class Search(WordSearch):
+    """Full text over one of the two tables of a database file."""
+
+    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
+        super().__init__(database)
+        self._file = database
+        self._table = table
+        self._match = match
+        self._parts = parts
+        database.register_term_counts(term_counts)
+
     def corpus(self, terms: Sequence[Term]) -> Corpus:
         """How common the terms are."""
         stems = [term.stem for term in terms]
         marks = ", ".join("?" * len(stems))
         rows = self._db.rows(f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})", stems)  # noqa: S608
         counted = {stem: int(count) for stem, count in rows}
-        total, words = self._db.fts_size(self._table)
+        total, words = self._file.fts_size(self._table)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
@@ -115,17 +157,6 @@ class Search:
         """Rows that hold a stem, or a word that begins like it: what is looked for is stemmed once more."""
         told = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(told, (f"{quoted(stem)} *", limit))]
-
-    def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
-
-        Those that stand in none are left out.
-        """
-        stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
-        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
-        counts = dict(zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True))
-        rarest = {phrase: min((counts[stem] for stem in found), default=0) for phrase, found in stems.items()}
-        return {phrase: count for phrase, count in rarest.items() if count}
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         """Rows that hold any of the terms, the best by BM25 first."""
@@ -153,11 +184,6 @@ def memory_search(database: FileDatabase) -> Search:
 def fresh_turn_search(database: FileDatabase) -> Search:
     """Full text over the turns that are in no shard: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
-
-
-def quoted(term: str) -> str:
-    """A word or phrase as FTS5 takes it."""
-    return '"' + term.replace('"', '""') + '"'
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:

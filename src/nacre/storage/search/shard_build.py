@@ -10,6 +10,7 @@ import msgspec
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import ShardTurn
 from nacre.storage.search.word_counts import pack
+from nacre.storage.search.words import Indexed
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import did_of, stored_calls
 from nacre.text.passages import identifiers, segment
@@ -79,8 +80,7 @@ class Sharding:
                     self._db.run("empty_turns_fts")
                     self._db.run("empty_turns_parts")
                     return
-                for statement in ("unindex_turn", "unindex_turn_parts"):
-                    self._db.run_many(statement, [{"row": row} for row in rows])
+                self._db.words.drop(Indexed.TURNS, rows)
 
     def take_back(self, place: ShardPlace, index: Callable[[Sequence[int]], None]) -> None:
         """Without Tantivy no shard is made anew: its turns go back into the database's full text."""

@@ -10,18 +10,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.platform import private_files
+from nacre.platform.lazy import load
 from nacre.platform.locks import Observe
 from nacre.storage.database import Row
 from nacre.storage.sqlite.migrate import MAIN, migrate
 from nacre.storage.sqlite.queries import query
 from nacre.storage.sqlite.read_only import connect_to_read
 from nacre.storage.sqlite.stemming import stemmer
+
+if TYPE_CHECKING:
+    from nacre.storage.sqlite.words import FileWords
 
 BUSY_TIMEOUT_MS = 15_000
 _READERS_PATIENCE_MS = 1_000
@@ -263,6 +267,12 @@ class FileDatabase:
     def stems(self, text: str) -> list[str]:
         """The words of a text as the full-text tables keep them: diacritics dropped, Porter stems."""
         return self._stem(text)
+
+    @cached_property
+    def words(self) -> FileWords:
+        """Full text, to be written."""
+        made: FileWords = load("nacre.storage.sqlite.words:FileWords")(self)
+        return made
 
     @cached_property
     def _stem(self) -> Callable[[str], list[str]]:

@@ -15,12 +15,6 @@ UNION ALL
 SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
 FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
 
--- match_memories --
--- Active memories of one project that hold any of some words, the best first.
-SELECT m.row FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
-WHERE memories_fts MATCH :words AND m.project IS NOT DISTINCT FROM :project
-ORDER BY rank LIMIT :limit;
-
 -- list_memories_titled --
 -- Active memories of one project with a title or a canonical key.
 SELECT m.row FROM active_memories m
@@ -74,7 +68,3 @@ SELECT s.memory, s.numbers FROM signatures s JOIN active_memories m ON m.row = s
 -- find_memory_row --
 -- The row of a memory.
 SELECT row FROM memories WHERE id = :id;
-
--- count_terms --
--- How many memories hold each stem.
-SELECT term, doc FROM memories_terms WHERE term IN (SELECT value FROM json_each(:stems));

@@ -48,17 +48,6 @@ SELECT row, path FROM files WHERE name = :last ORDER BY row;
 -- Every path that was ever touched.
 SELECT row, path FROM files ORDER BY row;
 
--- match_failures --
--- Failures whose words are like those of an error, the best first.
-SELECT f.rowid, t.session, t.seq
-FROM failures_fts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
-WHERE failures_fts MATCH :words
-    AND (:project IS NULL OR s.project = :project)
-    AND (:tool IS NULL OR s.tool = :tool)
-    AND (:since IS NULL OR coalesce(t.time, s.ended) >= :since)
-ORDER BY bm25(failures_fts, 0.5, 1.0), f.rowid DESC
-LIMIT :limit;
-
 -- list_file_uses --
 -- What was done to some files, the newest first.
 SELECT u.file, t.row, t.session, t.seq, coalesce(t.time, s.ended, s.started), u.action

@@ -142,13 +142,14 @@ ORDER BY 1, 2, 3;
 -- The tags of some memories.
 SELECT memory, tag FROM tags WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY tag;
 
--- index_memory --
--- Full text of a memory.
-INSERT INTO memories_fts (rowid, subject, content, tags) VALUES (:row, :subject, :content, :tags);
+-- index_memories --
+-- Full text of memories.
+INSERT INTO memories_fts (rowid, subject, content, tags)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:texts);
 
 -- index_memory_parts --
 -- Identifiers of a memory, for parts of names and paths.
-INSERT INTO memories_parts (rowid, identifiers) VALUES (:row, :identifiers);
+INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- unindex_memory --
 -- Full text goes with its row.

@@ -1,0 +1,116 @@
+"""The vault of a memory on a server: the same documents, as rows. Nobody edits them beside nacre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from nacre.errors import EditConflict, MemoryInvalid
+from nacre.platform.ids import bytes_hash
+from nacre.storage.postgres.documents import Documents, Head
+from nacre.vault.files import MAX_FILE_BYTES, FileStat, parts_of
+from nacre.vault.layout import FOLDERS, LEDGER, OWN_PAGES, is_memory_name
+
+_NANOSECONDS = 1_000_000
+
+
+class ServerVault:
+    """What :class:`~nacre.vault.files.Vault` does, over rows. Paths keep its rules: a vault may move to files."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def prepare(self) -> None:
+        """Nothing is to be made."""
+
+    def pages(self) -> dict[str, int]:
+        """The folder of every project that has a page, and the version of that page."""
+        paths = {head.path: head.version for head in self._documents.heads()}
+        return {parts[1]: paths[path] for path in paths if _is_page(parts := PurePosixPath(path).parts)}
+
+    def scan(self) -> list[FileStat]:
+        """Every memory's path, version and size. Those of a folder come in the order of their names, before those of
+        the folders in it."""
+        found = [_stat(head) for head in self._memories()]
+        return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
+
+    def times(self) -> Mapping[str, tuple[int, int]]:
+        """Version and size of everything that :meth:`scan` would find, by path."""
+        return {head.path: (head.version, head.size) for head in self._memories()}
+
+    def read(self, path: str, *, whole: bool = False) -> bytes:
+        """A document's bytes, however many when ``whole``. Raises MemoryInvalid, FileNotFoundError."""
+        if path == LEDGER:
+            return self._documents.ledger()
+        found = self._documents.read(_checked(path))
+        if found is None:
+            raise FileNotFoundError(path)
+        if not whole and len(found) > MAX_FILE_BYTES:
+            raise MemoryInvalid(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file")
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a document at that path."""
+        return path == LEDGER or self._documents.head(path) is not None
+
+    def stat(self, path: str) -> FileStat:
+        """A document's version and size. Raises FileNotFoundError."""
+        head = self._documents.head(path)
+        if head is None:
+            raise FileNotFoundError(path)
+        return _stat(head)
+
+    def write_ahead(self, documents: Mapping[str, str]) -> None:
+        """Rows need no disk of ours to wait for."""
+
+    def write(self, path: str, text: str, *, base: bytes | None) -> None:
+        """Write a document. ``base`` is the hash of the version this one was made from, ``None`` for a new one.
+
+        Raises EditConflict when another version is there; writing what is already there is no conflict.
+        """
+        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+
+    def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
+        """As :meth:`write`, for what may be no text."""
+        current = self._documents.read(_checked(path))
+        if current == data:
+            return
+        if (bytes_hash(current) if current is not None else None) != base:
+            raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
+        self._documents.write(path, data)
+
+    def remove(self, path: str) -> None:
+        """Remove a document; one that is gone already is fine."""
+        self._documents.remove(path)
+
+    def append(self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")) -> tuple[int, bytes]:
+        """Append those lines to the ledger that are not there yet. Returns its size, and what was known."""
+        if path != LEDGER:
+            raise MemoryInvalid(f"lines are appended to {LEDGER} alone, not to {path!r}")
+        return self._documents.append(line.encode("utf-8", errors="replace") for line in lines), known[1]
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """A committed row is on disk."""
+
+    def _memories(self) -> Iterator[Head]:
+        return (head for head in self._documents.heads() if _is_memory(head.path))
+
+
+def _is_memory(path: str) -> bool:
+    *above, name = path.split("/")
+    if not is_memory_name(name) or any(part.startswith(".") for part in above):
+        return False
+    return above[0] in FOLDERS if above else name not in OWN_PAGES
+
+
+def _is_page(parts: Sequence[str]) -> bool:
+    return len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
+
+
+def _stat(head: Head) -> FileStat:
+    return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS)
+
+
+def _checked(path: str) -> str:
+    parts_of(path)
+    return path

@@ -1,0 +1,164 @@
+"""Search by words says the same on both engines: the same rows, the same counts, the same order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nacre.storage.database import Database
+from nacre.storage.filters import memory_clause, turn_clause
+from nacre.storage.memories import Memories
+from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.postgres.search import ServerSearch, ServerTurnSearch
+from nacre.storage.search.full_text import Match, WordSearch, fresh_turn_search, memory_search
+from nacre.storage.search.shard_set import ShardSet
+from nacre.storage.search.turns import TurnSearch
+from nacre.storage.search.words import Indexed
+from nacre.storage.sessions import Sessions
+from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.open import open_database
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter
+from nacre.values.session import Session, Speaker, Turn
+from tests.storage.conftest import Both
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SYLLABLES = ("ka", "ro", "mi", "te", "lu", "so", "ven", "dar", "pol", "ish")
+WORDS = [one + other for one in SYLLABLES for other in SYLLABLES]
+QUESTIONS = (
+    ["kaka"], ["roka", "misso"], ["kaka", "karo", "kami"], ["nothing", "polish"], ["sluice", "lock_gate"],
+    ["水闸"], ["running", "gates"],
+)  # fmt: skip
+
+
+def memories_of(database: Database) -> WordSearch:
+    if isinstance(database, FileDatabase):
+        return memory_search(database)
+    assert isinstance(database, PostgresDatabase)
+    return ServerSearch(database, Indexed.MEMORIES)
+
+
+def turns_of(database: Database, folder: Path) -> TurnSearch | ServerTurnSearch:
+    if isinstance(database, FileDatabase):
+        return TurnSearch(database, ShardSet(database, folder / "index"))
+    assert isinstance(database, PostgresDatabase)
+    return ServerTurnSearch(database)
+
+
+def fill(database: Database, *, seed: int = 7) -> None:
+    """Memories and turns of random words, of which the first are common, and some that are known."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    weights = [1 / (1 + at) for at in range(len(WORDS))]
+
+    def text() -> str:
+        return " ".join(chance.choices(WORDS, weights, k=chance.randint(3, 30)))
+
+    memories = Memories(database)
+    known = ["The sluice opens by lock_gate() at noon", "水闸 在 中午 打开", "He was running the gates"]
+    with database.transaction():
+        for at, content in enumerate([*known, *(text() for _ in range(120))]):
+            one = Memory(
+                f"{at:032x}", Kind.FACT, f"Note {at}", content, NOON, NOON + timedelta(hours=at), project="mill"
+            )
+            memories.put(one)
+    sessions = Sessions(database)
+    with database.transaction():
+        session = Session("claude-code", "s1", started=NOON)
+        row = sessions.upsert(session, project="mill", file=None)
+        turns = [
+            Turn(f"t{at}", Speaker.OWNER if at % 2 else Speaker.AGENT, said, NOON + timedelta(minutes=at))
+            for at, said in enumerate([*known, *(text() for _ in range(200))])
+        ]
+        sessions.add_turns(session, row, turns)
+
+
+def told(database: Database, found: Sequence[Match]) -> dict[int, tuple[dict[int, float], int]]:
+    """What rows hold; on a server they are numbered through all tenants."""
+    (first,) = database.rows(
+        "SELECT min(row) FROM turns" if found and found[0].session else "SELECT min(row) FROM memories"
+    )[0]
+    return {match.row - first: (match.held, match.length) for match in found}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> Iterator[Both]:
+    """The same in a file and on a server; only to be read."""
+    folder = tmp_path_factory.mktemp("filled")
+    with closing(open_database(folder / "nacre.db")) as file, closing(PostgresDatabase(server_url, "filled")) as server:
+        fill(file)
+        fill(server)
+        yield file, server
+
+
+def test_words_are_found_with_their_counts(database: Database) -> None:
+    fill(database)
+    search = memories_of(database)
+    terms = search.terms(["sluices", "lock_gate"])
+    (found,) = search.match(terms[:1], memory_clause(Filter()), 5)
+    assert found.held == {0: 1.0}
+    assert found.length == 10
+    assert search.corpus(terms[:1]).frequencies == (1,)
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_both_engines_find_the_same_memories(filled: Both, words: list[str]) -> None:
+    answers = []
+    for database in filled:
+        search = memories_of(database)
+        terms = search.terms(words)
+        corpus = search.corpus(terms)
+        found = search.match(terms, memory_clause(Filter()), 400)
+        parts = search.match_parts(words, memory_clause(Filter()), 400)
+        answers.append((terms, corpus, told(database, found), search.rows_with(words), len(parts)))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, tmp_path: Path, words: list[str]) -> None:
+    answers = []
+    for database in filled:
+        search = turns_of(database, tmp_path)
+        terms = search.terms(words)
+        corpus = search.corpus(terms)
+        idf = [corpus.idf(count) for count in corpus.frequencies]
+        wanted = Filter(owner_only=True)
+        found = search.match(terms, wanted, 400, idf=idf, average_length=corpus.average_length)
+        first = [
+            match.row for match in search.match(terms, Filter(), 10, idf=idf, average_length=corpus.average_length)
+        ]
+        answers.append((corpus, told(database, found), sorted(search.match_parts(words, wanted, 400)), len(first)))
+    assert answers[0] == answers[1]
+
+
+def test_what_is_taken_out_is_found_no_more_and_counts_no_more(database: Database) -> None:
+    fill(database)
+    memories, search = Memories(database), memories_of(database)
+    terms = search.terms(["sluice"])
+    with database.transaction():
+        memories.delete(f"{0:032x}")
+    assert search.match(terms, memory_clause(Filter()), 5) == []
+    assert search.corpus(terms).frequencies == (0,)
+    assert search.corpus(terms).rows == 122
+
+
+def test_a_vocabulary_is_told_by_initials(database: Database) -> None:
+    fill(database)
+    search = memories_of(database)
+    assert ("sluic", 1) in search.vocabulary("s", 3, 6)
+    assert search.rows_of_stem("sluic", 5) == search.rows_of_stem("sluice", 5)
+
+
+def test_fresh_turns_are_read_without_shards(database: Database) -> None:
+    fill(database)
+    if isinstance(database, FileDatabase):
+        search: WordSearch = fresh_turn_search(database)
+    else:
+        assert isinstance(database, PostgresDatabase)
+        search = ServerSearch(database, Indexed.TURNS)
+    terms = search.terms(["lock_gate"])
+    assert len(search.match(terms, turn_clause(Filter()), 5)) == 1
