@@ -136,11 +136,11 @@ def test_turns_pass_a_filter_and_come_the_latest_session_first(database: Databas
 
 
 @pytest.fixture(scope="module")
-def both(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
+def filled(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
     """A file and a server that hold the same."""
     with ExitStack() as stack:
         made: list[Database] = []
-        for opened in (open_database(tmp_path_factory.mktemp("both") / "nacre.db"), PostgresDatabase(server_url, "both")):
+        for opened in (open_database(tmp_path_factory.mktemp("filled") / "nacre.db"), PostgresDatabase(server_url, "filled")):
             stack.callback(opened.close)
             _fill(opened)
             made.append(opened)
@@ -200,7 +200,7 @@ _FILTERS = st.builds(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=_FILTERS, words=st.lists(st.sampled_from(_WORDS), max_size=2))
 def test_both_engines_select_the_same_in_the_same_order(
-    both: tuple[Database, Database], wanted: Filter, words: list[str]
+    filled: tuple[Database, Database], wanted: Filter, words: list[str]
 ) -> None:
     def answers(database: Database) -> list[object]:
         selection = Selection(database)
@@ -213,7 +213,7 @@ def test_both_engines_select_the_same_in_the_same_order(
             selection.projects_of_memories(wanted, today=_TODAY), _turns(database, selection.newest_turns(wanted)),
         ]  # fmt: skip
 
-    file, server = both
+    file, server = filled
     assert answers(file) == answers(server)
 
 
@@ -224,16 +224,16 @@ def test_both_engines_select_the_same_in_the_same_order(
         subagents=st.booleans(), model=st.none() | st.sampled_from(["MÄ", "m"]), words=st.none() | st.sampled_from([*_WORDS, "o", "_"]),
     )  # fmt: skip
 )
-def test_both_engines_list_the_same_sessions(both: tuple[Database, Database], wanted: SessionFilter) -> None:
+def test_both_engines_list_the_same_sessions(filled: tuple[Database, Database], wanted: SessionFilter) -> None:
     def answers(database: Database) -> list[object]:
         page, count = Sessions(database).page(wanted, limit=5, offset=1)
         return [[one.session for one in page], count]
 
-    file, server = both
+    file, server = filled
     assert answers(file) == answers(server)
 
 
-def test_both_engines_list_the_same_of_all_else(both: tuple[Database, Database]) -> None:
+def test_both_engines_list_the_same_of_all_else(filled: tuple[Database, Database]) -> None:
     def answers(database: Database) -> list[object]:
         memories, sessions, links, reviews = Memories(database), Sessions(database), Links(database), Reviews(database)
         usage, ids = UsageLog(database), [an_id(number) for number in range(60)]
@@ -253,6 +253,6 @@ def test_both_engines_list_the_same_of_all_else(both: tuple[Database, Database])
             ProjectContents(database).sessions(), ProjectContents(database).memories(),
         ]  # fmt: skip
 
-    file, server = both
+    file, server = filled
     for at, (one, other) in enumerate(zip(answers(file), answers(server), strict=True)):
         assert (at, one) == (at, other)
