@@ -108,7 +108,7 @@ def measure_scale(
             fill_shards(context, notify)
             seconds = time.perf_counter() - started
             passages = scatter(context, material, notify)
-            context.database.fold_log()
+            context.database_file.fold_log()
             notify(Progress("recalling", 0, 1))
             sizes.append(_size(context, settings, questions, (have, passages), seconds))
             notify(Progress("recalling", 1, 1))

@@ -45,6 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
     ),
+    Setting("storage.tenant", str, "main", "whose rows on a PostgreSQL server are read and written"),
     Setting("index.fresh_turns", int, 5_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),

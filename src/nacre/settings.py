@@ -39,6 +39,9 @@ _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
 
 
+_SERVERS = ("postgresql://", "postgres://")
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A setting's value and its origin: ``default``, the config file's path, or ``$VARIABLE``."""
@@ -109,6 +112,12 @@ class Settings:
         return actors.acting_now() or actors.Actor(actors.Face(self.face), agent)
 
     @property
+    def server(self) -> str:
+        """The address of the PostgreSQL server that holds the memory; empty where a file here does."""
+        named = self.environ.get("NACRE_DB", "")
+        return named if named.startswith(_SERVERS) else ""
+
+    @property
     def session(self) -> str | None:
         """The session of the agent whose shell it is, as ``<tool>:<id>``, where its host names it there."""
         return session_in(self.environ)
@@ -117,7 +126,7 @@ class Settings:
     def mark(self) -> str:
         """The same for whoever would answer alike: a hash of the values, and of where the database is."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
-        told = repr((values, os.path.realpath(self.database)))
+        told = repr((values, self.server or os.path.realpath(self.database)))
         from hashlib import sha256  # noqa: PLC0415 - 3 ms that a hook need not pay
 
         return sha256(told.encode("utf-8", "replace")).hexdigest()
@@ -144,7 +153,8 @@ def load_settings(
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
-    database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
+    named = environ.get("NACRE_DB", "")
+    database = folder / "nacre.db" if not named or named.startswith(_SERVERS) else Path(named).expanduser()
     written = _read_file(config)
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}

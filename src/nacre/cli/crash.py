@@ -47,7 +47,7 @@ def damage_behind(run: Run, error: Exception) -> StoreUnusable | None:
     is_damaged = within and isinstance(error, UNREADABLE)
     if "home" in run.__dict__ and not is_damaged:
         try:
-            is_damaged = bool(run.home.database.check())
+            is_damaged = bool(run.home.database_file.check())
         except NacreError:
             is_damaged = True
     return damaged(run.settings.database, describe(run, error)) if is_damaged else None

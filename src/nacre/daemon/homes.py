@@ -55,7 +55,7 @@ class Homes:
         self._free: list[_Open] = []
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
-        self._kept: tuple[int, Kept | None] = 0, None
+        self._kept: tuple[object, Kept | None] = 0, None
         self._watch: VaultWatch | None = None
         self._stamp: _Stamp | None = None
         self._is_closed = False
@@ -144,7 +144,7 @@ class Homes:
     def _share_with(self, home: Home) -> None:
         """What one home has in memory of the vectors, the others need not load: it may be a hundred megabytes."""
         file, kept = self._kept
-        if kept and file == home.database.file:
+        if kept and file == home.database.identity:
             home.vectors.begin_with(kept)
 
     def _give_back(self, one: _Open) -> None:
@@ -152,7 +152,7 @@ class Homes:
         one.freed = time.monotonic()
         with self._guard:
             if "vectors" in one.home.__dict__:
-                self._kept = one.home.database.file, one.home.vectors.kept()
+                self._kept = one.home.database.identity, one.home.vectors.kept()
             if not self._is_closed:
                 self._free.append(one)
                 return

@@ -71,7 +71,7 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
             if tally.changed or is_unfinished or options.history:
                 scan(home)
                 purge_shards(home)
-                StoredTexts(home.database).purge()
+                StoredTexts(home.database_file).purge()
             begun.unlink(missing_ok=True)
     copies = list_copies(home)
     removed = _remove(copies) if options.remove_copies and not options.dry_run else ()
@@ -98,7 +98,7 @@ def list_copies(home: Home) -> tuple[Path, ...]:
 
 
 def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: OnProgress) -> None:
-    stored = StoredTexts(home.database)
+    stored = StoredTexts(home.database_file)
     _scrub_turns(home, stored, tally.at("turns"), options, notify)
     for table in stored.tables():
         tally.at(table.name)

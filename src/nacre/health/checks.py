@@ -173,7 +173,7 @@ def _disk(home: Home) -> Check:
 
 
 def _integrity(home: Home) -> Check:
-    found = home.database.check()
+    found = home.database_file.check()
     if found:
         return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")
     size = home.settings.database.stat().st_size

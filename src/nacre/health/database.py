@@ -131,7 +131,7 @@ def _make_anew(
         report = ingest(home, options, on_progress)
         with home.database.transaction():
             home.sessions.mark_all_extracted()
-        home.database.fold_log()
+        home.database_file.fold_log()
         return report
     finally:
         home.database.close()
@@ -149,7 +149,7 @@ def backup(home: Home, target: Path | None = None) -> Path:
 
 
 def _copy(home: Home, target: Path) -> Path:
-    home.database.backup(target)
+    home.database_file.backup(target)
     return target
 
 

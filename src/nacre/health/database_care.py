@@ -49,7 +49,7 @@ def vacuum(home: Home) -> Vacuumed:
     Others who write wait meanwhile: seconds where the file is large.
     """
     before = _bytes(home.settings)
-    is_clean = home.database.compact()
+    is_clean = home.database_file.compact()
     return Vacuumed(before, _bytes(home.settings), is_clean)
 
 

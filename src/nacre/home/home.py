@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from nacre.errors import EmbedderUnavailable, RerankerUnavailable, StoreUnusable
+from nacre.errors import EmbedderUnavailable, RerankerUnavailable, StoreUnusable, Unavailable
 from nacre.platform import private_files
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.lazy import Lazy, load
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nacre.storage.code.graph import CodeGraph
     from nacre.storage.code.mentions import CodeMentions
     from nacre.storage.comparisons import Comparisons
+    from nacre.storage.database import Database
     from nacre.storage.file_history import DeedIndex
     from nacre.storage.journal import Journal
     from nacre.storage.links import Links
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from nacre.storage.outcomes import Outcomes
     from nacre.storage.projects import ProjectContents
     from nacre.storage.reviews import Reviews
-    from nacre.storage.search.full_text import Search
+    from nacre.storage.search.full_text import WordSearch
     from nacre.storage.search.selection import Selection
     from nacre.storage.search.shard_set import ShardSet
     from nacre.storage.search.turns import TurnSearch
@@ -70,7 +71,7 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 class Stores:
     """What a home consists of, each loaded with its module when it is first used."""
 
-    vault: Lazy[Vault] = Lazy("nacre.vault.files:Vault", lambda kind, home: kind(home.settings.vault))
+    vault: Lazy[Vault] = Lazy("nacre.home.engine:vault_of", lambda make, home: make(home))
     """The folder of memories."""
     repository: Lazy[Repository] = Lazy(
         "nacre.git.repository:Repository", lambda kind, home: kind(home.settings.vault, home.settings.environ)
@@ -98,14 +99,12 @@ class Stores:
     deeds: Lazy[DeedIndex] = Lazy("nacre.storage.file_history:DeedIndex")
     """What agents did."""
     shards: Lazy[ShardSet] = Lazy(
-        "nacre.storage.search.shard_set:ShardSet", lambda kind, home: kind(home.database, home.settings.index)
+        "nacre.storage.search.shard_set:ShardSet", lambda kind, home: kind(home.database_file, home.settings.index)
     )
     """The full text of turns that left the database."""
-    turn_search: Lazy[TurnSearch] = Lazy(
-        "nacre.storage.search.turns:TurnSearch", lambda kind, home: kind(home.database, home.shards)
-    )
+    turn_search: Lazy[TurnSearch] = Lazy("nacre.home.engine:turn_search_of", lambda make, home: make(home))
     """Full text over turns, wherever it lies."""
-    memory_search: Lazy[Search] = Lazy("nacre.storage.search.full_text:memory_search")
+    memory_search: Lazy[WordSearch] = Lazy("nacre.home.engine:memory_search_of", lambda make, home: make(home))
     """Full text over memories."""
     selection: Lazy[Selection] = Lazy("nacre.storage.search.selection:Selection")
     """Memories and turns that a filter lets through."""
@@ -156,7 +155,7 @@ class Home(Stores):
     """One open home. ``now()`` has whole milliseconds, as the vault writes them."""
 
     settings: Settings
-    database: FileDatabase
+    database: Database
     clock: Clock
     ids: Ids
     load_embedder: EmbedderLoader
@@ -173,20 +172,32 @@ class Home(Stores):
     turn: Turn = field(default_factory=Turn)
     """Threads that share the home work with it one at a time; one that waits for a model stands aside."""
 
+    @property
+    def database_file(self) -> FileDatabase:
+        """The database, where it is a file. Raises Unavailable where it is on a server."""
+        kind = load("nacre.storage.sqlite.database:FileDatabase")
+        if not isinstance(self.database, kind):
+            raise Unavailable("this memory is on a server, which keeps its database itself", hint="see docs/server.md")
+        return cast("FileDatabase", self.database)
+
     @cached_property
     def vault_lock(self) -> FileLock:
         """Held by whoever changes the vault or the rows of its files; may be entered again."""
-        return FileLock(self.settings.home / "vault.lock", observe=self.observe)
+        return self._lock("vault")
 
     @cached_property
     def archive_lock(self) -> FileLock:
         """Held by whoever changes the archive; may be entered again."""
-        return FileLock(self.settings.home / "archive.lock", observe=self.observe)
+        return self._lock("archive")
 
     @cached_property
     def writer_lock(self) -> FileLock:
         """Held while sessions are shown to the writer, so that no two processes pay for the same."""
-        return FileLock(self.settings.home / "writer.lock")
+        return self._lock("writer")
+
+    def _lock(self, name: str) -> FileLock:
+        made: FileLock = load("nacre.home.engine:lock_of")(self, name, observe=self.observe)
+        return made
 
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
@@ -287,8 +298,7 @@ def open_home(
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
-    load("nacre.vault.files:Vault")(settings.vault).prepare()
-    database = load("nacre.storage.sqlite.open:open_database")(settings.database, observe)
+    database = load("nacre.home.engine:open_database")(settings, observe)
     return Home(
         settings=settings,
         database=database,

@@ -47,7 +47,7 @@ def fill_shards(home: Home, notify: OnProgress = lambda _: None) -> int:
     Without Tantivy the turns of all shards go back into the database. Does nothing while another process does it. An
     interruption loses the shard that is being made.
     """
-    if not (_is_due(home) if is_possible() else home.shards.places()):
+    if home.database.is_server or not (_is_due(home) if is_possible() else home.shards.places()):
         return 0
     lock = index_lock(home)
     if not lock.acquire():
@@ -59,7 +59,7 @@ def fill_shards(home: Home, notify: OnProgress = lambda _: None) -> int:
 
 
 def _take_back(home: Home) -> int:
-    work = Sharding(home.database)
+    work = Sharding(home.database_file)
     for place in home.shards.places():
         work.take_back(place, home.sessions.index_again)
         home.shards.remove([place.name])
@@ -68,7 +68,7 @@ def _take_back(home: Home) -> int:
 
 def purge_shards(home: Home) -> None:
     """Leave no word of a deleted turn in any shard. Raises StoreBusy while another process makes shards."""
-    work = Sharding(home.database)
+    work = Sharding(home.database_file)
     if not home.shards.places():
         home.shards.sweep()
         return
@@ -98,12 +98,12 @@ def is_possible() -> bool:
 
 def _is_due(home: Home) -> bool:
     least = home.settings.whole("index.fresh_turns")
-    work = Sharding(home.database)
+    work = Sharding(home.database_file)
     return work.is_waiting(least) or bool(home.shards.unreadable()) or len(home.shards.moved()) > _MOST_MOVED
 
 
 def _fill(home: Home, notify: OnProgress) -> int:
-    work = Sharding(home.database)
+    work = Sharding(home.database_file)
     home.shards.sweep()
     wanted = [_Range(place.first, place.last, (place.name,)) for place in _to_mend(home)]
     if work.is_waiting(home.settings.whole("index.fresh_turns")):
@@ -152,7 +152,7 @@ def _ranges(home: Home, work: Sharding) -> list[_Range]:
 
 def _replace(home: Home, wanted: _Range, told: Callable[[int], None] = lambda _: None) -> None:
     """Make a shard and let it take its place."""
-    work = Sharding(home.database)
+    work = Sharding(home.database_file)
     shards = home.shards
     name = shards.new_name()
     counted = _Counted()

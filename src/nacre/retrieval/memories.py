@@ -18,7 +18,7 @@ from nacre.retrieval.question.question import Question
 from nacre.retrieval.scoring import ADDED_FACTORS, age_factor, factors, importance_score, product
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
-from nacre.storage.search.full_text import Match, Search, Term
+from nacre.storage.search.full_text import Match, Term, WordSearch
 from nacre.storage.search.selection import Selection
 from nacre.storage.usage import UsageLog
 from nacre.text.passages import is_unspaced
@@ -135,7 +135,7 @@ def sureness_kind(question: Question) -> str:
 class MemoryRecall:
     """Ranks memories for a question."""
 
-    def __init__(self, search: Search, memories: Memories, selection: Selection, usage: UsageLog) -> None:
+    def __init__(self, search: WordSearch, memories: Memories, selection: Selection, usage: UsageLog) -> None:
         self._search = search
         self._memories = memories
         self._selection = selection

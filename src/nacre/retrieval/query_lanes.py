@@ -59,7 +59,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
 
 def _lexical(home: Home) -> Lane:
     """The lexical lane sees all that has its place."""
-    lost = sum(place.rows for place in home.shards.unreadable())
+    lost = home.turn_search.lost()
     if lost:
         note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
         return Lane("lexical", LaneState.PARTIAL, note=note)

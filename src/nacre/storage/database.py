@@ -26,6 +26,9 @@ class Database(Protocol):
     ``unwritable`` holds.
     """
 
+    is_server: bool
+    """Whether the rows are on a server, which many machines may share, and not in a file here."""
+
     unwritable: NacreError | None
     """Why nothing can be written."""
 
@@ -85,6 +88,22 @@ class Database(Protocol):
 
     def stems(self, text: str) -> list[str]:
         """The words of a text as full text keeps them: diacritics dropped, Porter stems."""
+
+    def relax(self) -> None:
+        """Let commits return before the disk confirms them: for what can be read again from transcripts."""
+
+    def tighten(self) -> None:
+        """Let commits wait for the disk again."""
+
+    def is_in_place(self) -> bool:
+        """Whether what was opened is still what others find there."""
+
+    @property
+    def identity(self) -> object:
+        """A value that another file, or other rows on a server, do not have."""
+
+    def schema(self) -> int:
+        """The number of the last migration that it went through, by whichever program."""
 
     def interrupt(self) -> None:
         """End the statement that another thread runs here, if one does: it raises Unavailable there."""

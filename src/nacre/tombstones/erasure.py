@@ -131,7 +131,7 @@ def erase_bytes(home: Home) -> bool:
         _unhurried(home, home.erasing.merge_full_text)
         purge_shards(home)
         with home.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
-            is_done = all([chat_erasure.erase_bytes(home), home.database.compact()])
+            is_done = all([chat_erasure.erase_bytes(home), home.database_file.compact()])
     except StoreBusy:
         return False
     if is_done:

@@ -14,8 +14,8 @@ from nacre.storage.maintenance.soundness import Soundness
 
 def prove_database(home: Home) -> Proof:
     """SQLite finds nothing wrong with the file, nor with what refers to what."""
-    sound = Soundness(home.database)
-    found = [Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database.check()[:20]]
+    sound = Soundness(home.database_file)
+    found = [Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]]
     found += [Finding(FAILURE, f"a row of {table} cannot be read", REBUILD) for table in sound.unreadable()]
     found += [
         Finding(FAILURE, f"{count} rows of {table} belong to nothing", REBUILD) for table, count in sound.strays()
@@ -25,7 +25,7 @@ def prove_database(home: Home) -> Proof:
 
 def prove_full_text(home: Home) -> Proof:
     """Every memory and every turn is in the full text, and nothing else is."""
-    sound = Soundness(home.database)
+    sound = Soundness(home.database_file)
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
     found: list[Finding] = []
     if memories:
@@ -60,7 +60,7 @@ def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:
 def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
     def mend(home: Home) -> None:
         with home.database.transaction():
-            Soundness(home.database).forget_text(table, rows)
+            Soundness(home.database_file).forget_text(table, rows)
 
     return mend
 
@@ -74,7 +74,7 @@ def prove_vectors(home: Home) -> Proof:
         waiting = sum(home.vectors.missing())
     except NacreError as error:
         return Proof("vectors", "not looked at", [Finding(WARNING, error.message, error.hint or "nacre doctor")])
-    sound = Soundness(home.database)
+    sound = Soundness(home.database_file)
     found: list[Finding] = []
     if made_by is not None and made_by != embedder.name:
         told = f"the vectors were made by {made_by}, and the model is {embedder.name}"

@@ -24,7 +24,7 @@ SAMPLE = 20
 
 def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
     """Every turn of the transcripts that still exist, as far as they were read, is in the index."""
-    sound = Soundness(home.database)
+    sound = Soundness(home.database_file)
     found = [
         Finding(FAILURE, f"session {name} counts other turns than it has", deep_repair(), _counter(row))
         for row, name in sound.sessions_miscounted()

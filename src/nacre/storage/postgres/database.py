@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from nacre.errors import InvalidInput, NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.storage.database import Row
 from nacre.storage.postgres.dialect import query, translated
-from nacre.storage.postgres.migrate import migrate
+from nacre.storage.postgres.migrate import migrate, version
 from nacre.storage.postgres.words import ServerWords
 from nacre.storage.postgres.zone import local_zone
 from nacre.storage.sqlite.stemming import stemmer
@@ -73,6 +73,8 @@ def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
 
 class PostgresDatabase:
     """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``."""
+
+    is_server = True
 
     def __init__(self, url: str, tenant: str) -> None:
         """Connect, and migrate an older server. Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput."""
@@ -231,6 +233,29 @@ class PostgresDatabase:
     def _stem(self) -> Callable[[str], list[str]]:
         return stemmer(apsw.Connection(":memory:"))
 
+    def relax(self) -> None:
+        """Let commits return before the server's disk confirms them."""
+        self._connection.execute("SET synchronous_commit = off")
+
+    def tighten(self) -> None:
+        """Let commits wait for the server's disk again."""
+        self._connection.execute("SET synchronous_commit = on")
+
+    def is_in_place(self) -> bool:
+        """Whether the connection is open."""
+        return not self._connection.closed
+
+    @property
+    def identity(self) -> object:
+        """Server and tenant."""
+        info = self._connection.info
+        return info.host, info.port, info.dbname, self.tenant
+
+    def schema(self) -> int:
+        """The number of the last migration that the server's database went through."""
+        with _translated():
+            return version(self._connection)
+
     def interrupt(self) -> None:
         """End the statement that another thread runs here, if one does: it raises Unavailable there."""
         with contextlib.suppress(psycopg.Error):
@@ -263,14 +288,14 @@ class PostgresDatabase:
 
 
 def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
-    """Values as the server takes them: its texts hold no NUL."""
+    """Values as the server takes them: its texts hold no NUL, and truth is a number."""
     if isinstance(parameters, Mapping):
-        return {name: _text(value) for name, value in parameters.items()}
-    return [_text(value) for value in parameters]
+        return {name: _bindable(value) for name, value in parameters.items()}
+    return [_bindable(value) for value in parameters]
 
 
-def _text(value: Any) -> Any:
-    if isinstance(value, bool):  # truth is 1 or 0 in statements, as in a database file
+def _bindable(value: Any) -> Any:
+    if isinstance(value, bool):
         return int(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 

@@ -15,7 +15,7 @@ from nacre.storage.sqlite.queries import query as shared
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
 _TARGET = re.compile(r"\bON CONFLICT \(")
-_LIMIT = re.compile(r"\bLIMIT (-1|:\w+|\?)")
+_LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 
 @cache
@@ -27,11 +27,9 @@ def query(name: str) -> str:
 
 @cache
 def translated(sql: str) -> str:
-    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant.
-
-    A limit of -1 is none, as in a database file.
-    """
-    bare = _LIMIT.sub(r"LIMIT nullif(\1, -1)", _COMMENT.sub("", sql).replace("%", "%%"))
+    """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant; a limit below
+    zero is none."""
+    bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
     return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 

@@ -122,6 +122,11 @@ class ServerSearch(WordSearch):
         return [(row, session, seq) for row, session, seq in self._db.rows(where.into(self._parts), values)]
 
 
+def memory_search(database: PostgresDatabase) -> WordSearch:
+    """Full text over memories: the subject counts most."""
+    return ServerSearch(database, Indexed.MEMORIES)
+
+
 class ServerTurnSearch:
     """Finds turns by words and by parts of identifiers: what a database file's
     :class:`~nacre.storage.search.turns.TurnSearch` does, without shards."""
@@ -133,6 +138,10 @@ class ServerTurnSearch:
         self.corpus = self._turns.corpus
         self.vocabulary = self._turns.vocabulary
         self.rows_of_stem = self._turns.rows_of_stem
+
+    def lost(self) -> int:
+        """Turns that words do not find: none."""
+        return 0
 
     def match(
         self, terms: Sequence[Term], wanted: Filter, limit: int, *, idf: Sequence[float], average_length: float

@@ -40,6 +40,10 @@ class TurnSearch:
         self._fresh: Search = fresh_turn_search(database)
         self._shards = shards
 
+    def lost(self) -> int:
+        """Turns that words do not find, as their shard cannot be read."""
+        return sum(place.rows for place in self._shards.unreadable())
+
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
         """The words with their stems, each stem once."""
         return self._fresh.terms(words)

@@ -44,6 +44,8 @@ class FileDatabase:
     written: then the database is only read, and each write raises it; ``patience_ms`` is how long that may wait.
     """
 
+    is_server = False
+
     def __init__(
         self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None,
         patience_ms: int | None = None, migrations: str = MAIN,
@@ -88,7 +90,7 @@ class FileDatabase:
             self._connection.close()
 
     @property
-    def file(self) -> int:
+    def identity(self) -> object:
         """A number of the file that was opened; another file has another one."""
         return self._inode
 
