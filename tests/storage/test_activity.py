@@ -19,7 +19,7 @@ from nacre.storage.usage import UsageLog
 from nacre.values.memory import Confirmation, Kind, Source
 from nacre.values.model_calls import Tokens
 from nacre.values.operation import Intent, Operation
-from nacre.values.session import SessionKind, Speaker
+from nacre.values.session import SessionKind, Speaker, Turn
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
@@ -36,7 +36,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def _local(*moment: int) -> datetime:
-    return datetime(*moment).astimezone().astimezone(UTC)  # type: ignore[arg-type, misc] # noqa: DTZ001
+    return datetime(*moment).astimezone().astimezone(UTC)  # type: ignore[arg-type, misc]
 
 
 _PERIOD = Period(date(2026, 10, 31), date(2026, 11, 2))
@@ -46,7 +46,7 @@ def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> No
     late, early = _local(2026, 10, 31, 23, 45), _local(2026, 11, 1, 0, 15)
     summer = _local(2026, 7, 1, 0, 5)
     said(database, "one", turn("1"), turn("2"), started=late)
-    database.run("mark_unwritten", row=said(database, "two", *_turns(late, early)), unwritten=None, asked=None)
+    said(database, "two", *_turns(late, early))
     said(database, "three", turn("1"), started=early, tool="codex", project="p")
     said(database, "sub", turn("1"), started=early, kind=SessionKind.SUBAGENT)
     said(database, "old", turn("1"), started=_local(2026, 10, 30, 23, 59))
@@ -56,11 +56,13 @@ def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> No
     ]  # fmt: skip
     assert activity.sessions(Period(_PERIOD.first, _PERIOD.last, "p")) == [("2026-11-01", "codex", 1, 1)]
     put(
-        database, memory(1, created=late, updated=late), memory(2, created=early, updated=early, superseded_by=an_id(1)),
+        database, memory(1, created=late, updated=late), memory(2, created=early, updated=early,
+            superseded_by=an_id(1)),
         memory(3, kind=Kind.TODO, created=summer, updated=early, project="p", retired=retired()["retired"]),
     )  # fmt: skip
     assert activity.memories(date(2026, 11, 1), None) == [
-        ("2026-07-01", "todo", 1, 1), ("2026-10-31", "fact", 1, 1), ("2026-11-01", "fact", -1, 1), ("2026-11-01", "fact", 1, 1),
+        ("2026-07-01", "todo", 1, 1), ("2026-10-31", "fact", 1, 1), ("2026-11-01", "fact", -1, 1), ("2026-11-01",
+            "fact", 1, 1),
     ]  # fmt: skip
     store = UsageLog(database)
     for at in (late, late, early):
@@ -68,11 +70,18 @@ def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> No
     assert activity.recalls(_PERIOD) == [("2026-10-31", 2), ("2026-11-01", 1)]
     for number, (at, outcome) in enumerate(((late, "shown"), (early, "no"), (early, "shown"), (early, "no"))):
         Traces(database).add(Trace(f"t{number}", TraceKind.CASE, "q", at, at, outcome))
-    assert activity.questions(_PERIOD, "case", ["no"]) == [("2026-10-31", 1, 1), ("2026-11-01", 0, 2), ("2026-11-01", 1, 1)]
+    assert activity.questions(_PERIOD, "case", ["no"]) == [
+        ("2026-10-31", 1, 1),
+        ("2026-11-01", 0, 2),
+        ("2026-11-01", 1, 1),
+    ]
 
 
-def _turns(*moments: datetime) -> list[object]:
-    return [turn(f"{at}", minutes=(one - NOON).total_seconds() / 60) for at, one in enumerate((moments[0], *moments[1:], moments[1]))]
+def _turns(*moments: datetime) -> list[Turn]:
+    return [
+        turn(f"{at}", minutes=(one - NOON).total_seconds() / 60)
+        for at, one in enumerate((moments[0], *moments[1:], moments[1]))
+    ]
 
 
 def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +94,10 @@ def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(zone: str, m
 
 def test_memories_are_counted_by_source_age_and_use(database: Database) -> None:
     put(
-        database, memory(1, source=Source("codex:a:b")), memory(2, source=Source("codex:c")), memory(3, source=Source("bare")),
-        memory(4, days=-3, confirmed=(Confirmation(NOON - DAY),)), memory(5, days=-3, speaker=Speaker.AGENT, project="p"), memory(6, **retired()),
+        database, memory(1, source=Source("codex:a:b")), memory(2, source=Source("codex:c")), memory(3,
+            source=Source("bare")),
+        memory(4, days=-3, confirmed=(Confirmation(NOON - DAY),)), memory(5, days=-3, speaker=Speaker.AGENT,
+            project="p"), memory(6, **retired()),
     )  # fmt: skip
     Memories(database).set_stale([(an_id(5), 0.5, "")])
     activity = Activity(database)
@@ -106,8 +117,13 @@ def test_calls_and_operations_are_counted(database: Database) -> None:
         at = datetime(2026, 11, day, tzinfo=UTC)
         Spending(database).add(Call(f"c{number}", at, at.date(), "claims", "m", True, Tokens(1, 2, 3, 4), cost))
     activity = Activity(database)
-    assert activity.calls(date(2026, 11, 1), date(2026, 11, 2)) == [("2026-11-01", "claims", 20, 2**40), ("2026-11-02", "claims", 10, 3)]
-    for number, (action, path) in enumerate((("b", "projects/a_b/x"), ("a", "projects/aXb/x"), ("c", "retired/projects/a_b/x"), ("c", "global/x"))):
+    assert activity.calls(date(2026, 11, 1), date(2026, 11, 2)) == [
+        ("2026-11-01", "claims", 20, 2**40),
+        ("2026-11-02", "claims", 10, 3),
+    ]
+    for number, (action, path) in enumerate(
+        (("b", "projects/a_b/x"), ("a", "projects/aXb/x"), ("c", "retired/projects/a_b/x"), ("c", "global/x"))
+    ):
         Journal(database).record(Operation(f"o{number}", NOON, action), [Intent("write", path)])
     period = Period(date(2026, 11, 2), date(2026, 11, 2))
     assert activity.operations(period) == [("c", 2), ("a", 1), ("b", 1)]

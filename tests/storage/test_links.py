@@ -40,7 +40,11 @@ def _told(edges: list[Edge]) -> list[tuple[int, str, int, str]]:
 
 
 def test_every_edge_at_a_memory_is_told_with_all_that_is_said_of_it(links: Links) -> None:
-    assert _told(links.of(an_id(2))) == [(2, "related_to", 1, "auto"), (1, "related_to", 2, "reflect"), (2, "related_to", 3, "body")]
+    assert _told(links.of(an_id(2))) == [
+        (2, "related_to", 1, "auto"),
+        (1, "related_to", 2, "reflect"),
+        (2, "related_to", 3, "body"),
+    ]
     assert links.of(an_id(2))[1] == Edge(
         an_id(1), "related_to", an_id(2), "reflect", "why", 0.25, Validity(TODAY, TODAY + DAY)
     )
@@ -76,7 +80,12 @@ def test_links_come_in_pages_with_their_number(links: Links) -> None:
 
 
 def test_links_and_likenesses_are_counted(links: Links) -> None:
-    assert (links.count(TODAY), links.count(TODAY - DAY), links.count(TODAY, "a"), links.count(TODAY, "b")) == (4, 4, 2, 0)
+    assert (links.count(TODAY), links.count(TODAY - DAY), links.count(TODAY, "a"), links.count(TODAY, "b")) == (
+        4,
+        4,
+        2,
+        0,
+    )
     assert (links.count_alike(), links.count_alike("a")) == (2, 0)
     assert links.between(TODAY, None) == [
         (an_id(1), an_id(2), 0.25), (an_id(1), an_id(3), 0.5), (an_id(2), an_id(3), 0.5), (an_id(3), an_id(1), 1.0),

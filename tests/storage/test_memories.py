@@ -9,7 +9,16 @@ from nacre.storage.database import Database
 from nacre.storage.links import Links
 from nacre.storage.memories import Known, Memories, News
 from nacre.values.memory import (
-    Claim, Confidence, Confirmation, Expiry, Kind, Link, Retirement, Scope, Source, Validity,
+    Claim,
+    Confidence,
+    Confirmation,
+    Expiry,
+    Kind,
+    Link,
+    Retirement,
+    Scope,
+    Source,
+    Validity,
 )  # fmt: skip
 from nacre.values.session import Speaker, Trust
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired
@@ -36,7 +45,8 @@ def test_a_memory_comes_back_with_every_field_as_it_was(database: Database) -> N
     store = put(database, _FULL, memory(2))
     found = store.find(an_id(1))
     assert found == _FULL
-    assert found is not None and found.extra == _FULL.extra
+    assert found is not None
+    assert found.extra == _FULL.extra
     assert store.find(an_id(9)) is None
 
 
@@ -117,7 +127,9 @@ def test_the_same_words_and_the_same_key_are_found(database: Database) -> None:
 def test_what_a_session_taught_and_a_file_brought_is_found(database: Database) -> None:
     mine = Source("codex:one", ("t1", "t2"), "/srv/a.md")
     again = (Confirmation(NOON, "codex:one", ("t3",)),)
-    store = put(database, memory(1, source=mine), memory(2, confirmed=again, **retired()), memory(3, **retired(), source=mine))
+    store = put(
+        database, memory(1, source=mine), memory(2, confirmed=again, **retired()), memory(3, **retired(), source=mine)
+    )
     assert sorted(store.known_of("codex:one"), key=lambda one: one.id) == [
         Known(an_id(1), Kind.FACT, "Content 1.", frozenset({"t1", "t2"})),
         Known(an_id(2), Kind.FACT, "Content 2.", frozenset({"t3"})),
@@ -146,7 +158,8 @@ def test_news_are_what_others_stored_since_and_matters(database: Database) -> No
     assert not store.has_stored(store.last_row(), ["codex:mine"], None)
     put(database, memory(16, speaker=Speaker.AGENT, project="nacre"))
     last = store.last_row() - 1
-    assert store.has_stored(last, [], "nacre") and not store.has_stored(last, [], None)
+    assert store.has_stored(last, [], "nacre")
+    assert not store.has_stored(last, [], None)
 
 
 def test_what_may_be_out_of_date_is_told_until_the_memory_changes(database: Database) -> None:
@@ -170,7 +183,8 @@ def test_the_snapshot_is_another_one_when_a_memory_is(database: Database) -> Non
     assert len(set(seen)) == 3
     assert seen[0] == (0, 0, 0, 0, 0, 0, "0/0")
     found = store.find(an_id(1))
-    assert found and found.importance == 2
+    assert found
+    assert found.importance == 2
 
 
 def test_a_claim_and_links_change_without_a_new_row(database: Database) -> None:
@@ -182,7 +196,8 @@ def test_a_claim_and_links_change_without_a_new_row(database: Database) -> None:
     with database.transaction():
         store.set_links(memory(1, links=(Link("related_to", an_id(2), strength=1.0),)))
     found = store.find(an_id(1))
-    assert found and (found.claim, found.links) == (claim, (Link("related_to", an_id(2), strength=1.0),))
+    assert found
+    assert (found.claim, found.links) == (claim, (Link("related_to", an_id(2), strength=1.0),))
     assert Comparisons(database).row_of(an_id(1)) == before
 
 
@@ -224,7 +239,11 @@ def test_memories_one_link_away_come_in_order(database: Database) -> None:
         memory(2, links=(Link("back", an_id(1), strength=0.1), Link("old", an_id(5), valid=ended))),
         memory(3), memory(4, **retired()), memory(5),
     )  # fmt: skip
-    assert store.neighbours([an_id(1)], today) == [(an_id(1), an_id(3), 0.9), (an_id(1), an_id(2), 0.1), (an_id(1), an_id(2), 0.5)]
+    assert store.neighbours([an_id(1)], today) == [
+        (an_id(1), an_id(3), 0.9),
+        (an_id(1), an_id(2), 0.1),
+        (an_id(1), an_id(2), 0.5),
+    ]
     assert store.neighbours([an_id(5)], today) == []
     assert store.neighbours([an_id(5)], today - timedelta(days=1)) == [(an_id(5), an_id(2), 0.5)]
 

@@ -13,7 +13,16 @@ from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import FileUse
 from nacre.values.filters import DeedFilter, SessionFilter
 from nacre.values.session import (
-    Action, Flag, Heard, SeenFile, Session, SessionKind, Speaker, Tokens, ToolCall, Trust,
+    Action,
+    Flag,
+    Heard,
+    SeenFile,
+    Session,
+    SessionKind,
+    Speaker,
+    Tokens,
+    ToolCall,
+    Trust,
 )  # fmt: skip
 from tests.storage.made import DAY, MS, NOON, memory, put, said, turn
 
@@ -27,7 +36,8 @@ def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
 
 def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> None:
     full = turn(
-        "t1", 'Ein "Text"\nmit ? :name %s \\u0041 🐚', minutes=1, speaker=Speaker.AGENT, tool_calls=(_CALL, ToolCall("Bash", "ls")),
+        "t1", 'Ein "Text"\nmit ? :name %s \\u0041 🐚', minutes=1, speaker=Speaker.AGENT, tool_calls=(_CALL,
+        ToolCall("Bash", "ls")),
         flags=Flag.META | Flag.SIDECHAIN, trust=Trust.UNTRUSTED, author="Ünal",
     )  # fmt: skip
     bare = turn("t2", "")
@@ -37,13 +47,15 @@ def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> Non
     assert [one.seq for one in store.last_turns(row, 1)] == [1]
     assert [one.turn.id for one in store.turns_of(row, first=1)] == ["t2"]
     assert [one.turn.id for one in store.turns_of(row, limit=1)] == ["t1"]
-    assert store.place_of(row, "t2") == 1 and store.place_of(row, "t9") is None
+    assert store.place_of(row, "t2") == 1
+    assert store.place_of(row, "t9") is None
     places = {turn_row: seq for turn_row, (_, seq) in store.places([one.row for one in store.turns_of(row)]).items()}
     assert sorted(places.values()) == [0, 1]
     assert store.authors() == {"Ünal"}
     assert store.whole(row) == [full, bare]
     found = store.find_said("claude-code:one", "t1")
-    assert found and found.turn == full
+    assert found
+    assert found.turn == full
     assert store.find_said("claude-code:one", "t9") is None
 
 
@@ -56,7 +68,8 @@ def test_a_text_with_a_nul_is_stored(database: Database) -> None:
 def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: Database) -> None:
     store = Sessions(database)
     first = Session(
-        "codex", "one", title="First", cwd="/code/a", kind=SessionKind.SUBAGENT, parent="up", started=NOON, label="room",
+        "codex", "one", title="First", cwd="/code/a", kind=SessionKind.SUBAGENT, parent="up", started=NOON,
+        label="room",
         tokens=Tokens(10, 0, 5),
     )  # fmt: skip
     later = Session(
@@ -71,7 +84,8 @@ def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: D
         started=NOON - DAY, tool_version="1.2", model="m", tokens=Tokens(10, 3, 6),
     )  # fmt: skip
     assert (found.project, found.file, found.ended, found.turns) == ("nacre", "/srv/a", NOON, 0)
-    assert store.labels("codex") == ["room"] and store.labels("pi") == []
+    assert store.labels("codex") == ["room"]
+    assert store.labels("pi") == []
     assert store.versions() == {"/srv/a": "1.2"}
 
 
@@ -86,7 +100,8 @@ def test_a_turn_that_grew_is_written_anew_in_its_place_and_none_gets_the_row_of_
         assert store.add_turns(session, row, [turn("t1"), turn("t2", "Longer now."), turn("t3")]) == 1
     after = store.turns_of(row)
     assert [(one.seq, one.turn.text) for one in after] == [(0, "Said."), (1, "Longer now."), (2, "Said.")]
-    assert after[0].row == before[0] and min(after[1].row, after[2].row) > before[1]
+    assert after[0].row == before[0]
+    assert min(after[1].row, after[2].row) > before[1]
     with database.transaction():
         assert store.retain("claude-code", "/srv/a", {"one": ["t1"]}) == {row}
     highest = max(one.row for one in after)
@@ -106,14 +121,16 @@ def test_batches_give_what_one_after_the_other_gives(database: Database) -> None
     shared = turn("s", unique=True)
     with database.transaction():
         counts = store.add_batches([
-            ("codex", one, [turn("a"), shared, turn("a", "again")]), ("codex", two, [turn("a"), shared]), ("codex", one, [turn("b")]),
+            ("codex", one, [turn("a"), shared, turn("a", "again")]), ("codex", two, [turn("a"), shared]), ("codex",
+                one, [turn("b")]),
         ])  # fmt: skip
     store.refresh([one, two])
     assert counts == [2, 1, 1]
     assert [(item.seq, item.turn.id) for item in store.turns_of(one)] == [(0, "a"), (1, "s"), (2, "b")]
     assert [store.get(row).turns for row in (one, two)] == [3, 1]
     found = store.find_said("codex:two", "s")
-    assert found and found.session == one
+    assert found
+    assert found.session == one
     assert [item.unique for item in store.whole(one)] == [False, True, False]
 
 
@@ -133,13 +150,21 @@ def test_what_two_files_hold_of_a_session_stays_until_both_let_go(database: Data
 
 def test_sessions_are_found_by_their_ids_and_the_beginnings_of_these(database: Database) -> None:
     store = Sessions(database)
-    for tool, name in (("codex", "abc"), ("codex", "abcd"), ("pi", "abc"), ("pi", "%x"), ("pi", "abce"), ("pi", "codex:abc")):
+    for tool, name in (
+        ("codex", "abc"),
+        ("codex", "abcd"),
+        ("pi", "abc"),
+        ("pi", "%x"),
+        ("pi", "abce"),
+        ("pi", "codex:abc"),
+    ):
         store.upsert(Session(tool, name), project=None, file=None)
     assert [one.session.id for one in store.find("codex:abc")] == ["codex:abc"]
     assert [one.session.id for one in store.find("abc")] == ["codex:abc", "pi:abc"]
     assert [one.session.id for one in store.find("ab")] == ["codex:abc", "codex:abcd", "pi:abc"]
     assert [one.session.id for one in store.find("pi:ab")] == ["pi:abc", "pi:abce"]
-    assert store.find("ABC") == [] and [one.session.id for one in store.find("%")] == ["pi:%x"]
+    assert store.find("ABC") == []
+    assert [one.session.id for one in store.find("%")] == ["pi:%x"]
 
 
 def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Database) -> None:
@@ -204,7 +229,8 @@ def test_a_cursor_adds_up_what_was_not_understood(database: Database) -> None:
     assert store.cursor("/srv/a") == ("codex", cursor)
     assert store.seen_files() == [SeenFile("/srv/a", "codex", 2**41, 2**60, {"x": 5, "y": 1, "ü": 1}, 3)]
     store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"z": 1})))
-    assert store.seen_files()[0].unknown == {"z": 1} and store.seen_files()[0].corrupt == 0
+    assert store.seen_files()[0].unknown == {"z": 1}
+    assert store.seen_files()[0].corrupt == 0
     store.move_cursor("/srv/a", Cursor(8, 1, 2, 3, "00"))
     assert store.cursor("/srv/a") == ("codex", Cursor(8, 1, 2, 3, "00", {"é": [1]}))
     assert store.cursor("/srv/b") is None
@@ -222,15 +248,25 @@ def test_runs_of_ingest_are_remembered(database: Database) -> None:
 def test_owners_are_heard_in_the_latest_sessions_of_each_tool(database: Database) -> None:
     store = Sessions(database)
     said(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
-    said(database, "noise", turn("1", flags=Flag.META), turn("2", speaker=Speaker.AGENT), started=NOON, tool_version="2")
+    said(
+        database, "noise", turn("1", flags=Flag.META), turn("2", speaker=Speaker.AGENT), started=NOON, tool_version="2"
+    )
     said(database, "side", turn("1", flags=Flag.SIDECHAIN), started=NOON + DAY)
     said(database, "empty", started=NOON - 2 * DAY, tool="pi")
-    assert store.heard(2) == [Heard("claude-code", "2", False), Heard("claude-code", "1", True), Heard("pi", None, False)]
+    assert store.heard(2) == [
+        Heard("claude-code", "2", False),
+        Heard("claude-code", "1", True),
+        Heard("pi", None, False),
+    ]
     assert store.heard(1) == [Heard("claude-code", "2", False), Heard("pi", None, False)]
 
 
 def test_who_writes_without_being_the_owner_is_counted(database: Database) -> None:
-    turns = [turn(f"{name}{at}", author=name, trust=Trust.UNTRUSTED) for name in ("b", "a", "Ä") for at in range(2 + (name == "b"))]
+    turns = [
+        turn(f"{name}{at}", author=name, trust=Trust.UNTRUSTED)
+        for name in ("b", "a", "Ä")
+        for at in range(2 + (name == "b"))
+    ]
     said(database, "one", *turns, turn("mine", author="me"), cwd="/code/b")
     said(database, "two", cwd="/code/B")
     store = Sessions(database)
@@ -252,7 +288,8 @@ def test_sessions_follow_a_project_that_is_called_otherwise(database: Database) 
     store.move_sessions_of_folder(None, "old", "lone")
     store.move_sessions("old", "old", "new")
     assert sorted(store.names_met()) == [("lone", "lone"), ("old", "new")]
-    assert sorted(store.folders("lone"), key=str) == [None] and store.folders("new") == []
+    assert sorted(store.folders("lone"), key=str) == [None]
+    assert store.folders("new") == []
     store.move_sessions("old", "new", "old")
     assert sorted(store.folders("old"), key=str) == ["/code/a", "/code/c"]
 
@@ -262,7 +299,9 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     read = ToolCall("Read", "", "ok", Action.READ, ("/srv/ä/Main.PY",))
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/ä/Main.PY", "b\\main.py", "b\\main.py"))
     declined = ToolCall("Edit", "", "rejected", Action.EDIT, ("/srv/no",))
-    one = said(database, "one", turn("1", tool_calls=(read, edit), minutes=1), turn("2", tool_calls=(declined,)), project="p")
+    one = said(
+        database, "one", turn("1", tool_calls=(read, edit), minutes=1), turn("2", tool_calls=(declined,)), project="p"
+    )
     two = said(database, "two", turn("1", tool_calls=(edit,)), tool="codex")
     three = said(database, "three", turn("1", tool_calls=(edit,)), started=NOON + DAY)
     files = dict(deeds.files_named("MAIN.py"))
@@ -276,7 +315,9 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     ]  # fmt: skip
     assert isinstance(found[0], FileUse)
     assert len(deeds.uses([mine], DeedFilter(project="p"), reads=True, limit=9)) == 2
-    assert [use.session for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)] == [three, three]
+    assert [
+        use.session for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)
+    ] == [three, three]
     assert [use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)] == [two]
     assert [use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)] == [two]
     assert deeds.behind() is None
@@ -294,7 +335,8 @@ def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -
 
 def test_what_was_asked_for_before_is_found_the_latest_first(database: Database) -> None:
     row = said(
-        database, "one", turn("1"), turn("2", flags=Flag.META), turn("3", ""), turn("4"), turn("5", speaker=Speaker.AGENT), turn("6")
+        database, "one", turn("1"), turn("2", flags=Flag.META), turn("3", ""), turn("4"), turn("5",
+            speaker=Speaker.AGENT), turn("6")
     )  # fmt: skip
     found = DeedIndex(database).requests(row, 5, by=Speaker.OWNER, limit=9)
     assert [Sessions(database).places(found)[one][1] for one in found] == [3, 0]

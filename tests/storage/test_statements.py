@@ -22,10 +22,10 @@ ON_A_FILE = ("carrying", "gateway")
 """What moves state from one file to another, and what a gateway keeps on its own machine."""
 
 OF_FULL_TEXT = """
-    index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts unindex_turn
-    unindex_turn_parts insert_failures unindex_failures turns_size memories_size
-    merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts list_shards insert_shard
-    delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words find_turn_words_at
+    index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts
+    unindex_turn unindex_turn_parts insert_failures unindex_failures turns_size memories_size
+    merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts list_shards
+    insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words find_turn_words_at
     insert_names index_names find_names unindex_name count_waiting_for_shard empty_turns_fts empty_turns_parts
     count_sharded list_text_in_shards find_text_in_no_shard list_memories_unindexed list_turns_unindexed
     list_text_without_rows
@@ -67,4 +67,3 @@ def test_a_server_understands_all_statements_but_those_of_a_file(server: Databas
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), "write it so that a server understands it, or in sql/postgres_queries"
     assert expected - misunderstood == set(), "these are no statements of a file alone"
-

@@ -65,14 +65,17 @@ def test_recalls_earn_steps_of_importance(database: Database) -> None:
 
 def test_memories_are_idle_since_they_were_last_said_written_or_recalled(database: Database) -> None:
     put(
-        database, memory(1, days=-3), memory(2, days=-3), memory(3, days=-9, updated=NOON - 2 * DAY), memory(4, days=-9.25),
+        database, memory(1, days=-3), memory(2, days=-3), memory(3, days=-9, updated=NOON - 2 * DAY), memory(4,
+            days=-9.25),
         memory(5, days=-9, confirmed=(Confirmation(NOON - 3 * DAY), Confirmation(NOON - 8 * DAY))),
-        memory(6, kind=Kind.TODO, days=-7), memory(7, kind=Kind.TODO, days=-8), memory(8, days=1), memory(9, **retired()),
+        memory(6, kind=Kind.TODO, days=-7), memory(7, kind=Kind.TODO, days=-8), memory(8, days=1), memory(9,
+            **retired()),
     )  # fmt: skip
     store = UsageLog(database)
     store.record([an_id(2)], MS - 1, first=[])
     assert store.idle(NOON) == [
-        Idle(Kind.FACT, -1, 0, 1), Idle(Kind.FACT, 0, 1, 1), Idle(Kind.FACT, 2, 2, 1), Idle(Kind.FACT, 3, 3, 2), Idle(Kind.FACT, 9, 10, 1),
+        Idle(Kind.FACT, -1, 0, 1), Idle(Kind.FACT, 0, 1, 1), Idle(Kind.FACT, 2, 2, 1), Idle(Kind.FACT, 3, 3, 2),
+        Idle(Kind.FACT, 9, 10, 1),
         Idle(Kind.TODO, 7, 7, 1), Idle(Kind.TODO, 8, 8, 1),
     ]  # fmt: skip
     assert store.idle_todos(NOON) == [
@@ -83,9 +86,12 @@ def test_memories_are_idle_since_they_were_last_said_written_or_recalled(databas
 
 def test_what_may_end_is_expired_or_temporary_or_idle_and_unimportant(database: Database) -> None:
     put(
-        database, memory(1, expires_on=_TODAY), memory(2, expires_on=_TODAY + DAY), memory(3, expiry=Expiry.TEMPORARY, days=-2),
-        memory(4, expiry=Expiry.TEMPORARY, days=-1.5), memory(5, importance=3, days=-30), memory(6, importance=4, days=-30),
-        memory(7, importance=3, days=-30), memory(8, kind=Kind.TODO, expires_on=_TODAY), memory(9, expiry=Expiry.CORE, expires_on=_TODAY),
+        database, memory(1, expires_on=_TODAY), memory(2, expires_on=_TODAY + DAY), memory(3,
+            expiry=Expiry.TEMPORARY, days=-2),
+        memory(4, expiry=Expiry.TEMPORARY, days=-1.5), memory(5, importance=3, days=-30), memory(6, importance=4,
+            days=-30),
+        memory(7, importance=3, days=-30), memory(8, kind=Kind.TODO, expires_on=_TODAY), memory(9,
+            expiry=Expiry.CORE, expires_on=_TODAY),
     )  # fmt: skip
     store = UsageLog(database)
     for _ in range(2):
@@ -102,14 +108,17 @@ def test_uses_in_a_session_are_paired_judged_and_forgotten(database: Database) -
     store.record("s", ["b", "a", "c"], MS, recalled=["a"])
     store.record("s", ["c"], MS + 2, recalled=[])
     store.record("s", ["b"], MS - 2, recalled=["b"])
-    assert store.recalled("s", MS - 3) == {"a", "b"} and store.recalled("s", MS - 2) == {"a"}
+    assert store.recalled("s", MS - 3) == {"a", "b"}
+    assert store.recalled("s", MS - 2) == {"a"}
     assert store.unjudged("s") == ["a", "b", "c"]
-    assert store.first_unjudged("s") == MS and store.first_unjudged("t") is None
+    assert store.first_unjudged("s") == MS
+    assert store.first_unjudged("t") is None
     store.pair("s", ["c", "b", "x"])
     assert store.paired("s") == ["b", "c"]
     store.judge("s", ["a", "b"])
     store.record("s", ["a"], MS + 1, recalled=[])
-    assert store.unjudged("s") == ["a", "c"] and store.recalled("s", MS - 1) == {"a"}
+    assert store.unjudged("s") == ["a", "c"]
+    assert store.recalled("s", MS - 1) == {"a"}
     store.forget(MS + 2)
     assert store.unjudged("s") == ["c"]
 
@@ -118,7 +127,8 @@ def test_the_outcome_of_a_memory_is_told_as_it_was_first(database: Database) -> 
     store = Outcomes(database)
     store.record("a", MS, {"é": [1, None, 0.5]})
     store.record("a", MS, {})
-    assert store.find("a") == {"é": [1, None, 0.5]} and store.find("b") is None
+    assert store.find("a") == {"é": [1, None, 0.5]}
+    assert store.find("b") is None
     store.forget(MS)
     assert store.find("a") is not None
     store.forget(MS + 1)
@@ -135,7 +145,8 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
     assert store.in_background(_TODAY, "claims") == (0, 0)
     for call in (
         _call(1, cost=2**40, seconds=0.5, outcome="done"), _call(2, cost=5, outcome="failed", seconds=0.25), _call(3),
-        _call(4, task="chat", cost=7, outcome="done"), _call(5, is_background=False, outcome="done", tokens=Tokens(10, 0)),
+        _call(4, task="chat", cost=7, outcome="done"), _call(5, is_background=False, outcome="done",
+            tokens=Tokens(10, 0)),
         _call(6, model="Ä", cost=1, outcome="done"), _call(1, cost=1),
     ):  # fmt: skip
         store.add(call)
@@ -161,18 +172,23 @@ def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
     store = Spending(database)
     for reason in ("budget", "failing", "budget"):
         store.refuse(_TODAY, "claims", "m", reason)
-    assert store.refusals(_TODAY) == [Refusal(_TODAY, "claims", "m", "budget", 2), Refusal(_TODAY, "claims", "m", "failing", 1)]
+    assert store.refusals(_TODAY) == [
+        Refusal(_TODAY, "claims", "m", "budget", 2),
+        Refusal(_TODAY, "claims", "m", "failing", 1),
+    ]
     assert store.refusals(_TODAY + DAY) == []
     sick = Health("m", 3, NOON, "é")
     store.fail(Health("m", 2, NOON + DAY, "before"))
     store.fail(sick)
     assert (store.health("m"), store.health("x")) == (sick, None)
-    assert store.failing(NOON - DAY) == [sick] and store.failing(NOON) == []
+    assert store.failing(NOON - DAY) == [sick]
+    assert store.failing(NOON) == []
     store.recover("m")
     assert store.health("m") is None
     for at, key in enumerate("abc"):
         store.keep_answer(key, NOON + at * DAY, "m", key * 8_000_000)
-    assert store.answer("b", NOON + DAY) == "b" * 8_000_000 and store.answer("b", NOON + 2 * DAY) is None
+    assert store.answer("b", NOON + DAY) == "b" * 8_000_000
+    assert store.answer("b", NOON + 2 * DAY) is None
     store.prune(date(2000, 1, 1), NOON)
     assert [store.answer(key, NOON) is None for key in "abc"] == [True, False, False]
     store.prune(date(2000, 1, 1), NOON + 2 * DAY)
@@ -180,21 +196,42 @@ def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
     assert store.clear_answers() == 1
 
 
-def _trace(number: int, *steps: Step, kind: TraceKind = TraceKind.CASE, outcome: str = "shown", session: str = "") -> Trace:
+def _trace(
+    number: int, *steps: Step, kind: TraceKind = TraceKind.CASE, outcome: str = "shown", session: str = ""
+) -> Trace:
     began = NOON + number * DAY
-    return Trace(f"0193-{number:04x}", kind, f"Ü {number}?", began, began + timedelta(seconds=1.5), outcome, steps, session=session)
+    return Trace(
+        f"0193-{number:04x}",
+        kind,
+        f"Ü {number}?",
+        began,
+        began + timedelta(seconds=1.5),
+        outcome,
+        steps,
+        session=session,
+    )
 
 
 def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(database: Database) -> None:
     store = Traces(database)
-    step = Step("é", "in", "out\0", refs=("m1",), tokens=Tokens(1), cost=Decimal("0.10"), prompt="P", answer="A", more={"x": 1.5})
+    step = Step(
+        "é",
+        "in",
+        "out\0",
+        refs=("m1",),
+        tokens=Tokens(1),
+        cost=Decimal("0.10"),
+        prompt="P",
+        answer="A",
+        more={"x": 1.5},
+    )
     traces = [
         _trace(0x1A, step, session="s"), _trace(0x2A, outcome=NOTHING_FOUND), _trace(0x3B, kind=TraceKind.DREAM),
         _trace(0x4B, Step("x", refs=("m1",)), outcome=NOT_SURE),
     ]  # fmt: skip
     for one in (*traces, traces[0]):
         store.add(one)
-    plain = [one for one in traces[1:]]
+    plain = traces[1:]
     assert store.latest(limit=3) == plain[::-1]
     assert [one.id for one in store.latest(TraceKind.CASE, NOON + 0x2A * DAY)] == ["0193-004b", "0193-002a"]
     assert len(store.latest(limit=-1)) == 4

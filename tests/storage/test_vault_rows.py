@@ -43,7 +43,12 @@ def test_files_are_known_as_they_were_last_seen(database: Database) -> None:
     database.run("upsert_vault_file", path="b.md", memory=an_id(3), mtime_ns=2, size=3, hash=b"x")
     one, two = SeenMemoryFile("é.md", an_id(1), 2**60, 2**40, _BYTES), SeenMemoryFile("b.md", an_id(3), 2, 3, b"x")
     assert store.seen() == {"é.md": one, "b.md": two}
-    assert (store.file_of(an_id(1)), store.file_of(an_id(2)), store.at("b.md"), store.at("B.md")) == (one, None, two, None)
+    assert (store.file_of(an_id(1)), store.file_of(an_id(2)), store.at("b.md"), store.at("B.md")) == (
+        one,
+        None,
+        two,
+        None,
+    )
     database.run("distrust_vault_file", path="b.md")
     assert store.at("b.md") == replace(two, mtime_ns=0, hash=b"")
     put(database, memory(1), memory(2))
@@ -68,18 +73,23 @@ def test_files_that_are_no_memories_are_told_with_the_reason_until_they_change(d
 def test_writes_are_pending_until_they_are_done_or_given_up(database: Database) -> None:
     store = VaultIndex(database)
     full = Intent("adjust", "a.md", "é\n", _BYTES, an_id(1), None, "before")
-    found = _insert(database, Intent("write", "a.md", "one"), full, Intent("remove", "b.md"), Intent("append", "l", "x"))
+    found = _insert(
+        database, Intent("write", "a.md", "one"), full, Intent("remove", "b.md"), Intent("append", "l", "x")
+    )
     assert [replace(one, seq=0) for one in found] == [
         Intent("write", "a.md", "one"), full, Intent("remove", "b.md"), Intent("append", "l", "x"),
     ]  # fmt: skip
     assert [one.seq for one in found] == sorted({one.seq for one in found})
-    assert store.pending_document("a.md") == "é\n" and store.pending_document("b.md") is None
-    assert store.awaited_paths() == {"a.md", "b.md"} and store.journal_paths() == {"a.md", "b.md", "l"}
+    assert store.pending_document("a.md") == "é\n"
+    assert store.pending_document("b.md") is None
+    assert store.awaited_paths() == {"a.md", "b.md"}
+    assert store.journal_paths() == {"a.md", "b.md", "l"}
     for one in found[:3]:
         store.done(one.seq)
     store.give_up(found[3].seq)
     store.done(10**9)
-    assert store.intents() == [] and store.journal_paths() == set()
+    assert store.intents() == []
+    assert store.journal_paths() == set()
     (again,) = _insert(database, Intent("write", "c.md", operation="0193-0001"))
     assert again.seq > found[3].seq
     store.done(again.seq)
@@ -102,7 +112,8 @@ def test_projects_keep_the_keys_that_they_claimed_first(database: Database) -> N
     assert store.dependencies("Two") == [("Two", "one")]
     store.save_project(Project("p3", "one", 1), [("alias", "old")])
     assert [project.id for project in store.projects()] == ["p2", "p3"]
-    assert store.project_by("alias", "old") == "one" and store.project_by("root", "/code/ä") is None
+    assert store.project_by("alias", "old") == "one"
+    assert store.project_by("root", "/code/ä") is None
     store.forget_project("Two", unless="p2")
     store.forget_project("one")
     assert [project.id for project in store.projects()] == ["p2"]
@@ -113,8 +124,12 @@ def test_operations_are_told_the_newest_first_by_what_they_touched(database: Dat
     paths = ("projects/a_b/x.md", "projects/aXb/x.md", "retired/projects/a_b/y.md", "projects/A_B/z.md", "global/x.md")
     for number, path in enumerate(paths, start=1):
         given = Intent("write", path, memory=an_id(number % 2))
-        store.record(_operation(number, why=None, by="mcp"), [given, Intent("append", "ledger"), Intent("remove", "old.md")])
-    store.record(_operation(1, subject="other"), [Intent("write", "old.md", memory="m"), Intent("write", paths[0], memory="m")])
+        store.record(
+            _operation(number, why=None, by="mcp"), [given, Intent("append", "ledger"), Intent("remove", "old.md")]
+        )
+    store.record(
+        _operation(1, subject="other"), [Intent("write", "old.md", memory="m"), Intent("write", paths[0], memory="m")]
+    )
     assert store.find("0193-0001") == _operation(1, by="mcp")
     assert store.touched("0193-0001") == [("old.md", "m"), (paths[0], an_id(1))]
 
@@ -122,10 +137,12 @@ def test_operations_are_told_the_newest_first_by_what_they_touched(database: Dat
         return [int(one.id[5:], 16) for one in store.operations(**wanted)]  # type: ignore[arg-type]
 
     assert told() == [5, 4, 3, 2, 1]
-    assert told(project="a_b") == [3, 1] and told(project="a") == []
+    assert told(project="a_b") == [3, 1]
+    assert told(project="a") == []
     assert told(memory=an_id(1)) == [5, 3, 1]
     assert told(since=NOON + 2 * DAY, until=NOON + 4 * DAY) == [3, 2]
-    assert told(limit=2, offset=1) == [4, 3] and told(action="edit") == []
+    assert told(limit=2, offset=1) == [4, 3]
+    assert told(action="edit") == []
     assert [one.id for one in store.find_like("0193")] == ["0193-0005", "0193-0004", "0193-0003"]
     assert [one.id for one in store.find_like("-0002")] == ["0193-0002"]
     assert store.find_like("93-0") == store.find_like("002") == store.find_like("%%%%") == []
@@ -154,7 +171,8 @@ def test_operations_wait_for_a_commit_in_the_order_of_their_writes(database: Dat
     store.explain("0193-0001", "because")
     store.committed("0193-0001", "abc")
     assert store.find("0193-0001") == _operation(1, why="because", committed="abc")
-    assert store.written_by("0193-0001") == [] and store.waiting() == (1, NOON + 2 * DAY)
+    assert store.written_by("0193-0001") == []
+    assert store.waiting() == (1, NOON + 2 * DAY)
     store.drop("0193-0002")
     store.drop("0193-0003")
     assert store.waiting() == (0, None)
@@ -170,7 +188,8 @@ def test_the_journal_knows_what_was_there_before_and_forgets_on_demand(database:
     for number in (1, 2, 3):
         store.record(_operation(number, why="said"), [Intent("write", "a.md", memory=an_id(1))])
         _insert(
-            database, Intent("write", "a.md", f"v{number}", memory=an_id(1), operation=f"0193-{number:04x}", former="f"), applied=True
+            database, Intent("write", "a.md", f"v{number}", memory=an_id(1), operation=f"0193-{number:04x}",
+                former="f"), applied=True
         )  # fmt: skip
     _insert(database, Intent("append", "a.md", "line", operation="0193-0003"), applied=True)
     _insert(database, Intent("seen", "s.md"), Intent("seen", "r.md"), applied=True)
@@ -181,14 +200,16 @@ def test_the_journal_knows_what_was_there_before_and_forgets_on_demand(database:
     store.withdraw("r.md")
     assert store.withheld() == ["s.md"]
     assert store.keep_last(2) == 1
-    assert store.before(last) == ("write", "v2") and store.written_by("0193-0001") == []
+    assert store.before(last) == ("write", "v2")
+    assert store.written_by("0193-0001") == []
     store.rename("a.md", "z.md")
     assert [path for path, _ in store.touched("0193-0002")] == ["z.md"]
     assert [one.path for one in store.written_by("0193-0002")] == ["z.md"]
     store.erase([an_id(1)])
     assert store.written_by("0193-0002") == []
     found = store.find("0193-0002")
-    assert found and (found.subject, found.why) == (None, None)
+    assert found
+    assert (found.subject, found.why) == (None, None)
 
 
 def test_an_operation_that_touched_a_file_by_both_names_is_told_of_one(database: Database) -> None:
@@ -219,7 +240,8 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
     store.save(replace(two, withheld=False), [Part(0, 4, _BYTES, True), Part(4, 9, b"y", False)])
     assert store.all() == [one, two]
     assert (store.find("/srv/b"), store.find("/srv/B")) == (two, None)
-    assert store.alike("ff", "/srv/a") == [two] and store.alike("00", "/srv/a") == []
+    assert store.alike("ff", "/srv/a") == [two]
+    assert store.alike("00", "/srv/a") == []
     assert [store.has_below(folder) for folder in ("/srv", "/sr", "/srv/a", "/SRV")] == [True, False, False, False]
     assert store.parts("/srv/a") == parts
     assert (store.holder(_BYTES, beside="/srv/b"), store.holder(_BYTES, beside="/srv/a")) == ("p1", None)
@@ -230,7 +252,8 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
     assert store.find("/srv/c") == Archived("/srv/c", "pi", "turns", withheld=True)
     store.rename("/srv/b", "/srv/d")
     store.delete("/srv/a")
-    assert [one.path for one in store.all()] == ["/srv/d", "/srv/c"] and store.parts("/srv/a") == []
+    assert [one.path for one in store.all()] == ["/srv/d", "/srv/c"]
+    assert store.parts("/srv/a") == []
     store.clear()
     assert store.all() == store.parts("/srv/d") == []
 
@@ -241,9 +264,14 @@ def test_transcripts_that_were_read_further_than_archived_are_due(database: Data
         sessions.save_cursor(path, "codex", Cursor(1, 2, 3, changed), Tally())
     store.save(Archived("/srv/d", "codex", "lines", inode=1, changed=9), [])
     store.save(Archived("/srv/c", "codex", "lines", inode=2, changed=3), [])
-    assert store.due() == [Due("/srv/c", "codex", 1, 3, 3), Due("/srv/a", "codex", 1, 3, 7), Due("/srv/b", "codex", 1, 3, 7)]
+    assert store.due() == [
+        Due("/srv/c", "codex", 1, 3, 3),
+        Due("/srv/a", "codex", 1, 3, 7),
+        Due("/srv/b", "codex", 1, 3, 7),
+    ]
     rows = [said(database, name, tool="codex", file="/srv/a") for name in ("one", "two")]
-    assert store.sessions_of("codex", "/srv/a") == rows and store.sessions_of("pi", "/srv/a") == []
+    assert store.sessions_of("codex", "/srv/a") == rows
+    assert store.sessions_of("pi", "/srv/a") == []
 
 
 def test_changes_since_the_last_look_are_told_once(database: Database) -> None:
@@ -253,14 +281,17 @@ def test_changes_since_the_last_look_are_told_once(database: Database) -> None:
     Journal(database).record(_operation(7), [Intent("write", "a.md", memory=an_id(1))])
     Journal(database).record(_operation(8), [Intent("write", "a.md", memory=an_id(1))])
     put(
-        database, memory(1, "Other words."), memory(2, superseded_by=an_id(1)), memory(4), memory(5, project="p"), memory(6), memory(7),
+        database, memory(1, "Other words."), memory(2, superseded_by=an_id(1)), memory(4), memory(5, project="p"),
+        memory(6), memory(7),
         memory(8, **retired()),
     )  # fmt: skip
     with database.transaction():
         Memories(database).delete(an_id(3))
     assert sorted(store.memories(), key=lambda one: one.id) == [
-        MemoryChange("changed", an_id(1), "0193-0008"), MemoryChange("retired", an_id(2), None), MemoryChange("removed", an_id(3), None),
-        MemoryChange("restored", an_id(4), None), MemoryChange("changed", an_id(5), None), MemoryChange("stored", an_id(7), None),
+        MemoryChange("changed", an_id(1), "0193-0008"), MemoryChange("retired", an_id(2), None),
+        MemoryChange("removed", an_id(3), None),
+        MemoryChange("restored", an_id(4), None), MemoryChange("changed", an_id(5), None), MemoryChange("stored",
+            an_id(7), None),
         MemoryChange("retired", an_id(8), None),
     ]  # fmt: skip
     Memories(database).set_importance(an_id(6), 1)

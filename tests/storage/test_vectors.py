@@ -55,7 +55,11 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     texts = (_LONG, "short", _LONG, _LONG, _LONG, "Ü" * 12)
     flags = (Flag.NONE, Flag.NONE, Flag.META, Flag.COMMAND, Flag.NONE, Flag.NONE)
     speakers = (Speaker.OWNER, Speaker.OWNER, Speaker.OWNER, Speaker.AGENT, Speaker.TOOL, Speaker.OWNER)
-    row = said(database, "one", *(turn(f"{at}", texts[at], flags=flags[at], speaker=speakers[at], minutes=at) for at in range(6)))
+    row = said(
+        database,
+        "one",
+        *(turn(f"{at}", texts[at], flags=flags[at], speaker=speakers[at], minutes=at) for at in range(6)),
+    )
     rows = [one.row for one in Sessions(database).turns_of(row)]
     assert [found for found, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
     assert [found for found, _ in store.turns_after(rows[0], 1)] == [rows[3]]
@@ -114,7 +118,8 @@ def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database)
     store.add_memory_vectors({rows[0]: _vectors(1, 2), rows[1]: _vectors(2), rows[2]: _vectors(3), 10**9: _vectors(4)})
     assert (store.count_memories(), store.missing()) == (3, (0, 0))
     cosines = store.memory_cosines(_vectors(2)[0])
-    assert [round(cosines[row], 2) for row in rows[:2]] == [1.0, 1.0] and cosines[rows[2]] < 0.9
+    assert [round(cosines[row], 2) for row in rows[:2]] == [1.0, 1.0]
+    assert cosines[rows[2]] < 0.9
     assert store.near_memory(rows[0], limit=1)[0].row == rows[1]
     assert [pair[:2] for pair in store.near_pairs(rows, least=0.99)] == [(rows[0], rows[1])]
     with database.transaction():

@@ -79,7 +79,9 @@ def test_words_of_settled_candidates_go_after_a_day_and_do_not_come_back(databas
 def test_candidates_go_with_their_session_and_with_time(database: Database) -> None:
     store = Candidates(database)
     mine, yours = Source("codex:one"), Source("codex:two")
-    store.add([_held(1, source=mine), _held(2, source=mine, why=Why.MINOR), _held(3, source=yours), _held(4, source=mine)])
+    store.add(
+        [_held(1, source=mine), _held(2, source=mine, why=Why.MINOR), _held(3, source=yours), _held(4, source=mine)]
+    )
     store.settle(an_id(4), MS)
     store.settle_session("codex:one")
     assert _waiting(store) == [2, 3]
@@ -92,7 +94,8 @@ def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> N
     said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
     store.add([
         _held(number, source=Source(f"claude-code:{session}", turns))
-        for number, session, turns in ((1, "one", ("t1", "t2")), (2, "one", ("t2",)), (3, "two", ("t2",)), (4, "one", ()))
+        for number, session, turns in ((1, "one", ("t1", "t2")), (2, "one", ("t2",)), (3, "two", ("t2",)), (4, "one",
+            ()))
     ])  # fmt: skip
     with database.transaction():
         Sessions(database).retain("claude-code", "/srv/a", {"one": ["t1"]})
@@ -110,8 +113,10 @@ def test_a_candidate_tells_its_project_as_it_is_called_now(database: Database) -
 def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Database) -> None:
     store = Claims(database)
     put(
-        database, memory(1, claim=Claim("nacre", "language", "is", "Python")), memory(2, claim=Claim("nacre", "owner", "is", "x"), days=1),
-        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1), memory(4, claim=Claim("ärger", "language", "is", "D")),
+        database, memory(1, claim=Claim("nacre", "language", "is", "Python")), memory(2, claim=Claim("nacre",
+            "owner", "is", "x"), days=1),
+        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1), memory(4, claim=Claim("ärger", "language",
+            "is", "D")),
         memory(5, claim=Claim("nacre", "language", "was", "Perl"), project="a"), memory(6), memory(7, days=2),
         memory(8, claim=Claim("nacre", "language", "was", "B"), **retired()),
     )  # fmt: skip
@@ -177,12 +182,14 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
     put(database, memory(1), memory(2), memory(3, **retired()), memory(4, proposed=True), memory(5, proposed=True))
     store = Reviews(database)
     for number, reason, detail, at in (
-        (2, Reason.MANUAL, "x", MS), (1, Reason.STALE, "é", MS), (1, Reason.MANUAL, "y", MS - 1), (1, Reason.MANUAL, "z", MS - 2), (3, Reason.MANUAL, "", 0),
+        (2, Reason.MANUAL, "x", MS), (1, Reason.STALE, "é", MS), (1, Reason.MANUAL, "y", MS - 1), (1, Reason.MANUAL,
+            "z", MS - 2), (3, Reason.MANUAL, "", 0),
     ):  # fmt: skip
         store.add(an_id(number), reason, detail, Action.REVIEW, at, once=False)
     moment = NOON - timedelta(milliseconds=1)
     assert store.pending() == [
-        QueuedReview(an_id(1), Reason.MANUAL, "y", Action.REVIEW, moment), QueuedReview(an_id(2), Reason.MANUAL, "x", Action.REVIEW, NOON),
+        QueuedReview(an_id(1), Reason.MANUAL, "y", Action.REVIEW, moment), QueuedReview(an_id(2), Reason.MANUAL, "x",
+            Action.REVIEW, NOON),
         QueuedReview(an_id(1), Reason.STALE, "é", Action.REVIEW, NOON),
     ]  # fmt: skip
     Candidates(database).add([_held(8)])
@@ -223,7 +230,11 @@ def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
         memory(3, links=(Link(contradicts, an_id(4)),), days=2), memory(4, **retired()),
     )  # fmt: skip
     store = Reviews(database)
-    one, two, three = Doubt(an_id(2), an_id(1), "one"), Doubt(an_id(1), an_id(2), "two"), Doubt(an_id(3), an_id(2), None)
+    one, two, three = (
+        Doubt(an_id(2), an_id(1), "one"),
+        Doubt(an_id(1), an_id(2), "two"),
+        Doubt(an_id(3), an_id(2), None),
+    )
     assert store.doubts() == [two, three]
     assert store.doubts(both_ways=True) == [one, two, three]
     assert store.doubts([an_id(3), an_id(4)]) == [three]
@@ -233,7 +244,11 @@ def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
 def test_what_a_document_does_not_say_any_more_is_unfounded(database: Database) -> None:
     said(database, "one", turn("t1"), tool="notes")
     source = [Source("notes:one", turns) for turns in (("t1", "t9"), ("t9",), ())]
-    put(database, *(memory(at, source=one) for at, one in enumerate(source)), memory(3, source=Source("codex:one", ("t9",))))
+    put(
+        database,
+        *(memory(at, source=one) for at, one in enumerate(source)),
+        memory(3, source=Source("codex:one", ("t9",))),
+    )
     assert numbers(Reviews(database).unfounded({"notes", "codex"})) == [1]
 
 
@@ -256,7 +271,8 @@ def test_memories_used_together_grow_near_and_fade(database: Database) -> None:
     store.join([one], [two], 101)
     assert store.of([two], 101) == [Edge(two, one, 0.1 * 0.95 + 0.1, 2), Edge(two, three, 0.1 * 0.95, 1)]
     assert [edge.other for edge in store.strongest(101, 1)] == [two]
-    assert len(store.of([three], 113)) == 2 and store.of([three], 114) == []
+    assert len(store.of([three], 113)) == 2
+    assert store.of([three], 114) == []
     store.forget_faded(114)
     store.forget_faded(101)
     assert [edge.other for edge in store.strongest(101, 9)] == [two]

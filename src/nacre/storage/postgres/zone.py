@@ -13,7 +13,10 @@ def local_zone() -> str:
     """Its name, by which a server knows its summers; where it has none, how far it is from UTC now."""
     now = datetime.now(UTC)
     offset = now.astimezone().utcoffset() or timedelta()
-    for name in (environment().get("TZ", "").removeprefix(":"), os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]):
+    for name in (
+        environment().get("TZ", "").removeprefix(":"),
+        os.path.realpath("/etc/localtime").partition("zoneinfo/")[2],
+    ):
         try:
             if name and now.astimezone(ZoneInfo(name)).utcoffset() == offset:
                 return name

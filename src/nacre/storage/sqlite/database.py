@@ -377,9 +377,10 @@ def _translated(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _lower(told: Any) -> Any:
+def _lower(*told: Any) -> Any:
     """Of all letters: SQLite's own knows those of ASCII only."""
-    return told.lower() if isinstance(told, str) else told
+    (text,) = told
+    return text.lower() if isinstance(text, str) else text
 
 
 def damaged(path: Path, why: str = "") -> StoreUnusable:
