@@ -11,7 +11,8 @@ import nacre.storage
 from nacre.errors import StoreUnusable
 from nacre.platform.sql_files import statements
 from nacre.storage.database import Database
-from nacre.storage.postgres.dialect import translated
+from nacre.storage.postgres.dialect import statement, translated
+from nacre.storage.sqlite.queries import about_other
 from tests.storage.conftest import Open
 
 _QUERIES = Path(nacre.storage.__file__).parent / "sql" / "queries"
@@ -25,7 +26,8 @@ OF_FULL_TEXT = """
     index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts
     unindex_turn unindex_turn_parts insert_failures unindex_failures turns_size memories_size
     merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts list_shards
-    insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words find_turn_words_at
+    insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words
+    find_turn_words_at
     insert_names index_names find_names unindex_name count_waiting_for_shard empty_turns_fts empty_turns_parts
     count_sharded list_text_in_shards find_text_in_no_shard list_memories_unindexed list_turns_unindexed
     list_text_without_rows
@@ -48,7 +50,8 @@ def server(tenants: Open) -> Database:
     return database
 
 
-def _is_understood(database: Database, sql: str) -> bool:
+def _is_understood(database: Database, name: str) -> bool:
+    sql = statement(name)
     try:
         database.rows(f"EXPLAIN {sql}", dict.fromkeys(_PARAMETER.findall(translated(sql))))
     except StoreUnusable:
@@ -61,9 +64,9 @@ def _in_file(name: str) -> set[str]:
 
 
 def test_a_server_understands_all_statements_but_those_of_a_file(server: Database) -> None:
-    own = statements("nacre.storage", "sql/postgres_queries")
-    every = {**statements("nacre.storage", "sql/queries"), **own}
-    misunderstood = {name for name, sql in every.items() if name not in MADE and not _is_understood(server, sql)}
+    named = {*statements("nacre.storage", "sql/queries"), *statements("nacre.storage", "sql/postgres_queries")}
+    every = {*named, *map(about_other, named)}.difference(MADE)
+    misunderstood = {name for name in every if not _is_understood(server, name)}
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), "write it so that a server understands it, or in sql/postgres_queries"
     assert expected - misunderstood == set(), "these are no statements of a file alone"

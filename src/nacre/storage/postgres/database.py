@@ -214,7 +214,7 @@ class PostgresDatabase:
 
     def edition(self) -> object:
         """A value that is another one when anybody has committed meanwhile."""
-        return self.rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")[0][0]
+        return self.rows("SELECT pg_current_snapshot()::text")[0][0]
 
     def state(self) -> object:
         """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""

@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
+from nacre.storage.sqlite.queries import OTHER, with_other_tables
 from nacre.storage.sqlite.queries import query as shared
 
 _COMMENT = re.compile(r"--[^\n]*")
@@ -21,8 +22,16 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
-    own = statements("nacre.storage", "sql/postgres_queries").get(name)
-    return translated(shared(name) if own is None else own)
+    return translated(statement(name))
+
+
+def statement(name: str) -> str:
+    """The statement of that name as it is written. Raises KeyError."""
+    own = statements("nacre.storage", "sql/postgres_queries")
+    if name in own:
+        return own[name]
+    of_those_in_use = own.get(name.removeprefix(OTHER))
+    return shared(name) if of_those_in_use is None else with_other_tables(of_those_in_use)
 
 
 @cache

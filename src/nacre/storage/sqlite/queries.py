@@ -32,8 +32,13 @@ def _all() -> dict[str, str]:
     found = dict(_load())
     for name, statement in _load().items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
-            found[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
+            found[OTHER + name] = with_other_tables(statement)
     return found
+
+
+def with_other_tables(statement: str) -> str:
+    """The same statement about the vectors of another model."""
+    return _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
 
 
 def _load() -> dict[str, str]:
