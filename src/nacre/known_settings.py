@@ -161,6 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
     ),
+    Setting("gateway.files_mb", int, 500, "megabytes of files from messages that are kept, the newest; 0 keeps none"),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
     Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
     Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),

@@ -174,6 +174,8 @@ def test_what_is_forgotten_is_gone_from_files_edits_and_the_gateways_database(st
     stage.nacre("gateway", "end", f"telegram:{owner}")
     stage.nacre("ingest")
     stage.nacre("forget", "--match", "zeppelin", "--yes")
+    stage.telegram.edit(owner, owner, number, "the zeppelin flies at night")
+    stage.ask(owner, "and the kite?")
     left = [
         path for path in stage.home.rglob("*")
         if path.is_file() and b"zeppelin" in path.read_bytes() and path.name not in ("gateway.log",)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from nacre.storage.gateway import GatewayStore
+from nacre.values.gateway.conversation import Pairing
+from nacre.values.gateway.message import Chat, Incoming, Outgoing, Received, Sender
+from tests.cli.conftest import SOURCE, Nacre
 from tests.fakes.provider import FakeProvider, Reply, Request
 
 ANSWER = "The harbour crane lifts forty tonnes."
@@ -87,6 +94,36 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert keys == [True, False]
 
 
+def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(nacre: Nacre, provider: FakeProvider) -> None:
+    nacre("chat", "how much does the crane lift?")
+    nacre("config", "set", "models.background", "false")
+    shown = " ".join(nacre("cost").out.split())
+    assert "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off" in shown
+
+
+def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Path) -> None:
+    second: list[subprocess.CompletedProcess[str]] = []
+
+    def answer(request: Request) -> str:
+        if "the first asks" in told(request) and not second:
+            command = [sys.executable, "-m", "nacre", "chat", "the second asks", "--json"]
+            environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+            second.append(subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60))
+        return ANSWER
+
+    with FakeProvider(answer) as provider:
+        (home / "config.toml").write_text(provider.config(), encoding="utf-8")
+        first = nacre("chat", "the first asks", "--json")
+        later = nacre("chat", "and later", "--json")
+        assert "the second asks" not in told(provider.calls[-1])
+    assert "conversation of its own" in second[0].stderr
+    assert "conversation of its own" not in first.err
+    other = json.loads(second[0].stdout)["session"]
+    assert first.json["session"] == later.json["session"] != other
+    kept = (home / f"gateway/sessions/{other}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(kept[1])["message"]["owner"] is True
+
+
 def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, home: Path) -> None:
     with FakeProvider([Reply(status=400, message="no such model"), ANSWER], repeats=True) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
@@ -99,6 +136,22 @@ def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, h
 
 def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
     assert "nacre config set models.chat" in nacre("chat", "hello there", code=None).err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["status"], 1),
+        (["sessions"], 0),
+        (["pair"], 0),
+        (["search", "boats"], 0),
+        (["show", "telegram:1"], 3),
+        (["end", "telegram:1"], 3),
+    ],
+)
+def test_who_only_looks_makes_no_gateway(nacre: Nacre, home: Path, words: list[str], code: int) -> None:
+    nacre("gateway", *words, code=code)
+    assert not (home / "gateway").exists()
 
 
 def test_a_backup_has_the_conversations(nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path) -> None:
@@ -121,3 +174,46 @@ def test_what_is_forgotten_is_gone_from_the_transcript(nacre: Nacre, provider: F
     (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
     nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
     assert not list((home / "gateway" / "sessions").glob("*.jsonl"))
+
+
+def incoming(number: int, text: str) -> tuple[Received, str]:
+    """A message of another conversation, and what becomes of it."""
+    message = Incoming(f"m{number}", Chat("club", "9"), Sender("7", "Jordan Example"), text)
+    return Received(0, "club:7", message, datetime(2026, 1, number, tzinfo=UTC)), "heard" if number == 1 else "waiting"
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        (("--match", "afraid of heights"), ["and the quay is long"]),
+        (("--match", "Jordan"), []),
+        (("--before", "2026-01-02"), ["afraid of heights, too", "and the quay is long"]),
+    ],
+)
+def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
+    nacre: Nacre, home: Path, how: tuple[str, str], left: list[str]
+) -> None:
+    messages = ["the driver is afraid of heights", "afraid of heights, too", "and the quay is long"]
+    part = Outgoing("p:0", Chat("club", "9"), "Who is afraid of heights?")
+    with closing(GatewayStore.open(home)) as store:
+        store.receive("club", [incoming(number, text) for number, text in enumerate(messages, 1)], {})
+        store.add_part("club:7", part, datetime(2026, 1, 3, tzinfo=UTC))
+        store.ask_pairing(Pairing("club", "7", "Jordan Example", "K7QM-2XDP", datetime(2026, 1, 1, tzinfo=UTC)))
+    assert nacre("forget", *how, "--dry-run", "--json").json["counts"]["gateway"] >= 1
+    assert nacre("forget", *how, "--yes", "--json").json["erased"]
+    with closing(GatewayStore.open(home)) as store:
+        assert [one.received.message.text for one in store.open_messages("club:7")] == left
+        assert (store.next_part("club:7") is None) is (how[1] == "afraid of heights")
+    if how[0] == "--match":
+        assert how[1].encode() not in (home / "gateway/gateway.db").read_bytes()
+
+
+def test_what_is_forgotten_need_not_be_searchable_yet(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+    nacre("chat", "the crane driver is here")
+    (transcript,) = (home / "gateway" / "sessions").glob("*.jsonl")
+    line = lines(home)[1]
+    line["id"], line["message"]["content"] = "later", "she is afraid of heights"
+    transcript.write_text(transcript.read_text() + json.dumps(line) + "\n", encoding="utf-8")
+    nacre("forget", "--match", "afraid of heights", "--yes")
+    assert "afraid of heights" not in transcript.read_text()
+    assert "the crane driver" in transcript.read_text()

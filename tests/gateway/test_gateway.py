@@ -6,11 +6,13 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.storage.gateway import GatewayStore
 from tests.fakes.provider import Reply
 from tests.gateway.stage import Stage, running
 
@@ -185,6 +187,23 @@ def test_what_is_edited_after_the_answer_is_in_the_transcript_once(stage: Stage,
     assert stage.agent.count("the boat is") == 1
 
 
+def test_an_edit_is_in_the_conversation_that_has_the_message(stage: Stage, owner: int) -> None:
+    number = stage.telegram.say(owner, owner, "the tower is white")
+    stage.answers(owner, 1)
+    before = stage.session(owner)
+    stage.ask(owner, "/new")
+    stage.ask(owner, "how high is it?")
+    stage.telegram.edit(owner, owner, number, "the tower is grey")
+    stage.ask(owner, "and how old?")
+    assert not [one for one in stage.said(owner) if one.get("edits")]
+    with closing(GatewayStore.open(stage.home)) as store:
+        waiting = [line.text for _, line in store.pending_lines(before.id)]  # a minute at most
+    written = (stage.home / f"gateway/sessions/{before.id}.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in (*written, *waiting)]
+    edits = [line["message"] for line in lines if line.get("message", {}).get("edits")]
+    assert [(one["content"], one["edits"]) for one in edits] == [("the tower is grey", lines[1]["id"])]
+
+
 def test_long_answers_come_in_parts_that_telegram_takes(stage: Stage, owner: int) -> None:
     whole = " ".join(f"🦪{number}" for number in range(1200))
     stage.agent.rules["a long tale"] = whole
@@ -259,6 +278,21 @@ def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(stage: St
     kept = (stage.home / "gateway" / file["path"]).read_text(encoding="utf-8")
     assert "boiler at 80 degrees" in kept
     assert secret not in kept + stage.agent.prompt("what does the log say?")
+
+
+@pytest.mark.parametrize(("most", "left"), [(1, ["b.bin", "c.bin"]), (0, [])])
+def test_of_files_the_newest_are_kept_within_a_bound(
+    tmp_path: Path, bytecode: Path, owners: Iterator[int], most: int, left: list[str]
+) -> None:
+    with Stage(tmp_path, bytecode, f"files_mb = {most}") as stage:
+        stage.start()
+        people = [next(owners), next(owners)]
+        for name, user in (("a.bin", people[0]), ("b.bin", people[1]), ("c.bin", people[0])):
+            stage.ask(user, "", document=stage.telegram.file(b"\0" * 400_000, file_name=name), caption=f"see {name}")
+        files = (stage.home / "gateway").glob("files/*/*")
+        assert sorted(path.name.rpartition("-")[2] for path in files) == left
+        stage.ask(people[0], "what did I send you?")
+        assert "[file: a.bin]" in stage.agent.prompt("what did I send you?")
 
 
 def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, owner: int) -> None:

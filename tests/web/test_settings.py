@@ -120,6 +120,13 @@ def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -
     assert home.stat().st_mode & 0o777 == 0o700
 
 
+def test_what_needs_somebody_fits_on_a_phone(boards: Callable[..., Dashboard], home: Path) -> None:
+    home.chmod(0o755)
+    page = boards(viewport=PHONE).show("/settings?view=checks")
+    expect(page.get_by_role("button", name="Mend what can be mended")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?view=home")
     expect(page.get_by_text(f"{home}/http.token")).to_be_visible()

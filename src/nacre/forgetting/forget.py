@@ -17,12 +17,15 @@ from nacre.forgetting.unreachable import unreached
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
+from nacre.ingestion import discovery
+from nacre.ingestion.ingest import read_changed, unread
 from nacre.memories.listing import write_listings
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
 from nacre.platform.ids import content_hash
 from nacre.spending.spool import fold_notes
+from nacre.tombstones import chat_erasure
 from nacre.tombstones.affected import Affected, is_shared, survey
 from nacre.tombstones.archive_erasure import withdraw_matching
 from nacre.tombstones.erasure import apply_tombstones, clear_told, clear_words, erase_bytes
@@ -39,6 +42,7 @@ from nacre.tombstones.tombstones import (
     turn_value,
     words_value,
 )
+from nacre.transcripts.tools.nacre_chat import sessions_folder
 from nacre.values.codec import stamp
 from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Tombstone, TombstoneKind, TurnPlace
 from nacre.values.memory import Memory
@@ -53,13 +57,23 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     """What forgetting would take; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
     how = wanted.how
     catch_up(home)
+    _read_conversations(home)
     key = _key(home)
     aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
-    found = survey(home, Barred([key, *aim.tombstones]))
+    barred = Barred([key, *aim.tombstones])
+    found = survey(home, barred)
     match = _pattern(wanted)
     traces = _traces(home, match) if match else 0
+    held = chat_erasure.held(home, barred, match)
     project = wanted.project if how == "project" else None
-    return replace(_planned(home, how, found, aim, key), match=match, traces=traces, project=project)
+    return replace(_planned(home, how, found, aim, key), match=match, traces=traces, held=held, project=project)
+
+
+def _read_conversations(home: Home) -> None:
+    """Make searchable what was said in channels since it was last read there: the gateway does that now and then."""
+    transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
+    if jobs := unread(home, discovery.look(home, transcripts).files):
+        read_changed(home, jobs)
 
 
 def _traces(home: Home, match: re.Pattern[str]) -> int:
@@ -77,6 +91,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     fold_usage(home)
     if planned.match:
         withdraw_matching(home, planned.match)
+        chat_erasure.erase_matching(home, planned.match)
     with home.change(FORGET) as change:
         if planned.match:
             apply_intents(home)
@@ -86,6 +101,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
             clear_told(home, planned.match)
         with change.transaction():
             change.append(_entries(change, planned))
+            home.tombstones.set("erase", "1")
     apply_tombstones(home)
     if planned.project:
         home.code.forget(planned.project)

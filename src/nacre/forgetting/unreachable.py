@@ -41,8 +41,8 @@ def _transcripts(plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _git(home: Home) -> Iterator[Unreached]:
-    repository = home.vault.root / ".git"
-    if not repository.exists():
+    repository = home.settings.vault / ".git"
+    if home.database.is_server or not repository.exists():
         return
     yield Unreached("git history", str(home.vault.root), "nacre scrub --history")
     for remote in _remotes(repository / "config"):

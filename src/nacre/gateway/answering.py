@@ -13,6 +13,7 @@ from nacre.gateway.compaction import is_due, keep_what_matters, sum_up
 from nacre.gateway.passages import passages_for
 from nacre.gateway.prompt import Turn, prompt, remembered, system_prompt
 from nacre.gateway.responder import Question, Responder
+from nacre.gateway.streaming import CleanStream
 from nacre.gateway.transcript import Recent, Transcripts, bounded
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_files
@@ -56,13 +57,19 @@ class Answering:
         """Whether no more answers are made."""
 
     def answer(self, work: Work, hear: Callable[[str], None] | None = None) -> Answer:
-        """Ask the responder. Raises ModelUnavailable, ModelRefused, BudgetSpent and what opening the home raises."""
+        """Ask the responder; ``hear`` is given the answer while it is made, without secrets.
+
+        Raises ModelUnavailable, ModelRefused, BudgetSpent and what opening the home raises.
+        """
         with self._lend() as home:
             question = self._question(home, work)
             responder = self._respond(home, work.options.model)
             try:
                 self._note(responder)
-                answer = responder.answer(question, hear)
+                stream = CleanStream(home.redactor, hear) if hear else None
+                answer = responder.answer(question, stream.hear if stream else None)
+                if stream:
+                    stream.finish()
                 return replace(answer, text=home.redactor.clean(bounded(answer.text, _MOST_CHARACTERS)))
             finally:
                 self._forget(responder)

@@ -21,7 +21,7 @@ from nacre.settings import Settings
 from nacre.setup.requests import SetRequest
 from nacre.setup.visible_settings import set_setting
 from nacre.spending.models import name_for
-from nacre.storage.gateway import PROBLEM, GatewayStore
+from nacre.storage.gateway import DATABASE, PROBLEM, GatewayStore
 from nacre.values.gateway.conversation import ChannelTraffic, ChatSession, Pairing, Undelivered
 from nacre.values.gateway.message import Received
 from nacre.values.model_calls import Task
@@ -131,7 +131,7 @@ def list_pairings(home: Home) -> list[Pairing]:
 
 def pair(home: Home, request: PairRequest) -> Paired:
     """Let a sender in. Raises NotFound for a code that is not known or too old, and for a channel that is none."""
-    with _store(home.settings) as store:
+    with _store(home.settings, makes_one=True) as store:
         found = _asked(home, store, request.who.strip())
         store.approve(found, home.clock())
         paired = store.pairing(found.channel, found.sender) or found
@@ -211,8 +211,10 @@ def _problem(settings: Settings, name: str) -> str:
 
 
 @contextmanager
-def _store(settings: Settings) -> Iterator[GatewayStore]:
-    store = GatewayStore.open(settings.home)
+def _store(settings: Settings, *, makes_one: bool = False) -> Iterator[GatewayStore]:
+    """The gateway's store. Who only looks, where there is none, is lent an empty one."""
+    is_there = makes_one or (settings.home / DATABASE).exists()
+    store = GatewayStore.open(settings.home) if is_there else GatewayStore.empty()
     try:
         yield store
     finally:

@@ -32,6 +32,16 @@ def redact(path: Path, redactor: Cleans) -> None:
         private_files.write_file(path, cleaned)
 
 
+def keep_newest(folder: Path, most_bytes: int) -> None:
+    """Delete the oldest files of all conversations beyond a bound. Their names begin with the ids of lines, which tell
+    the time. Raises OSError."""
+    room = most_bytes
+    for path in sorted(folder.glob("*/*"), key=lambda path: path.name, reverse=True):
+        room -= path.stat().st_size
+        if room < 0:
+            path.unlink(missing_ok=True)
+
+
 def texts(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
     """The beginnings of those that are text, each with its name, within a bound for all of them."""
     room = MOST_CHARACTERS

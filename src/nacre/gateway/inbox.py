@@ -105,7 +105,7 @@ class ChannelInbox:
         if found.message and found.state in ("waiting", "heard"):
             if not _is_before(message, found.message):
                 store.replace_text(found.seq, replace(found.message, text=message.text, sent=message.sent))
-        elif found.line and (session := store.open_session(found.key)):
+        elif found.line and (session := store.session_of(found.key, found.line)):
             store.add_lines(session.id, [edit_line(self._desk.new_id(), edited, found.line)])
         yield edited, "done"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 
 from nacre.errors import ChannelRefused
@@ -17,8 +18,9 @@ from nacre.gateway.transcript import Transcripts, bounded
 from nacre.gateway.turns import Turns
 from nacre.platform.ids import utc_now, uuid7_source
 from nacre.platform.lazy import load
+from nacre.platform.locks import FileLock
 from nacre.settings import Settings
-from nacre.storage.gateway import GatewayStore
+from nacre.storage.gateway import FOLDER, GatewayStore
 from nacre.values.gateway.conversation import ChatSession
 from nacre.values.gateway.message import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Received, Sender
 
@@ -37,7 +39,10 @@ class TerminalChat:
         self._answering = Answering(settings, lend, respond)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
         self._turns = Turns(self._sessions, settings, self._redactor)
-        self._chat = Chat(NAME, _OWNER if is_owner else "agent")
+        who = _OWNER if is_owner else "agent"
+        self.number = next(number for number in count(1) if self._takes(f"{who}-{number}"))
+        """Which of the conversations that go on at once this is: 1 where it is the only one."""
+        self._chat = Chat(NAME, who if self.number == 1 else f"{who}-{self.number}")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"
         options = ChannelOptions(
@@ -45,6 +50,10 @@ class TerminalChat:
             hours=settings.number("gateway.session_hours"),
         )  # fmt: skip
         self._open = Open(_Screen(), options)
+
+    def _takes(self, name: str) -> bool:
+        self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
+        return self._lock.acquire()
 
     @property
     def session(self) -> ChatSession:
@@ -86,6 +95,7 @@ class TerminalChat:
             self._index(session)
         self._answering.close()
         self._store.close()
+        self._lock.release()
 
     def _index(self, session: ChatSession) -> None:
         self._answering.index(session)

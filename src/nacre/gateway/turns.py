@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import ChannelRefused, ChannelUnavailable
 from nacre.gateway.channel_options import ChannelOptions, Open
 from nacre.gateway.channels.channel import Channel
-from nacre.gateway.files import Cleans, redact
+from nacre.gateway.files import Cleans, keep_newest, redact
 from nacre.gateway.prompt import Turn, tokens_of
 from nacre.gateway.sessions import STARTS, Sessions, command_in
 from nacre.gateway.splitting import split
@@ -23,6 +24,7 @@ from nacre.values.gateway.message import Answer, Attachment, Chat, ChatType, Lim
 
 _MOST_ATTEMPTS = 3
 _MOST_FILE_BYTES = 20_000_000
+_MEGABYTE = 1_000_000
 _FILES_SECONDS = 120.0
 """For all files of a turn: meanwhile another conversation may wait."""
 
@@ -60,6 +62,7 @@ class Turns:
         self.sessions = sessions
         self._settings = settings
         self._redactor = redactor
+        self._most_files = settings.whole("gateway.files_mb") * _MEGABYTE
         self._store = sessions.store
         self.ended: list[ChatSession] = []
         """Sessions that somebody ended by a command, and nobody has looked after yet."""
@@ -136,6 +139,8 @@ class Turns:
             taken.append((message.received.seq, line))
         self._store.take(session.id, taken, lines)
         self.sessions.transcripts.write_pending(self._store, session.id)
+        if any(self._files(message) for message in messages):
+            await self._bound_files()
         return {line for _, line in taken}
 
     def _files(self, message: Kept) -> Sequence[Attachment]:
@@ -146,6 +151,8 @@ class Turns:
     ) -> Mapping[str, Any]:  # fmt: skip
         """What the transcript says of a file; it is fetched into the home, where it can be."""
         known = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
+        if not self._most_files:
+            return {**known, "problem": "no files are kept: gateway.files_mb is 0"}
         folder = self.sessions.transcripts.home / FOLDER / "files" / session.id
         target = folder / f"{head}-{_safe(file.name)}"
         try:
@@ -156,6 +163,10 @@ class Turns:
         except (ChannelUnavailable, ChannelRefused, OSError) as error:
             return {**known, "problem": str(error) or "it took too long"}
         return {**known, "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix()}
+
+    async def _bound_files(self) -> None:
+        with suppress(OSError):  # the next files bring it about again
+            await asyncio.to_thread(keep_newest, self.sessions.transcripts.home / FOLDER / "files", self._most_files)
 
     def _taken(
         self, session: ChatSession, asked: Sequence[Kept], heard: Sequence[Kept], recent: Recent,

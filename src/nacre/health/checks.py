@@ -173,6 +173,8 @@ def _disk(home: Home) -> Check:
 
 
 def _integrity(home: Home) -> Check:
+    if home.database.is_server:
+        return Check("database", OK, f"PostgreSQL, tenant {home.settings.text('storage.tenant')}")
     found = home.database_file.check()
     if found:
         return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")

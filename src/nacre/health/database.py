@@ -69,12 +69,13 @@ def stats(home: Home) -> Stats:
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
     size = sum(file.stat().st_size for file in _files(home.settings.database) if file.exists())
+    index = 0 if home.database.is_server else home.shards.bytes()
     return Stats(
         memories=home.memories.counts(), links=home.links.count(home.now().date()), tools=tools,
         projects=len(home.files.projects()),
         passages=home.vectors.count(), vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(), database_bytes=size,
-        index_bytes=home.shards.bytes(), vault_files=sum(1 for _ in home.vault.scan()),
+        index_bytes=index, vault_files=sum(1 for _ in home.vault.scan()),
     )  # fmt: skip
 
 

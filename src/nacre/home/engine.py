@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from nacre.vault.files import Vault
 
 
+def fitting(settings: Settings) -> Settings:
+    """Settings, as far as they fit to where the memory is: a server keeps every version itself, and needs no git."""
+    return settings.having("git.enabled", False) if settings.server else settings
+
+
 def open_database(settings: Settings, observe: Observe | None) -> Database:
     """The database of a home, made and migrated where it has to be. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
     if settings.server:

@@ -298,6 +298,7 @@ def open_home(
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
+    settings = load("nacre.home.engine:fitting")(settings)
     database = load("nacre.home.engine:open_database")(settings, observe)
     return Home(
         settings=settings,

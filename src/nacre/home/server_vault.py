@@ -17,6 +17,9 @@ _NANOSECONDS = 1_000_000
 class ServerVault:
     """What :class:`~nacre.vault.files.Vault` does, over rows. Paths keep its rules: a vault may move to files."""
 
+    root = PurePosixPath("vault")
+    """What stands before a path where people are told of it."""
+
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 

@@ -116,7 +116,10 @@ class _Writing:
 def create(
     home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
 ) -> BackupReport:  # fmt: skip
-    """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten."""
+    """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten, Unavailable
+    where the memory is on a server."""
+    if home.database.is_server:
+        raise Unavailable("this memory is on a server", hint="back up the server: pg_dump, or nacre export")
     target = target.expanduser().absolute()
     catch_up(home)
     fold_usage(home)

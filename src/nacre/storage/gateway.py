@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from nacre.errors import NacreError, Unavailable
 from nacre.platform import json_values, private_files
@@ -97,13 +97,18 @@ class GatewayStore:
         self._db = database
 
     @classmethod
-    def open(cls, home: Path) -> GatewayStore:
+    def open(cls, home: Path) -> Self:
         """That of a home, made where there is none. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
         private_files.make_folder(home / FOLDER)
         return cls(open_database(home / DATABASE, migrations=FOLDER))
 
     @classmethod
-    def open_to_read(cls, home: Path) -> GatewayStore | None:
+    def empty(cls) -> Self:
+        """One in memory, in place of that of a home that never had a gateway."""
+        return cls(FileDatabase(Path(":memory:"), migrations=FOLDER))
+
+    @classmethod
+    def open_to_read(cls, home: Path) -> Self | None:
         """That of a home, only to be read; ``None`` where there is none, or where it cannot be read."""
         path = home / DATABASE
         if not path.is_file():
@@ -249,30 +254,16 @@ class GatewayStore:
         for one in lines:
             self._db.run("insert_pending_line", session=session, id=one.id, line=one.text)
 
-    # Forgetting
-
-    @in_transaction
-    def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Nothing is kept of what lines told, by their ids, nor of lines that wait, by their numbers."""
-        for line in lines:
-            self._db.run("erase_inbound", line=line)
-            self._db.run("erase_outbound", line=line)
-        for seq in pending:
-            self._db.run("drop_pending_line", seq=seq)
-
-    def delete_session(self, session: str) -> None:
-        """A session goes: the next message begins another one."""
-        self._db.run("delete_chat_session", id=session)
-
-    def compact(self) -> bool:
-        """Leave no byte of what is gone; ``False`` while another process still reads it. Raises StoreBusy."""
-        return self._db.compact()
-
     # Sessions
 
     def open_session(self, key: str) -> ChatSession | None:
         """The session of a key that goes on."""
         row = self._db.one("open_chat_session", key=key)
+        return _session(row) if row else None
+
+    def session_of(self, key: str, line: str) -> ChatSession | None:
+        """The session of a key in whose transcript a line is."""
+        row = self._db.one("chat_session_of_line", key=key, line=line)
         return _session(row) if row else None
 
     def find_sessions(self, reference: str) -> list[ChatSession]:

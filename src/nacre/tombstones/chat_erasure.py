@@ -18,21 +18,40 @@ import msgspec
 from nacre.home.home import Home
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
-from nacre.storage.gateway import DATABASE, FOLDER, TRANSCRIPTS_LOCK, GatewayStore
+from nacre.storage.gateway import DATABASE, FOLDER, TRANSCRIPTS_LOCK
+from nacre.storage.maintenance.gateway_erasure import GatewayErasure, Held
 from nacre.tombstones.affected import Affected
+from nacre.tombstones.text_search import Pattern, excerpt_of
 from nacre.tombstones.tombstones import Barred
 
 _TOOL = "nacre-chat:"
 
 
+def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
+    """How many messages, parts of answers and names go that only the gateway's database has."""
+    if not (home.settings.home / DATABASE).exists():
+        return 0
+    with closing(GatewayErasure.open(home.settings.home)) as store:
+        return len(_held(store, barred, match)) + len(_names(store, match))
+
+
+def erase_matching(home: Home, match: Pattern) -> None:
+    """Take away what says something, of what only the gateway's database has."""
+    if (home.settings.home / DATABASE).exists():
+        with closing(GatewayErasure.open(home.settings.home)) as store:
+            store.erase_held(_held(store, Barred(), match), _names(store, match))
+
+
 def erase_chats(home: Home, found: Affected, barred: Barred) -> None:
-    """Take whole conversations with their files away, and from others the messages that are forgotten."""
+    """Take whole conversations with their files away, and from others the messages that are forgotten; also what is not
+    in a transcript yet."""
     gone = [one.id.removeprefix(_TOOL) for one in found.sessions if one.id.startswith(_TOOL)]
     touched = [one.id.removeprefix(_TOOL) for one in found.turns if one.id.startswith(_TOOL)]
-    if not (gone or touched) or not (home.settings.home / DATABASE).exists():
+    if not (home.settings.home / DATABASE).exists():
         return
     folder = home.settings.home / FOLDER
-    with FileLock(folder / TRANSCRIPTS_LOCK), closing(GatewayStore.open(home.settings.home)) as store:
+    with FileLock(folder / TRANSCRIPTS_LOCK), closing(GatewayErasure.open(home.settings.home)) as store:
+        store.erase_held(_held(store, barred, None))
         for session in touched:
             _Chat(folder, session, store).erase(barred)
         for session in gone:
@@ -43,7 +62,7 @@ def erase_bytes(home: Home) -> bool:
     """Leave no byte of what was forgotten in the gateway's database; whether none is left. Raises StoreBusy."""
     if not (home.settings.home / DATABASE).exists():
         return True
-    with closing(GatewayStore.open(home.settings.home)) as store:
+    with closing(GatewayErasure.open(home.settings.home)) as store:
         return store.compact()
 
 
@@ -53,7 +72,7 @@ class _Chat:
 
     folder: Path
     session: str
-    store: GatewayStore
+    store: GatewayErasure
 
     @property
     def path(self) -> Path:
@@ -95,6 +114,25 @@ class _Chat:
             barred.has_turn(session, str(one), is_shared=shared) for one in ids if one for shared in (False, True)
         )
         return barred_by_id or barred.is_before(_time(record), None, session)
+
+
+def _held(store: GatewayErasure, barred: Barred, match: Pattern | None) -> list[Held]:
+    """What is forgotten of it: by its words, its time, or with its whole conversation."""
+    return [
+        one for one in store.held()
+        if (match and excerpt_of(match, one.texts) is not None) or _is_barred(one, barred)
+    ]  # fmt: skip
+
+
+def _is_barred(one: Held, barred: Barred) -> bool:
+    session = f"{_TOOL}{one.session}"
+    if barred.before:  # it bars whole sessions, too, and what came into them later stays
+        return barred.is_before(one.at, None, session)
+    return barred.has_session(session)
+
+
+def _names(store: GatewayErasure, match: Pattern | None) -> list[str]:
+    return [name for name in store.names() if match and match.search(name)]
 
 
 def _said(record: dict[str, Any]) -> dict[str, Any]:

@@ -82,8 +82,9 @@ class ForgetPlan:
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
     found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
-    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds. ``project`` is the
-    one that goes whole, with its code that was read.
+    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds. ``held`` counts
+    messages, parts of answers and names that only the gateway's database has. ``project`` is the one that goes whole,
+    with its code that was read.
     """
 
     how: str
@@ -98,6 +99,7 @@ class ForgetPlan:
     handoffs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     traces: int = 0
+    held: int = 0
     match: re.Pattern[str] | None = None
     project: str | None = None
 
@@ -109,8 +111,8 @@ class ForgetPlan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to forget."""
-        found = (self.sessions, self.parts, self.memories, self.losing, self.untitled, self.handoffs, self.traces)
-        return not any(found)
+        found = (self.sessions, self.parts, self.memories, self.losing, self.untitled, self.handoffs)
+        return not any((*found, self.traces, self.held))
 
 
 @dataclass(frozen=True, slots=True)

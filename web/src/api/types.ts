@@ -660,6 +660,7 @@ export interface ForgetPlan {
   handoffs: Array<string>;
   files: Array<string>;
   traces: number;
+  held: number;
   match: string | null;
   project: string | null;
 }

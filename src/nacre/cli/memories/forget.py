@@ -156,6 +156,7 @@ def _forget_record(plan: ForgetPlan, report: ForgetReport | None) -> Record:
             "turns": plan.turns,
             "sessions": len(plan.sessions),
             "traces": plan.traces,
+            "gateway": plan.held,
         },
         "forgotten_sessions": [{"session": name, "turns": turns} for name, turns in plan.sessions.items()],
         "cut_sessions": [{"session": name, "turns": turns} for name, turns in plan.parts.items()],
@@ -187,6 +188,7 @@ def _counts(plan: ForgetPlan) -> str:
     said += [count(len(plan.sessions), "whole session")] if plan.sessions else []
     said += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
     said += [count(plan.traces, "trace of questions or models", "traces of questions or models")] if plan.traces else []
+    said += [count(plan.held, "entry of the gateway", "entries of the gateway")] if plan.held else []
     return joined(said, ", ")
 
 

@@ -47,7 +47,8 @@ _WHY = {
 def cost(run: Run, days: int, by: str) -> None:
     """Tell what language models cost, and what is left of today's budget.
 
-    Budgets hold what models do in the background; what you ask for yourself is counted beside it.
+    Budgets hold what models do in the background, their answers in chats, and vectors that a provider makes; what you
+    ask for otherwise is counted beside it.
     """
     report = ask(run, "cost", days=days)
     run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
@@ -93,9 +94,10 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     for budget, words in zip(report.budgets, sums, strict=True):
         paper.line(*_budget(budget, words.ljust(width)))
     if report.is_background_on:
-        paper.line(dim(f"for what models do in the background; begins anew at {minute(report.resets)}"))
+        told = "for what models do in the background, answers in chats, and vectors"
     else:
-        paper.line(dim("no language model works in the background: models.background is off"))
+        told = "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off"
+    paper.line(dim(f"{told}; begins anew at {minute(report.resets)}"))
     if report.spent:
         whole = spending_budget.summed("in all", report.spent)
         paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole)}")

@@ -28,6 +28,7 @@ _BEGINS = ("/new", "/reset")
 _PROMPT = "> "
 _WAITS, _WIPED = "…", "\r \r"
 """Shown until the answer begins."""
+_OTHERS = "Another nacre chat is open: this one is a conversation of its own."
 _KEPT = "What you said is kept, and goes with your next message."
 
 
@@ -52,6 +53,8 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
         is_owner=not run.settings.actor.is_agent,
     )  # fmt: skip
     with closing(homes), closing(talk):
+        if talk.number > 1:
+            run.tell(_OTHERS)
         if new:
             talk.begin()
         if (text + piped).strip():

@@ -10,8 +10,7 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
-from nacre.storage.sqlite.queries import OTHER, with_other_tables
-from nacre.storage.sqlite.queries import query as shared
+from nacre.storage.sqlite.queries import with_other
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
@@ -26,12 +25,14 @@ def query(name: str) -> str:
 
 
 def statement(name: str) -> str:
-    """The statement of that name as it is written. Raises KeyError."""
-    own = statements("nacre.storage", "sql/postgres_queries")
-    if name in own:
-        return own[name]
-    of_those_in_use = own.get(name.removeprefix(OTHER))
-    return shared(name) if of_those_in_use is None else with_other_tables(of_those_in_use)
+    """The statement of that name, as it is written. Raises KeyError."""
+    return _all()[name]
+
+
+@cache
+def _all() -> dict[str, str]:
+    shared, own = statements("nacre.storage", "sql/queries"), statements("nacre.storage", "sql/postgres_queries")
+    return with_other({**shared, **own})
 
 
 @cache

@@ -28,7 +28,7 @@ _K1, _B = 1.2, 0.75
 
 _CHECK = """
 SELECT t.row, t.session, t.seq FROM turns t JOIN sessions s ON s.row = t.session
-WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
+WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 """
 
 

@@ -7,6 +7,7 @@ Vectors are there twice: those in use, and those of another model, in tables of 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from nacre.platform.sql_files import statements
@@ -29,16 +30,16 @@ def about_other(name: str) -> str:
 
 @cache
 def _all() -> dict[str, str]:
-    found = dict(_load())
-    for name, statement in _load().items():
+    return with_other(_load())
+
+
+def with_other(statements: Mapping[str, str]) -> dict[str, str]:
+    """Statements, and those about the vectors of another model that are read off them."""
+    found = dict(statements)
+    for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
-            found[OTHER + name] = with_other_tables(statement)
+            found[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
     return found
-
-
-def with_other_tables(statement: str) -> str:
-    """The same statement about the vectors of another model."""
-    return _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
 
 
 def _load() -> dict[str, str]:

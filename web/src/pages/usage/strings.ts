@@ -12,8 +12,8 @@ export const t = texts({
     now: "Now",
     budget: "In the background, today",
     ofBudget: (spent: string, most: string) => `${spent} of ${most}`,
-    budgetNote: (resets: string) => `What models may cost a day without being asked for. It begins anew at ${resets}.`,
-    backgroundOff: "Models do nothing in the background: models.background is off.",
+    budgetNote: (resets: string) => `For background work, answers in chats, and vectors. It begins anew at ${resets}.`,
+    backgroundOff: "For answers in chats and vectors alone: models.background is off.",
     task: (name: string) => `for ${name}`,
     refused: (task: string, reason: string, times: number) =>
       `${task}: ${count(times, "call", "calls")} not made, since ${reason}`,
@@ -106,8 +106,8 @@ export const t = texts({
     now: "目前",
     budget: "今日后台用量",
     ofBudget: (spent: string, most: string) => `${spent} / ${most}`,
-    budgetNote: (resets: string) => `模型每天在后台(未经请求)最多可花费的金额。${resets} 重新计算。`,
-    backgroundOff: "模型不在后台工作:models.background 已关闭。",
+    budgetNote: (resets: string) => `用于后台工作、聊天中的回答和向量。${resets} 重新计算。`,
+    backgroundOff: "仅用于聊天中的回答和向量:models.background 已关闭。",
     task: (name: string) => `用于 ${name}`,
     refused: (task: string, reason: string, times: number) => `${task}:${times} 次调用未进行,因为${reason}`,
     reasons: {

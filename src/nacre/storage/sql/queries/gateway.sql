@@ -80,6 +80,10 @@ DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 -- The session of a key that goes on.
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
+-- chat_session_of_line --
+-- The session of a key that a line of its transcripts is in: ids begin with the time, and its own is the last before.
+SELECT * FROM chat_sessions WHERE key = :key AND id < :line ORDER BY id DESC LIMIT 1;
+
 -- list_recent_chat_states --
 -- How far the sessions are that were used last, and whether lines of them are not in their files yet.
 SELECT id, key, channel, messages, compactions, closed IS NOT NULL,
@@ -181,12 +185,40 @@ DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
 DELETE FROM pending_lines WHERE seq = :seq;
 
 -- erase_inbound --
--- A message by its line: it is answered no more.
-UPDATE inbound SET state = 'done', message = '' WHERE line = :line;
+-- A message by its line: it is answered no more, and edits of it are not written.
+UPDATE inbound SET state = 'done', message = '', line = NULL WHERE line = :line;
 
 -- erase_outbound --
 -- Parts of the answer that a line tells of: they are sent no more.
 DELETE FROM outbound WHERE substr(id, 1, length(:line) + 1) = :line || ':';
+
+-- list_held_words --
+-- Messages until they are answered, parts until they are sent, lines until they are in a transcript; each with the
+-- session that goes on in its conversation.
+SELECT 'inbound', seq, (SELECT id FROM chat_sessions AS s WHERE s.key = inbound.key AND closed IS NULL), message, received
+FROM inbound WHERE message != ''
+UNION ALL
+SELECT 'outbound', seq, (SELECT id FROM chat_sessions AS s WHERE s.key = outbound.key AND closed IS NULL), message, created
+FROM outbound WHERE message != ''
+UNION ALL
+SELECT 'line', pending_lines.seq, session, line, coalesce(updated, 0)
+FROM pending_lines LEFT JOIN chat_sessions ON chat_sessions.id = session;
+
+-- drop_outbound --
+-- A part that is not to be sent.
+DELETE FROM outbound WHERE seq = :seq;
+
+-- list_chat_names --
+-- Names of conversations, and of senders.
+SELECT name FROM chat_sessions WHERE name != '' UNION SELECT name FROM pairings WHERE name != '';
+
+-- clear_chat_name --
+-- A conversation loses its name.
+UPDATE chat_sessions SET name = '' WHERE name = :called;
+
+-- clear_pairing_name --
+-- A sender loses theirs.
+UPDATE pairings SET name = '' WHERE name = :called;
 
 -- delete_chat_session --
 -- It goes.

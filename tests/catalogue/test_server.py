@@ -1,0 +1,64 @@
+"""Every operation on a server: it answers as in a file, or is refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre import open_memory
+from nacre.catalogue import CATALOGUE
+from nacre.errors import NacreError
+from nacre.operation import Needs
+from tests.catalogue.conftest import known_in, make_home
+from tests.catalogue.samples import SAMPLES
+from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
+
+FOR_FILES = {
+    "backup-create": "on a server", "db-backup": "on a server", "db-check": "on a server",
+    "db-vacuum": "on a server", "doctor-deep": "on a server", "scrub": "on a server", "sync": "git is off",
+}  # fmt: skip
+"""What is refused on a server, and a part of the reason."""
+
+
+@pytest.fixture
+def server_home(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> Iterator[Path]:  # noqa: F811
+    """The home of a user whose memory is on a server."""
+    monkeypatch.setenv("NACRE_DB", server_url)
+    monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
+    yield user_home
+    assert not (user_home / ".nacre" / "nacre.db").exists()
+    assert not (user_home / ".nacre" / "vault").exists()
+
+
+def answers(folder: Path) -> dict[str, str]:
+    """What comes of the sample of each operation, one after the other in one home: nothing, or the error."""
+    fill = known_in(folder)
+    found = {}
+    with open_memory() as memory:
+        for name in sorted(name for name, operation in CATALOGUE.items() if operation.needs is Needs.HOME):
+            try:
+                memory.call(name, **fill(SAMPLES[name].request))
+                found[name] = ""
+            except NacreError as error:
+                found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def test_every_operation_answers_on_a_server_or_says_why_not(
+    server_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_home(server_home)
+    (tmp_path / "server").mkdir()
+    on_server = answers(tmp_path / "server")
+    monkeypatch.delenv("NACRE_DB")
+    monkeypatch.setenv("NACRE_HOME", str(server_home / "in-files"))
+    make_home(server_home)
+    (tmp_path / "files").mkdir()
+    in_files = answers(tmp_path / "files")
+    refused = {name for name in on_server if on_server[name] and not in_files[name]}
+    assert refused == FOR_FILES.keys(), {name: on_server[name] for name in refused ^ FOR_FILES.keys()}
+    assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
+    kinds = {name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0]) for name in in_files}
+    assert {name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused} == {}
