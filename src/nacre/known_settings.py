@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nacre.errors import SettingsInvalid
+from nacre.platform import json_values
 from nacre.values.tasks import Task
 
 
@@ -266,7 +267,7 @@ def _converted(setting: Setting, value: Any) -> Any:
 
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value}".encode())["value"]
-    return msgspec.convert(value, setting.type, strict=False)
+    return json_values.convert(value, setting.type, strict=False)
 
 
 def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:

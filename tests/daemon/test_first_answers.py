@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
+import nacre
 from tests.cli.conftest import environment
 
 _CROWD = """
@@ -33,3 +36,47 @@ def test_the_first_answers_of_many_threads_end_no_process() -> None:
     for _ in range(5):
         done = subprocess.run([sys.executable, "-c", _CROWD], env=environment(), capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+_LANGUAGES = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from nacre.extraction.reading.cues import languages
+
+together = threading.Barrier(8)
+
+def read():
+    together.wait()
+    languages()
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+"""
+
+
+def test_languages_that_many_threads_read_at_once_end_no_process() -> None:
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", _LANGUAGES], env=environment(), capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nobody_else_has_msgspec_learn_a_type_while_others_may_read_it() -> None:
+    source = Path(nacre.__file__).parent
+    own = source / "platform" / "json_values.py"
+    found = [
+        f"{file.relative_to(source)}:{call.lineno}"
+        for file in source.rglob("*.py") if file != own
+        for function in ast.walk(ast.parse(file.read_bytes())) if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function) if isinstance(call, ast.Call) and learns(call)
+    ]  # fmt: skip
+    assert found == []
+
+
+def learns(call: ast.Call) -> bool:
+    """Whether a call of msgspec names a type."""
+    name = ast.unparse(call.func)
+    is_decoding = name == "msgspec.json.decode" and any(keyword.arg == "type" for keyword in call.keywords)
+    return name == "msgspec.convert" or is_decoding or (name == "msgspec.json.Decoder" and bool(call.args))

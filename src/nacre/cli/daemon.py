@@ -34,7 +34,7 @@ def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
             settings=settings.mark, notes=True,
         )  # fmt: skip
         found = json_values.from_plain(answer.get("result"), operation.result)
-        notes = msgspec.convert(answer.get("notes", {}), _Notes)
+        notes = json_values.convert(answer.get("notes", {}), _Notes)
     except (Away, Refused, msgspec.ValidationError):
         return None
     run.warnings += notes.warnings

@@ -25,6 +25,7 @@ from nacre.home.answers import project_called
 from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.projects import known_or_named
+from nacre.platform import json_values
 from nacre.storage.code.graph import CodeProject, NewFile, NewSymbol
 from nacre.values.reports import OnProgress, Progress
 
@@ -165,7 +166,7 @@ def _without_secrets(home: Home, facts: Facts) -> Facts:
     names = "\n".join(sorted(_names(facts)))
     if home.redactor.clean(names) == names:
         return facts
-    return msgspec.convert(_cleaned(home, msgspec.to_builtins(facts)), Facts)
+    return json_values.convert(_cleaned(home, msgspec.to_builtins(facts)), Facts)
 
 
 def _names(facts: Facts) -> set[str]:

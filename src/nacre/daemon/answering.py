@@ -20,6 +20,7 @@ from nacre.events.progress import published
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
+from nacre.platform import json_values
 from nacre.platform.ids import utc_now
 from nacre.sync.follow_up import warnings_of
 from nacre.text.passages import one_line, shorten
@@ -131,7 +132,7 @@ class Answering:
 
     def _result(self, line: bytes, caller: Waiting) -> bytes:
         try:
-            asked = msgspec.json.decode(line, type=_Call)
+            asked = json_values.parse(line, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
         if asked.operation in self._own:

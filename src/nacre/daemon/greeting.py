@@ -11,6 +11,7 @@ import msgspec
 
 from nacre.link.address import LOCK
 from nacre.link.client import Away, Refused, ask
+from nacre.platform import json_values
 from nacre.platform.locks import is_held
 
 _PAUSE_SECONDS = 0.02
@@ -43,7 +44,7 @@ class Greeting:
 def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
     """What the daemon of a home says of itself; ``None`` where none answers."""
     try:
-        return msgspec.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
+        return json_values.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
     except (Away, Refused, msgspec.ValidationError):
         return None
 

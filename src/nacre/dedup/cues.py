@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import msgspec
+from nacre.platform import json_values
 
 Pattern = re.Pattern[str]
 
@@ -147,7 +147,7 @@ def _load(table: dict[str, Any]) -> ChangeLanguage:
     table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
     groups = [group.split() for group in table["alike"]["groups"]]
     table["alike"] = {word: group[0] for group in groups for word in group}
-    return msgspec.convert(table, ChangeLanguage, dec_hook=_pattern)
+    return json_values.convert(table, ChangeLanguage, dec_hook=_pattern)
 
 
 def _pattern(wanted: type, value: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from nacre.embed.onnx import load_session, load_tokenizer, readable, side_by_side, threads_for
 from nacre.errors import EmbedderUnavailable
+from nacre.platform import json_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,7 +143,7 @@ def _options(folder: Path) -> Options:
     except (OSError, UnicodeDecodeError) as error:
         raise EmbedderUnavailable(f"{OPTIONS} in {str(folder)!r} cannot be read: {error}", hint=_HINT) from error
     try:
-        return msgspec.convert(tomllib.loads(own), Options)
+        return json_values.convert(tomllib.loads(own), Options)
     except (ValueError, RecursionError) as error:
         raise EmbedderUnavailable(f"{OPTIONS} in {str(folder)!r} is wrong: {error}", hint=_HINT) from error
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import msgspec
 
+from nacre.platform import json_values
+
 _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 """In a text whose other signs stand between spaces."""
 
@@ -200,4 +202,4 @@ def _frame(told: Any) -> tuple[int, int] | None:
 @cache
 def _characters() -> _Characters:
     page = Path(__file__).with_name("characters.json").read_bytes()
-    return _Characters(msgspec.json.decode(page, type=_Page))
+    return _Characters(json_values.parse(page, _Page))

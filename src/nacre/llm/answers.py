@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nacre.errors import AnswerUnusable
+from nacre.platform import json_values
 from nacre.protocols import LanguageModel
 from nacre.values.model_calls import Completion, Prompt
 
@@ -60,7 +61,7 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
-        return msgspec.json.decode(fenced[1] if fenced else text, type=answer)
+        return json_values.parse(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise AnswerUnusable(f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE) from error
 

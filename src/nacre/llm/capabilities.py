@@ -16,6 +16,7 @@ import msgspec
 
 from nacre.errors import ModelRefused
 from nacre.llm.providers import COMMANDS, Provider
+from nacre.platform import json_values
 from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities, Price
 
@@ -101,7 +102,7 @@ def _matches(pattern: str, names: Sequence[str]) -> bool:
 def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capabilities:
     where = f"models.capabilities.{pattern}"
     try:
-        own = msgspec.convert(dict(table), _Own)
+        own = json_values.convert(dict(table), _Own)
         price = _priced(own.price) if own.price else able.price
     except (msgspec.ValidationError, TypeError) as error:
         hint = "keys: window, output, answers, caches, price = {input, output, cached, written}"

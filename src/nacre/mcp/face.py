@@ -18,6 +18,7 @@ from nacre.mcp.answers import Answer, in_json, refusal
 from nacre.mcp.calling import Call
 from nacre.mcp.desk import Desk
 from nacre.mcp.offers import Offer, by_name, described, offered
+from nacre.platform import json_values
 
 _LOG = logging.getLogger("nacre.mcp")
 _MOST_NAMED = 400
@@ -107,7 +108,7 @@ def _function(offer: Offer) -> Callable[[Desk, Any], Answer]:
 def _checked(offer: Offer, given: Mapping[str, Any]) -> msgspec.Struct:
     """The arguments of a tool. Raises InvalidInput, which tells what it takes."""
     try:
-        return msgspec.convert(dict(given), offer.arguments, strict=True)
+        return json_values.convert(dict(given), offer.arguments, strict=True)
     except msgspec.ValidationError as error:
         message = str(error)[:_MOST_NAMED].replace("`$.", "`").replace(" - at `$`", "")
         taken = ", ".join(offer.arguments.__struct_fields__)

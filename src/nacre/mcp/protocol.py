@@ -14,6 +14,7 @@ import msgspec
 
 from nacre import __version__
 from nacre.mcp.offers import INSTRUCTIONS
+from nacre.platform import json_values
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """The revisions with a handshake, the latest last."""
@@ -206,8 +207,8 @@ def asked_of(method: str, params: Mapping[str, Any], *, with_envelope: bool) -> 
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
         if with_envelope:
-            msgspec.convert(params["_meta"], _Envelope)
-        return msgspec.convert(params, known[method])
+            json_values.convert(params["_meta"], _Envelope)
+        return json_values.convert(params, known[method])
     except msgspec.ValidationError:
         raise invalid_params() from None
 

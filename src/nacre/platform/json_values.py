@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, TypeVar, get_origin
 
 import msgspec
 
 from nacre.errors import NacreError
 
+T = TypeVar("T")
+
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_CONVERTED: set[Any] = set()
+_KNOWN: set[Any] = set()
 _MAKING = threading.RLock()
+
+
+def _know(wanted: Any) -> None:
+    """Have msgspec learn a type, in one thread at a time.
+
+    What it knows of a class it keeps there before all of it is known: another thread that reads such a value meanwhile
+    ends the process. So nobody else in nacre has msgspec read values of a type, but by decoders made on import.
+    """
+    if wanted not in _KNOWN:
+        with _MAKING:
+            msgspec.json.Decoder(wanted)
+            _KNOWN.add(wanted)
+
+
+def convert(
+    value: Any, wanted: type[T], *, strict: bool = True, dec_hook: Callable[[Any, Any], Any] | None = None
+) -> T:
+    """As ``msgspec.convert``. Raises msgspec.ValidationError."""
+    _know(wanted)
+    return msgspec.convert(value, wanted, strict=strict, dec_hook=dec_hook)
+
+
+def parse(data: bytes | str | msgspec.Raw, wanted: type[T]) -> T:
+    """As ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
+    _know(wanted)
+    return msgspec.json.decode(data, type=wanted)
 
 
 def encode(value: Any) -> bytes:
@@ -30,15 +59,10 @@ def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
 
 
 def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
-    """The decoder of a type, made by one thread at a time.
-
-    msgspec keeps what it knows of a dataclass on the class before all of it is there: another thread that reads such a
-    value meanwhile ends the process.
-    """
     found = _DECODERS.get(wanted)
     if found is None:
-        with _MAKING:
-            found = _DECODERS.setdefault(wanted, msgspec.json.Decoder(wanted, dec_hook=_special))
+        _know(wanted)
+        found = _DECODERS.setdefault(wanted, msgspec.json.Decoder(wanted, dec_hook=_special))
     return found
 
 
@@ -52,13 +76,7 @@ def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
 
     Raises msgspec.ValidationError.
     """
-    if wanted in _CONVERTED:
-        return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
-    with _MAKING:
-        try:
-            return msgspec.convert(value, wanted, strict=strict, dec_hook=_special)
-        finally:
-            _CONVERTED.add(wanted)
+    return convert(value, wanted, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.home.home import Home
-from nacre.platform import json_text, private_files
+from nacre.platform import json_text, json_values, private_files
 from nacre.platform.locks import FileLock
 from nacre.values.spending import Call
 from nacre.values.trace import Trace
@@ -56,7 +56,7 @@ def noted_calls(home: Home) -> Iterator[Call]:
             for line in _lines(spool):
                 with contextlib.suppress(msgspec.ValidationError):
                     if "call" in line:
-                        yield msgspec.convert(line["call"], Call)
+                        yield json_values.convert(line["call"], Call)
 
 
 def fold_notes(home: Home) -> None:
@@ -118,12 +118,12 @@ def _lines(spool: Path) -> Iterator[dict[str, Any]]:
 
 def _fold_trace(home: Home, value: object) -> None:
     with contextlib.suppress(msgspec.ValidationError):
-        home.traces.add(msgspec.convert(value, Trace))
+        home.traces.add(json_values.convert(value, Trace))
 
 
 def _fold_call(home: Home, value: object) -> None:
     with contextlib.suppress(msgspec.ValidationError):
-        call = msgspec.convert(value, Call)
+        call = json_values.convert(value, Call)
         home.spending.add(call)
         if call.outcome == "done":
             home.spending.recover(call.model)
@@ -138,7 +138,7 @@ class _Answer(msgspec.Struct):
 
 def _fold_answer(home: Home, value: object) -> None:
     with contextlib.suppress(msgspec.ValidationError):
-        kept = msgspec.convert(value, _Answer)
+        kept = json_values.convert(value, _Answer)
         home.spending.keep_answer(kept.key, kept.at, kept.model, kept.answer)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.platform import json_values
 from nacre.platform.ids import at_ms, to_ms
 from nacre.storage.database import Database, in_transaction
 from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
@@ -112,7 +113,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _trace(row: tuple[Any, ...]) -> Trace:
     trace_id, kind, subject, session, began, seconds, outcome, steps = row
     start = at_ms(began)
-    told = msgspec.json.decode(steps, type=tuple[Step, ...])
+    told = json_values.parse(steps, tuple[Step, ...])
     return Trace(
         trace_id, TraceKind(kind), subject, start, start + timedelta(seconds=seconds), outcome, told,
         session=session or "",

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.platform import json_values
 from nacre.platform.ids import turn_hash
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source
@@ -71,11 +72,12 @@ class Conversation:
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
         known = source.carry.get("session")
-        self.session: Session = msgspec.convert(known, Session) if known else session
+        self.session: Session = json_values.convert(known, Session) if known else session
         self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
-        self.spent: Tokens | None = msgspec.convert(source.carry.get("spent"), Tokens | None)
+        spent = source.carry.get("spent")
+        self.spent: Tokens | None = json_values.convert(spent, Tokens) if spent else None
         self._yielded: Session | None = None
 
     def spend(self, tokens: Tokens) -> None:

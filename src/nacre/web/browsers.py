@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nacre.platform import private_files
+from nacre.platform import json_values, private_files
 
 BROWSERS = "browsers.json"
 """In the home: when each cookie ends, by its hash, so that a restart of the daemon ends none."""
@@ -110,7 +110,7 @@ class Browsers:
             suppress(OSError, msgspec.MsgspecError),
             os.fdopen(private_files.open_file(self._file, os.O_RDONLY), "rb") as file,
         ):
-            return msgspec.json.decode(file.read(_MOST_BYTES), type=_Kept)
+            return json_values.parse(file.read(_MOST_BYTES), _Kept)
         return _Kept()
 
 

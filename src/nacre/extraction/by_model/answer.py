@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from nacre.platform import json_values
+
 Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m12]")]
 
 
@@ -94,7 +96,7 @@ def _memory(item: Any) -> dict[str, Any] | None:
     found["tags"] = _texts(found["tags"])
     fitting = {name: found[name] for name in Told.__struct_fields__ if name in found}
     try:
-        msgspec.convert(fitting, Told)
+        json_values.convert(fitting, Told)
     except msgspec.ValidationError:
         return None
     return fitting

@@ -9,8 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import msgspec
-
 from nacre.extraction.reading.cue_sets import (
     AcceptedCues,
     Answers,
@@ -28,6 +26,7 @@ from nacre.extraction.reading.cue_sets import (
     SummaryCues,
 )
 from nacre.extraction.reading.patterns import Pattern
+from nacre.platform import json_values
 
 _SHARED = "shared.toml"
 _FALLBACK = "en"
@@ -118,7 +117,7 @@ def _load(name: str, shared: dict[str, Any]) -> Language:
         table[section] = {topic: _words(words) for topic, words in topics.items()}
     named = {word for words in shared["topics"].values() for word in words}
     table["names"] = _words(sorted(named - set(shared["plain"])))
-    return msgspec.convert(table, Language, dec_hook=_pattern)
+    return json_values.convert(table, Language, dec_hook=_pattern)
 
 
 @cache

@@ -13,6 +13,7 @@ from nacre.llm.cancellable import Calls
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.connection import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.wires.schemas import held, strict, system_of
+from nacre.platform import json_values
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens, most_written
 
 STREAMED_TOKENS = 8_192
@@ -105,7 +106,7 @@ class AnthropicModel:
                 for piece in stream.text_stream:
                     hear(piece)
             whole = stream.get_final_message()
-        return msgspec.json.decode(whole.to_json(), type=_Message)
+        return json_values.parse(whole.to_json(), _Message)
 
     def _completion(self, message: _Message) -> Completion:
         if message.stop_reason is None:

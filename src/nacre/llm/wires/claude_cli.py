@@ -15,6 +15,7 @@ from nacre.llm import failures
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.command_line import INSTRUCTIONS, CommandModel, Invocation, Output, events_in, instructions
 from nacre.llm.wires.schemas import strict
+from nacre.platform import json_values
 from nacre.text.passages import shorten
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
@@ -148,7 +149,7 @@ def _steps(text: str) -> tuple[str, ...]:
 
 def _read(output: Output, asked: CallTarget) -> Completion:
     try:
-        said = msgspec.json.decode((output.text.strip().splitlines() or [""])[-1], type=_Result)
+        said = json_values.parse((output.text.strip().splitlines() or [""])[-1], _Result)
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
             raise failures.program_failed(asked, output.failed) from error

@@ -16,6 +16,7 @@ from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLo
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
+from nacre.platform import json_values
 from nacre.platform.lazy import Module
 from nacre.values.model_calls import Capabilities
 
@@ -143,7 +144,7 @@ def body_of(asked: CallTarget, response: Any, shape: type[S]) -> S:
     """The body of a success, as the provider writes it. Raises ModelUnavailable for anything else."""
     body: bytes = response.content
     try:
-        return msgspec.json.decode(body, type=shape)
+        return json_values.parse(body, shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         told = _parsed(body)
         if isinstance(told, Mapping) and told.get("error"):  # as some gateways tell it, with a success

@@ -13,6 +13,7 @@ import msgspec
 from nacre.llm import failures
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.command_line import CommandModel, Invocation, Output, instructions, link
+from nacre.platform import json_values
 from nacre.platform.environment import user_home
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
 
@@ -98,7 +99,7 @@ def gemini_model(asked: CallTarget, capabilities: Capabilities, environ: Mapping
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
     """How the owner signs in, by the settings in their home: nothing else is taken from those."""
     with suppress(OSError, msgspec.DecodeError, RecursionError):
-        found = msgspec.json.decode((theirs / "settings.json").read_bytes(), type=_Own)
+        found = json_values.parse((theirs / "settings.json").read_bytes(), _Own)
         return {"auth": {"selectedType": found.security.auth.selectedType}} if found.security.auth.selectedType else {}
     return {}
 
@@ -106,7 +107,7 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
 def _read(output: Output, asked: CallTarget) -> Completion:
     found = _ERROR.search(output.failed)
     try:
-        said = msgspec.json.decode(found[0] if found else output.text.strip(), type=_Result)
+        said = json_values.parse(found[0] if found else output.text.strip(), _Result)
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
             raise failures.program_failed(asked, output.failed) from error

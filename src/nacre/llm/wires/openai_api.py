@@ -13,6 +13,7 @@ from nacre.llm.cancellable import Calls
 from nacre.llm.failures import CallTarget
 from nacre.llm.wires.connection import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.wires.schemas import held, strict, system_of
+from nacre.platform import json_values
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens, most_written
 
 _LESS = {"schema": "json", "tool": "json", "json": "text"}
@@ -166,7 +167,7 @@ class OpenAIModel:
         """A chat of which each piece is heard. Without its last piece it is broken."""
         whole, last, said = _Chat(choices=[]), _Choice(_Said()), list[str]()
         for piece in self._pieces(self._client.chat.completions, request, stream_options={"include_usage": True}):
-            part = msgspec.json.decode(piece, type=_ChatPiece)
+            part = json_values.parse(piece, _ChatPiece)
             whole = _Chat(choices=[last], usage=part.usage or whole.usage, model=part.model, id=part.id)
             for choice in part.choices:
                 last.finish_reason = choice.finish_reason or last.finish_reason
@@ -182,11 +183,11 @@ class OpenAIModel:
 
     def _streamed_response(self, request: dict[str, Any], hear: Hear) -> _Response:
         for piece in self._pieces(self._client.responses, request):
-            event = msgspec.json.decode(piece, type=_ResponsePiece)
+            event = json_values.parse(piece, _ResponsePiece)
             if event.type == "response.output_text.delta" and event.delta:
                 hear(event.delta)
             if event.type in _ENDS:
-                return msgspec.convert(event.response, _Response)
+                return json_values.convert(event.response, _Response)
         raise failures.broken(self._asked)
 
     def _pieces(self, api: Any, request: dict[str, Any], **more: Any) -> Iterator[str]:

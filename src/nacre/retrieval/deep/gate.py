@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from nacre.platform import json_values
 from nacre.retrieval.adviser import Adviser, prompt_of
 from nacre.retrieval.question.question import Question
 from nacre.text.passages import one_line, words
@@ -68,4 +69,4 @@ class _Owner(msgspec.Struct, frozen=True):
 @cache
 def _owner_words() -> tuple[_Owner, ...]:
     table = tomllib.loads(files("nacre.retrieval.deep").joinpath("owner.toml").read_text(encoding="utf-8"))
-    return tuple(msgspec.convert(language, _Owner) for language in table.values())
+    return tuple(json_values.convert(language, _Owner) for language in table.values())

@@ -73,7 +73,7 @@ class Call:
     async def body(self) -> dict[str, Any]:
         """The body as an object, empty where there is none. Raises InvalidInput."""
         try:
-            return msgspec.json.decode(await json_body(self._request), type=dict[str, Any])
+            return json_values.parse(await json_body(self._request), dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidInput(f"the body is no JSON object: {error}", hint="send an object") from error
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nacre.errors import InvalidInput
+from nacre.platform import json_values
 
 _MARK_BYTES = 6
 _LONGEST = 200
@@ -35,7 +36,7 @@ def read(cursor: str, marked: str) -> int:
     try:
         if len(cursor) > _LONGEST:
             raise ValueError("it is too long")
-        found = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=_Cursor)
+        found = json_values.parse(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), _Cursor)
     except (ValueError, Error, msgspec.DecodeError) as error:
         raise InvalidInput(
             f"{cursor[:40]!r} is no cursor", hint="take the address that Link: rel=next names"

@@ -130,7 +130,7 @@ def _without_offset(asked: _Asked) -> _Asked:
 
 def _is_last(result: bytes, seen: int) -> bool:
     """Whether the result itself says that nothing follows."""
-    told = msgspec.json.decode(result, type=_Told) if result.startswith(b"{") else _Told()
+    told = json_values.parse(result, _Told) if result.startswith(b"{") else _Told()
     return told.more is False or (told.total is not None and seen >= told.total)
 
 
@@ -144,10 +144,8 @@ class _Told(msgspec.Struct):
 def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
     assert resource.rows is not None  # noqa: S101 - only lists have rows
     whole = msgspec.Raw(result)
-    listed = (
-        msgspec.json.decode(result, type=dict[str, msgspec.Raw]).get(resource.rows, _EMPTY) if resource.rows else whole
-    )
-    return msgspec.json.decode(listed, type=list[msgspec.Raw])
+    listed = json_values.parse(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY) if resource.rows else whole
+    return json_values.parse(listed, list[msgspec.Raw])
 
 
 async def _all_lines(asked: _Asked, request: Request) -> Response:
@@ -189,7 +187,7 @@ async def _write(resource: Resource, request: Request) -> Response:
         return problem_response(412, error.code, error.message, error.hint)
     if not resource.creates:
         return Response(result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON)
-    made = msgspec.json.decode(result, type=_Made)
+    made = json_values.parse(result, _Made)
     place = {"Location": f"{PREFIX}{resource.path}/{made.memory_id}"}
     return Response(result, 201 if made.action in _CREATED else 200, place, _JSON)
 
@@ -201,7 +199,7 @@ class _Made(msgspec.Struct):
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return json_values.parse(body, dict[str, Any])
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the body is no JSON object: {error}", hint="docs/rest.md shows some") from error
 
@@ -214,7 +212,7 @@ def entity_tag(result: bytes) -> str:
 
 
 def _own_tag(result: bytes) -> str | None:
-    return msgspec.json.decode(result, type=_Tagged).etag if result.startswith(b"{") else None
+    return json_values.parse(result, _Tagged).etag if result.startswith(b"{") else None
 
 
 def _expected(tag: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from nacre.errors import InvalidInput
+from nacre.platform import json_values
 from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Outgoing, Sender
 
 MOST_BYTES = 262_144
@@ -93,7 +94,8 @@ class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
 def decode(data: bytes, kind: type[T] | Any) -> T:
     """What was sent, checked. Raises InvalidInput."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        found: T = json_values.parse(data, kind)
+        return found
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(str(error)[:_MOST_TOLD], hint="docs/gateway/webhook.md has the fields") from error
 
