@@ -57,7 +57,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         *_time_parts("m.created", wanted),
         *_among("m.kind", wanted.kinds),
         *_among("m.expiry", wanted.expiry),
-        *_among("substr(m.session, 1, instr(m.session, ':') - 1)", wanted.tools),
+        *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", wanted.tools),
     ]
     if wanted.sessions:
         parts.append((_SAID_IN, (json.dumps(wanted.sessions),) * 2))

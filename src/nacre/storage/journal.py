@@ -66,6 +66,7 @@ class Journal:
 
     def rename(self, old: str, new: str) -> None:
         """Call a file otherwise in all that is remembered of it: its name is not to be told any more."""
+        self._db.run("delete_touched_twice", old=old, new=new)
         self._db.run("rename_touched", old=old, new=new)
         self._db.run("rename_journal", old=old, new=new)
 

@@ -122,7 +122,7 @@ class CodeGraph:
             self._db.run_many(
                 "insert_code_symbol",
                 [
-                    {"file": row, "last": symbol.name, "qualified": symbol.qualified, "kind": symbol.kind,
+                    {"file": row, "last": symbol.name.lower(), "qualified": symbol.qualified, "kind": symbol.kind,
                      "line": symbol.line, "end_line": symbol.end_line}
                     for symbol in (own, *one.symbols)
                 ],
@@ -161,7 +161,7 @@ class CodeGraph:
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
         """Symbols by the last part of their names, in any case."""
-        return _symbols(self._db.all("find_code_symbols", last=name, project=project, limit=_MOST_LIKE))
+        return _symbols(self._db.all("find_code_symbols", last=name.lower(), project=project, limit=_MOST_LIKE))
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
         """Files by the last part of their paths, in any case."""

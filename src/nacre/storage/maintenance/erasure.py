@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from nacre.platform.ids import to_ms
-from nacre.storage.database import in_transaction
+from nacre.storage.database import Database, in_transaction
 from nacre.storage.search.words import Indexed
-from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.turn_rows import stored_calls
 from nacre.values.forgetting import SessionPlace, TurnPlace, TurnText
@@ -29,7 +28,7 @@ _OF_MEMORY = (
 class Erasing:
     """What forgetting reads and deletes."""
 
-    def __init__(self, database: FileDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._db = database
 
     def sessions(self) -> list[SessionPlace]:

@@ -25,13 +25,14 @@ from nacre.storage.postgres.connection import CONNECT_SECONDS, connect, translat
 from nacre.storage.postgres.dialect import query, translated, writes
 from nacre.storage.postgres.migrate import migrate, version
 from nacre.storage.postgres.words import ServerWords
+from nacre.storage.postgres.zone import local_zone
 from nacre.storage.sqlite.stemming import stemmer
 
 ROLE = "nacre_tenant"
 """What a connection becomes: it sees one tenant's rows, whoever signed in."""
 
 _SIGN_IN = f"""
-SET ROLE {ROLE}; SET search_path = nacre, public, pg_temp; SELECT set_config('nacre.tenant', %s, false);
+SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp; SELECT set_config('nacre.tenant', %s, false);
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 """What was committed is on the server's disk."""
@@ -69,6 +70,7 @@ class PostgresDatabase:
                 self._connection.execute(_SIGN_IN, (self.tenant,))
                 info = self._connection.info
                 self._identity = info.host, info.port, info.dbname, self.tenant
+                self._connection.execute("SELECT set_config('TimeZone', %s, false)", (local_zone(),))
         except BaseException:
             self._connection.close()
             raise
@@ -153,6 +155,8 @@ class PostgresDatabase:
         try:
             yield
         finally:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.execute("COMMIT")  # of what the connection's own tables were given
             self._roll_back()
 
     @contextlib.contextmanager

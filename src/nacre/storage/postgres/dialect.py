@@ -22,7 +22,12 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
-    return translated(_all()[name])
+    return translated(statement(name))
+
+
+def statement(name: str) -> str:
+    """The statement of that name, as it is written. Raises KeyError."""
+    return _all()[name]
 
 
 @cache

@@ -36,7 +36,7 @@ _BROWSE_MEMORIES = """
 SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
 """
 _FEW_TURNS = """
-SELECT t.row FROM sessions s CROSS JOIN turns t ON t.session = s.row WHERE {where} LIMIT ?
+SELECT t.row FROM sessions s CROSS JOIN turns t WHERE t.session = s.row AND {where} LIMIT ?
 """
 _CHECK_TURNS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session

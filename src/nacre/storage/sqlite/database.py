@@ -60,6 +60,7 @@ class FileDatabase:
             if found is None:
                 raise unwritable
             self._connection = found
+            self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             return
         with _translated(path):
             self._connection = apsw.Connection(str(path))
@@ -73,6 +74,7 @@ class FileDatabase:
                     "PRAGMA cache_size = -32000"
                 ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
                 migrate(self._connection, path, migrations)
+                self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             except BaseException:
                 self.close()
                 raise
@@ -373,6 +375,12 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreUnusable(
             f"cannot use the database {path}: {error}", hint="check that the folder exists and is writable"
         ) from error
+
+
+def _lower(*told: Any) -> Any:
+    """Of all letters: SQLite's own knows those of ASCII only."""
+    (text,) = told
+    return text.lower() if isinstance(text, str) else text
 
 
 def damaged(path: Path, why: str = "") -> StoreUnusable:

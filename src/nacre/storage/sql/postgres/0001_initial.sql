@@ -37,6 +37,18 @@ CREATE FUNCTION nacre.tenant() RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE
 -- What a database file has and a server has not.
 CREATE FUNCTION nacre.instr(held TEXT, part TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN strpos(held, part);
+DO $$
+BEGIN -- of all letters, whatever the locale, where the server can
+    EXECUTE format(
+        'CREATE FUNCTION nacre.lower(told TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
+        RETURN pg_catalog.lower(told COLLATE %I)',
+        coalesce((
+            SELECT c.collname FROM pg_collation c JOIN pg_database d ON d.datname = current_database()
+            WHERE c.collname = 'pg_c_utf8' AND c.collencoding IN (-1, d.encoding)
+        ), 'default')
+    );
+END
+$$;
 CREATE FUNCTION nacre.unixepoch() RETURNS BIGINT LANGUAGE sql STABLE PARALLEL SAFE
     RETURN floor(extract(epoch FROM now()))::bigint;
 CREATE FUNCTION nacre.most(rows BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -56,10 +68,16 @@ CREATE FUNCTION nacre.date(seconds BIGINT, unit TEXT) RETURNS TEXT LANGUAGE sql 
 CREATE FUNCTION nacre.date(seconds BIGINT, unit TEXT, zone TEXT) RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE
     RETURN to_char(to_timestamp(seconds), 'YYYY-MM-DD');
 
+-- A server's texts hold no NUL.
+CREATE FUNCTION nacre.without_nul(told TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN strpos(told, '\u0000') = 0 THEN told
+        ELSE regexp_replace(told, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END;
+
 -- The elements of an array, the values of an object: as texts.
 CREATE FUNCTION nacre.json_each(told TEXT, OUT key TEXT, OUT value TEXT) RETURNS SETOF RECORD
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
+    told := nacre.without_nul(told);
     IF json_typeof(told::json) = 'object' THEN
         RETURN QUERY SELECT e.key, e.value FROM json_each_text(told::json) e;
     ELSE
@@ -71,7 +89,7 @@ $$;
 
 -- One value by its path: $.name or $[0]; an element by its number.
 CREATE FUNCTION nacre.json_extract(told TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN jsonb_path_query_first(told::jsonb, path::jsonpath) #>> '{}';
+    RETURN jsonb_path_query_first(nacre.without_nul(told)::jsonb, path::jsonpath) #>> '{}';
 CREATE FUNCTION nacre.json_each(told TEXT, path TEXT, OUT key TEXT, OUT value TEXT) RETURNS SETOF RECORD
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT e.key, e.value FROM nacre.json_each(nacre.json_extract(told, path)) e
@@ -80,7 +98,7 @@ CREATE FUNCTION nacre.json_element(told TEXT, number INTEGER) RETURNS TEXT LANGU
     RETURN told::json ->> number;
 CREATE OPERATOR nacre.->> (LEFTARG = TEXT, RIGHTARG = INTEGER, FUNCTION = nacre.json_element);
 CREATE FUNCTION nacre.json_set(told TEXT, path TEXT, value TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN jsonb_set(told::jsonb, ARRAY[substr(path, 3)], to_jsonb(value))::text;
+    RETURN jsonb_set(nacre.without_nul(told)::jsonb, ARRAY[substr(path, 3)], to_jsonb(value))::text;
 
 SET LOCAL search_path = nacre_rows, nacre, public;
 
@@ -219,6 +237,13 @@ CREATE TABLE turns (
     FOREIGN KEY (tenant, session) REFERENCES sessions (tenant, row) ON DELETE CASCADE,
     UNIQUE (tenant, identity),
     UNIQUE (tenant, session, seq)
+);
+
+-- The last row that was a turn's and is none's now: it is given to no other.
+CREATE TABLE last_turns (
+    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
+    row BIGINT NOT NULL,
+    PRIMARY KEY (tenant)
 );
 
 CREATE INDEX turns_author ON turns (tenant, author) WHERE author IS NOT NULL;
@@ -990,6 +1015,16 @@ END
 $$;
 CREATE TRIGGER memories_out_of_use AFTER INSERT ON memories FOR EACH ROW
 WHEN (new.retired_at IS NOT NULL OR new.superseded_by IS NOT NULL) EXECUTE FUNCTION settle_out_of_use();
+
+CREATE FUNCTION note_last_turn() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = nacre_rows, nacre, pg_temp AS $$
+BEGIN
+    INSERT INTO last_turns (tenant, row) SELECT tenant, max(row) FROM gone GROUP BY tenant
+    ON CONFLICT (tenant) DO UPDATE SET row = greatest(last_turns.row, excluded.row);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER turns_deleted AFTER DELETE ON turns REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION note_last_turn();
 
 CREATE FUNCTION drop_unused_file() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = nacre_rows, nacre, pg_temp AS $$
 BEGIN

@@ -1,6 +1,6 @@
 -- next_turn_row --
--- Rows from here on are new; who writes turns holds the tenant's lock.
-SELECT coalesce(max(row), 0) + 1 FROM turns;
+-- Rows from here on are new, and were those of no turn that is gone; who writes turns holds the tenant's lock.
+SELECT max(coalesce((SELECT max(row) FROM turns), 0), coalesce((SELECT row FROM last_turns), 0)) + 1;
 
 -- count_sessions --
 -- By tool.

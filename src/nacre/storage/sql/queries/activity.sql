@@ -33,9 +33,9 @@ WHERE day <= :last GROUP BY day, kind, change ORDER BY day, kind, change;
 
 -- count_memories_by_source --
 -- Memories that were recorded in a period and hold, by who said them and with which tool.
-SELECT speaker, substr(session, 1, instr(session, ':') - 1), count(*) FROM active_memories
+SELECT speaker, substr(session, 1, max(instr(session, ':') - 1, 0)), count(*) FROM active_memories
 WHERE created >= :since AND created < :until AND (:project IS NULL OR project = :project)
-GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 NULLS FIRST;
 
 -- count_memories_by_age --
 -- How many days ago memories that hold were said last, and how many of each age may be out of date.
@@ -72,6 +72,6 @@ WHERE day BETWEEN :first AND :last GROUP BY day, task ORDER BY day, task;
 SELECT action, count(*) FROM operations o
 WHERE at >= :since AND at < :until AND (:project IS NULL OR EXISTS (
     SELECT 1 FROM touched t WHERE t.operation = o.id
-    AND (t.path LIKE 'projects/' || :project || '/%' OR t.path LIKE 'retired/projects/' || :project || '/%')
+    AND (instr(t.path, 'projects/' || :project || '/') = 1 OR instr(t.path, 'retired/projects/' || :project || '/') = 1)
 ))
 GROUP BY action ORDER BY count(*) DESC, action;

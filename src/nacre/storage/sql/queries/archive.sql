@@ -11,7 +11,7 @@ WHERE path = :path;
 -- find_archived_alike --
 -- Transcripts that begin as one does.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
-WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines';
+WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines' ORDER BY row;
 
 -- find_archived_below --
 -- Whether any path begins with that of a folder and a slash; "0" follows the slash.
@@ -60,7 +60,7 @@ WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 -- find_archive_segment --
 -- The pack that has the bytes of a segment.
 SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
-WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path LIMIT 1;
+WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path ORDER BY a.row LIMIT 1;
 
 -- list_archive_copies --
 -- Transcripts whose packs rely on the bytes in that of another one.
@@ -68,7 +68,7 @@ SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.arch
 WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
     SELECT digest FROM archive_segments
     WHERE archived = (SELECT row FROM archived WHERE path = :path) AND is_copy = 0
-);
+) ORDER BY a.path;
 
 -- list_archive_due --
 -- Transcripts that were read further than they are archived, the oldest first: it is deleted first.

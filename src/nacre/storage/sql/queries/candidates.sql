@@ -27,8 +27,8 @@ SELECT
     why, detail, score, found
 FROM candidates
 WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) AND (id = :reference OR substr(id, 1, length(:reference)) = :reference
-    OR substr(id, -length(:reference)) = :reference)
-LIMIT 3;
+    OR substr(id, length(id) - length(:reference) + 1) = :reference)
+ORDER BY id LIMIT 3;
 
 -- settle_candidate --
 -- The owner kept it or does not want it. Its words stay for a while, so that this can be undone.
@@ -38,8 +38,8 @@ UPDATE candidates SET dropped = :at WHERE id = :id;
 -- Those that were kept or dropped and whose words are still there, by the beginning or the end of their ids.
 SELECT memory, why, detail, score, found FROM candidates
 WHERE dropped IS NOT NULL AND memory IS NOT NULL AND (substr(id, 1, length(:reference)) = :reference
-    OR substr(id, -length(:reference)) = :reference)
-LIMIT 3;
+    OR substr(id, length(id) - length(:reference) + 1) = :reference)
+ORDER BY id LIMIT 3;
 
 -- unsettle_candidate --
 -- It waits again.
@@ -47,7 +47,7 @@ UPDATE candidates SET dropped = NULL WHERE id = :id;
 
 -- list_worded_candidates --
 -- All whose words are there, whether they wait or not.
-SELECT memory, why, detail, score, found FROM candidates WHERE memory IS NOT NULL;
+SELECT memory, why, detail, score, found FROM candidates WHERE memory IS NOT NULL ORDER BY id;
 
 -- blank_settled_candidates --
 -- The words of what was settled go, its hash stays.

@@ -19,12 +19,12 @@ GROUP BY c.entity ORDER BY count(*) DESC, c.entity LIMIT :limit;
 -- list_claims_of_entity --
 -- Active memories of a project that claim something of an entity: (row, attribute), the latest first.
 SELECT m.row, c.attribute FROM claims c JOIN active_memories m ON m.id = c.memory
-WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC LIMIT :limit;
+WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- list_claims_of_attribute --
 -- Active memories of a project that claim something of an attribute of another entity, the latest first.
 SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
-WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC LIMIT :limit;
+WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- list_unclaimed --
 -- Active memories without a claim, the latest first.
@@ -68,7 +68,7 @@ UPDATE claims_waiting SET due = 0;
 
 -- count_claims_waiting --
 -- How many wait, since when, and what the last failure was.
-SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC LIMIT 1)
+SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC, memory LIMIT 1)
 FROM claims_waiting;
 
 -- insert_conflict --
@@ -80,7 +80,7 @@ ON CONFLICT (older, newer) DO UPDATE SET
 
 -- list_conflicts --
 -- Every judgement: (older, newer, relation, confidence, model, at).
-SELECT older, newer, relation, confidence, model, at FROM conflicts;
+SELECT older, newer, relation, confidence, model, at FROM conflicts ORDER BY older, newer;
 
 -- erase_conflicts --
 -- A person settled it, or one side is gone.

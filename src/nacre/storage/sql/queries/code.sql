@@ -22,7 +22,7 @@ DELETE FROM code_projects WHERE project = :project;
 
 -- list_code_hashes --
 -- The files of a project as they were read.
-SELECT path, row, hash FROM code_files WHERE project = :project;
+SELECT path, row, hash FROM code_files WHERE project = :project ORDER BY path;
 
 -- list_code_facts --
 -- What the files of a project say, in the order of their paths.
@@ -83,7 +83,7 @@ SELECT
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.name = :last AND s.kind <> 'file' AND (:project IS NULL OR p.project = :project)
-ORDER BY p.project, f.path, s.line LIMIT :limit;
+ORDER BY p.project, f.path, s.line, s.row LIMIT :limit;
 
 -- find_code_files --
 -- Files by the last part of their paths.
@@ -96,14 +96,15 @@ ORDER BY p.project, f.path LIMIT :limit;
 -- Symbols by their rows.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
-WHERE s.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
+WHERE s.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY s.row;
 
 -- list_code_nodes_of --
 -- The symbols of the files that some symbols stand in; with a name, those below it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
-    AND (:below = '' OR substr(s.qualified, 1, length(:below) + 1) = :below || '.');
+    AND (:below = '' OR substr(s.qualified, 1, length(:below) + 1) = :below || '.')
+ORDER BY s.qualified;
 
 -- list_code_edges_to --
 -- The edges that end at some symbols, from their side.
@@ -168,4 +169,4 @@ FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.ses
 WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files)) AND u.action = 'edit'
     AND coalesce(t.time, s.ended, s.started) >= :since
     AND (:project IS NULL OR s.project = :project)
-GROUP BY u.file, s.row, s.started;
+GROUP BY u.file, s.row, s.started ORDER BY u.file, s.row;

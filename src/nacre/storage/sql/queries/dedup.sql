@@ -19,11 +19,11 @@ FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :
 -- Active memories of one project with a title or a canonical key.
 SELECT m.row FROM active_memories m
 WHERE m.project IS NOT DISTINCT FROM :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
-LIMIT :limit;
+ORDER BY m.row LIMIT :limit;
 
 -- list_superseded_by --
 -- What a memory replaced.
-SELECT id FROM memories WHERE superseded_by = :id ORDER BY created;
+SELECT id FROM memories WHERE superseded_by = :id ORDER BY created, row;
 
 -- insert_unsettled --
 -- A memory that waits to be compared by meaning.

@@ -42,11 +42,11 @@ DELETE FROM deeds_behind;
 
 -- list_files_named --
 -- Files of a name, wherever they lie.
-SELECT row, path FROM files WHERE name = :last;
+SELECT row, path FROM files WHERE name = :last ORDER BY row;
 
 -- list_all_files --
 -- Every path that was ever touched.
-SELECT row, path FROM files;
+SELECT row, path FROM files ORDER BY row;
 
 -- list_file_uses --
 -- What was done to some files, the newest first.
@@ -58,7 +58,7 @@ WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
     AND (:since IS NULL OR coalesce(t.time, s.ended, 0) >= :since)
     AND (:until IS NULL OR coalesce(t.time, s.ended, 0) < :until)
     AND (:reads = 1 OR u.action = 'edit')
-ORDER BY coalesce(t.time, s.ended, s.started) DESC, t.row DESC
+ORDER BY coalesce(t.time, s.ended, s.started) DESC NULLS LAST, t.row DESC
 LIMIT :limit;
 
 -- list_requests --

@@ -1,6 +1,6 @@
 -- list_tombstones --
 -- All of them: they are looked up in memory, where an ingest asks for every turn.
-SELECT kind, value, run, owner FROM tombstones;
+SELECT kind, value, run, owner FROM tombstones ORDER BY kind, value, run;
 
 -- insert_tombstone --
 -- Told by several entries of one run, it is one.
@@ -77,7 +77,7 @@ SELECT t.run FROM tombstones t JOIN confirmations c ON c.session = t.value WHERE
 
 -- find_memories_by_id --
 -- Several, in any state.
-SELECT * FROM memories WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT * FROM memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- list_memories_alike --
 -- Whatever says the same as some memories in the same words.

@@ -102,7 +102,7 @@ SELECT id, at, action, subject, why, actor, committed FROM operations o
 WHERE (:memory IS NULL OR EXISTS (SELECT 1 FROM touched t WHERE t.operation = o.id AND t.memory = :memory))
 AND (:folder IS NULL OR EXISTS (
     SELECT 1 FROM touched t WHERE t.operation = o.id
-    AND (t.path LIKE 'projects/' || :folder || '/%' OR t.path LIKE 'retired/projects/' || :folder || '/%')
+    AND (instr(t.path, 'projects/' || :folder || '/') = 1 OR instr(t.path, 'retired/projects/' || :folder || '/') = 1)
 ))
 AND (:action IS NULL OR action = :action)
 AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
@@ -111,7 +111,8 @@ ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset;
 -- find_operations_like --
 -- By the beginning or the end of the id.
 SELECT id, at, action, subject, why, actor, committed FROM operations
-WHERE id LIKE :reference || '%' OR id LIKE '%' || :reference ORDER BY at DESC, id DESC LIMIT 3;
+WHERE substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
+ORDER BY at DESC, id DESC LIMIT 3;
 
 -- find_journal_before --
 -- What a file held before a row of the journal, as the journal knows it.

@@ -11,7 +11,8 @@ WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
 UNION
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)));
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
+ORDER BY 1, 2, 3;
 
 -- page_links --
 -- Links at one memory, or between memories that hold. The last column counts all of them.

@@ -16,37 +16,37 @@ SELECT * FROM memories WHERE id >= :prefix AND id < :prefix || 'g' ORDER BY id L
 
 -- find_memories_by_suffix --
 -- Or their end, which is what listings show: ids made in one moment begin alike.
-SELECT * FROM memories WHERE substr(id, -length(:suffix)) = :suffix ORDER BY id LIMIT 3;
+SELECT * FROM memories WHERE substr(id, length(id) - length(:suffix) + 1) = :suffix ORDER BY id LIMIT 3;
 
 -- find_memories_by_subject --
 -- Or the subject.
-SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) LIMIT 3;
+SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) ORDER BY row LIMIT 3;
 
 -- find_past_memories_by_subject --
 -- Of what is not active any more, the latest.
-SELECT * FROM memories WHERE lower(subject) = lower(:subject) ORDER BY created DESC LIMIT 1;
+SELECT * FROM memories WHERE lower(subject) = lower(:subject) ORDER BY created DESC, row LIMIT 1;
 
 -- find_memories_by_row --
 -- The memories behind search hits: those that a filter let through, perhaps for a day in the past.
-SELECT * FROM past_memories WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
+SELECT * FROM past_memories WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY row;
 
 -- find_active_memories --
 -- Several by id, to be let through by a filter.
-SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- find_memory_by_content --
 -- The same words again, in any state: a retired memory does not come back by itself. An active one comes first.
 SELECT id FROM memories WHERE content_hash = :content_hash
-ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC LIMIT 1;
+ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC, row LIMIT 1;
 
 -- find_memory_by_key --
 -- The active memory that holds a canonical key.
 SELECT id FROM active_memories
-WHERE canonical_key = :canonical_key AND kind = :kind AND project IS NOT DISTINCT FROM :project LIMIT 1;
+WHERE canonical_key = :canonical_key AND kind = :kind AND project IS NOT DISTINCT FROM :project ORDER BY row LIMIT 1;
 
 -- list_memories_of_files --
 -- What was imported from these files and still holds.
-SELECT * FROM active_memories WHERE source_file IN (SELECT value FROM json_each(:files));
+SELECT * FROM active_memories WHERE source_file IN (SELECT value FROM json_each(:files)) ORDER BY row;
 
 -- list_memories_of_session --
 -- What was learned from a session, in any state: the re-extraction guard.
@@ -87,7 +87,7 @@ SELECT DISTINCT project FROM active_memories WHERE project IS NOT NULL;
 
 -- count_memories --
 -- By kind, active ones.
-SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC;
+SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC, kind;
 
 -- count_inactive --
 -- Superseded and retired.
@@ -135,7 +135,8 @@ UNION
 SELECT l.target, l.rel, l.source, coalesce(l.strength, 0.5) FROM links l
 WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
     AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
-    AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.source);
+    AND EXISTS (SELECT 1 FROM past_memories WHERE id = l.source)
+ORDER BY 1, 2, 3;
 
 -- list_tags --
 -- The tags of some memories.

@@ -37,7 +37,7 @@ WHERE memory = :memory AND reason = 'contradicted' AND status = 'pending';
 -- list_low_quality --
 -- Recalled often and of little worth.
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
-WHERE u.quality < 0.2 AND u.recall_count >= 10;
+WHERE u.quality < 0.2 AND u.recall_count >= 10 ORDER BY u.memory;
 
 -- list_doubts --
 -- Which active memory is likely to have outdated which: (older, newer, reason); of the older ones given, or of all.
@@ -55,11 +55,12 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
             AND back.origin NOT IN ('auto', 'body')
             AND (max(older.created, older.updated), older.id) > (max(newer.created, newer.updated), newer.id)
     ))
-ORDER BY newer.created, l.source;
+ORDER BY newer.created, l.source, l.target;
 
 -- list_contradicted --
 -- Contradicted more than once.
-SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2;
+SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2
+ORDER BY u.memory;
 
 -- list_proposed --
 -- What agents stored, and the owner neither said nor kept.

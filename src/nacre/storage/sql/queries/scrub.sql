@@ -15,9 +15,13 @@ SELECT row, text, tools, author FROM turns WHERE row > :after AND row <= :last O
 -- What stays of a turn.
 SELECT session, seq, native_id, identity, speaker, trust, flags, time FROM turns WHERE row = :row;
 
+-- delete_touched_twice --
+-- What an operation touched by both names.
+DELETE FROM touched WHERE path = :new AND operation IN (SELECT operation FROM touched WHERE path = :old);
+
 -- rename_touched --
 -- A file whose name held a secret.
-UPDATE OR REPLACE touched SET path = :new WHERE path = :old;
+UPDATE touched SET path = :new WHERE path = :old;
 
 -- rename_journal --
 -- The same in the journal, but for what takes the old name away.

@@ -146,7 +146,7 @@ SELECT row, extracted, behind, unwritten, asked FROM (
         (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row) AS behind
     FROM sessions WHERE kind = 'main'
 ) WHERE extracted < behind OR unwritten IS NOT NULL
-ORDER BY started, row;
+ORDER BY started NULLS FIRST, row;
 
 -- find_session --
 -- By tool and its own id.
@@ -165,7 +165,7 @@ FROM sessions WHERE row = :row;
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
-ORDER BY native_id = :native_id DESC LIMIT 3;
+ORDER BY native_id = :native_id DESC, row LIMIT 3;
 
 -- list_sessions --
 -- Newest first; the last column says how many fit.
@@ -184,13 +184,13 @@ ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
 -- list_labels --
 -- What the sessions with a tool are called.
-SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL;
+SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL ORDER BY label;
 
 -- list_children --
 -- The sessions that a session sent out, in order.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
     turns, tokens_input, tokens_cached, tokens_output
-FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started, row;
+FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started NULLS FIRST, row;
 
 -- sum_active --
 -- How long sessions were at work, in milliseconds: a longer gap between two turns was a pause.
@@ -225,7 +225,7 @@ SELECT seq FROM turns WHERE session = :session AND native_id = :native_id;
 -- find_turns --
 -- The turns behind search hits.
 SELECT t.row, t.session, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, coalesce(t.tools, '')
-FROM turns t WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
+FROM turns t WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY t.row;
 
 -- find_places --
 -- Where turns stand.
@@ -294,7 +294,7 @@ ON CONFLICT (id) DO UPDATE SET
 
 -- last_ingest --
 -- For health.
-SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC LIMIT 1;
+SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC, id DESC LIMIT 1;
 
 -- list_identities --
 -- Whether turns are known by the tool's id alone, or by that and their session.
@@ -306,7 +306,7 @@ SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 
 -- list_versions_of_files --
 -- Which version of its tool wrote into a transcript last.
-SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended;
+SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended NULLS FIRST, row;
 
 -- list_heard --
 -- The latest main sessions of each tool, and whether the owner says something in them that is no harness noise. What

@@ -20,14 +20,14 @@ ORDER BY began DESC, id DESC;
 -- By an id, its beginning or its end.
 SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces
 WHERE id = :reference OR (length(:reference) >= 4 AND (
-    substr(id, 1, length(:reference)) = :reference OR substr(id, -length(:reference)) = :reference
-)) ORDER BY began DESC LIMIT 5;
+    substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
+)) ORDER BY began DESC, id DESC LIMIT 5;
 
 -- list_cases_of --
 -- Answered questions that showed a memory, of a session if one is named, the latest first.
 SELECT id, steps FROM traces
 WHERE kind = 'case' AND (:session IS NULL OR session = :session) AND began >= :since AND instr(steps, :memory) > 0
-ORDER BY began DESC LIMIT 1;
+ORDER BY began DESC, id DESC LIMIT 1;
 
 -- update_trace_steps --
 -- More became of it.

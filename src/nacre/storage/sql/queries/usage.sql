@@ -70,7 +70,7 @@ UPDATE uses SET paired = 1 WHERE session = :session AND memory = :memory;
 
 -- list_paired --
 -- The memories of a session that were paired with each other.
-SELECT memory FROM uses WHERE session = :session AND paired = 1;
+SELECT memory FROM uses WHERE session = :session AND paired = 1 ORDER BY memory;
 
 -- list_unjudged --
 -- The memories used in a session on which no reply was heard since, in the order of their use.
@@ -111,7 +111,7 @@ ON CONFLICT DO NOTHING;
 -- count_idle --
 -- Active memories by kind and by the days since their last use: those that are full, and those that have begun.
 SELECT kind, (:now - last_used) / 86400000 AS days, (:now - last_used + 86399999) / 86400000 AS begun, count(*)
-FROM last_uses GROUP BY kind, days, begun;
+FROM last_uses GROUP BY kind, days, begun ORDER BY kind, days, begun;
 
 -- list_idle_todos --
 -- Open todos that were last used before a time, the one idle longest first.

@@ -1,0 +1,130 @@
+"""What happened on which day, on both engines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+import pytest
+
+from nacre.storage.activity import Activity, Period
+from nacre.storage.database import Database
+from nacre.storage.journal import Journal
+from nacre.storage.memories import Memories
+from nacre.storage.postgres.zone import local_zone
+from nacre.storage.spending import Spending
+from nacre.storage.traces import Traces
+from nacre.storage.usage import UsageLog
+from nacre.values.memory import Confirmation, Kind, Source
+from nacre.values.model_calls import Tokens
+from nacre.values.operation import Intent, Operation
+from nacre.values.session import SessionKind, Speaker, Turn
+from nacre.values.spending import Call
+from nacre.values.trace import Trace, TraceKind
+from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
+
+
+@pytest.fixture(params=["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Kiritimati"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The time zone of the owner's clock."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        time.tzset()
+        yield request.param
+    time.tzset()
+
+
+def _local(*moment: int) -> datetime:
+    return datetime(*moment).astimezone().astimezone(UTC)  # type: ignore[arg-type, misc]
+
+
+_PERIOD = Period(date(2026, 10, 31), date(2026, 11, 2))
+
+
+def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> None:
+    late, early = _local(2026, 10, 31, 23, 45), _local(2026, 11, 1, 0, 15)
+    summer = _local(2026, 7, 1, 0, 5)
+    said(database, "one", turn("1"), turn("2"), started=late)
+    said(database, "two", *_turns(late, early))
+    said(database, "three", turn("1"), started=early, tool="codex", project="p")
+    said(database, "sub", turn("1"), started=early, kind=SessionKind.SUBAGENT)
+    said(database, "old", turn("1"), started=_local(2026, 10, 30, 23, 59))
+    activity = Activity(database)
+    assert activity.sessions(_PERIOD) == [
+        ("2026-10-31", "claude-code", 2, 3), ("2026-11-01", "claude-code", 0, 2), ("2026-11-01", "codex", 1, 1),
+    ]  # fmt: skip
+    assert activity.sessions(Period(_PERIOD.first, _PERIOD.last, "p")) == [("2026-11-01", "codex", 1, 1)]
+    put(
+        database, memory(1, created=late, updated=late), memory(2, created=early, updated=early,
+            superseded_by=an_id(1)),
+        memory(3, kind=Kind.TODO, created=summer, updated=early, project="p", retired=retired()["retired"]),
+    )  # fmt: skip
+    assert activity.memories(date(2026, 11, 1), None) == [
+        ("2026-07-01", "todo", 1, 1), ("2026-10-31", "fact", 1, 1), ("2026-11-01", "fact", -1, 1), ("2026-11-01",
+            "fact", 1, 1),
+    ]  # fmt: skip
+    store = UsageLog(database)
+    for at in (late, late, early):
+        store.record([an_id(1)], int(at.timestamp() * 1000), first=[an_id(1)])
+    assert activity.recalls(_PERIOD) == [("2026-10-31", 2), ("2026-11-01", 1)]
+    for number, (at, outcome) in enumerate(((late, "shown"), (early, "no"), (early, "shown"), (early, "no"))):
+        Traces(database).add(Trace(f"t{number}", TraceKind.CASE, "q", at, at, outcome))
+    assert activity.questions(_PERIOD, "case", ["no"]) == [
+        ("2026-10-31", 1, 1),
+        ("2026-11-01", 0, 2),
+        ("2026-11-01", 1, 1),
+    ]
+
+
+def _turns(*moments: datetime) -> list[Turn]:
+    return [
+        turn(f"{at}", minutes=(one - NOON).total_seconds() / 60)
+        for at, one in enumerate((moments[0], *moments[1:], moments[1]))
+    ]
+
+
+def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert local_zone() == zone
+    for told in ("<east>-05:30", "<west>+09:15"):
+        monkeypatch.setenv("TZ", told)
+        time.tzset()
+        assert local_zone() == f"<local>{told[6:]}"
+
+
+def test_memories_are_counted_by_source_age_and_use(database: Database) -> None:
+    put(
+        database, memory(1, source=Source("codex:a:b")), memory(2, source=Source("codex:c")), memory(3,
+            source=Source("bare")),
+        memory(4, days=-3, confirmed=(Confirmation(NOON - DAY),)), memory(5, days=-3, speaker=Speaker.AGENT,
+            project="p"), memory(6, **retired()),
+    )  # fmt: skip
+    Memories(database).set_stale([(an_id(5), 0.5, "")])
+    activity = Activity(database)
+    assert activity.sources(Period(date(2026, 10, 1), date(2026, 11, 9))) == [
+        ("owner", "codex", 2), ("agent", None, 1), ("owner", None, 1), ("owner", "", 1),
+    ]  # fmt: skip
+    assert activity.ages(NOON + DAY / 2, None) == [(0, 3, 0), (1, 1, 0), (3, 1, 1)]
+    assert activity.ages(NOON - DAY / 2, "p") == [(2, 1, 1)]
+    for number, times in ((1, 1), (2, 5), (3, 6)):
+        for _ in range(times):
+            UsageLog(database).record([an_id(number)], 1, first=[an_id(number)])
+    assert (activity.use(None), activity.use("p")) == ((2, 2, 1), (1, 0, 0))
+
+
+def test_calls_and_operations_are_counted(database: Database) -> None:
+    for number, (day, cost) in enumerate(((1, None), (1, 2**40), (2, 3), (9, 1))):
+        at = datetime(2026, 11, day, tzinfo=UTC)
+        Spending(database).add(Call(f"c{number}", at, at.date(), "claims", "m", True, Tokens(1, 2, 3, 4), cost))
+    activity = Activity(database)
+    assert activity.calls(date(2026, 11, 1), date(2026, 11, 2)) == [
+        ("2026-11-01", "claims", 20, 2**40),
+        ("2026-11-02", "claims", 10, 3),
+    ]
+    for number, (action, path) in enumerate(
+        (("b", "projects/a_b/x"), ("a", "projects/aXb/x"), ("c", "retired/projects/a_b/x"), ("c", "global/x"))
+    ):
+        Journal(database).record(Operation(f"o{number}", NOON, action), [Intent("write", path)])
+    period = Period(date(2026, 11, 2), date(2026, 11, 2))
+    assert activity.operations(period) == [("c", 2), ("a", 1), ("b", 1)]
+    assert activity.operations(Period(period.first, period.last, "a_b")) == [("b", 1), ("c", 1)]

@@ -1,0 +1,152 @@
+"""Code and the memories that name it, on both engines."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from nacre.storage.code.graph import CodeGraph, NewFile, NewSymbol, Symbol
+from nacre.storage.code.mentions import CodeMentions, Mention
+from nacre.storage.database import Database
+from nacre.storage.file_history import DeedIndex
+from nacre.values.session import Action, ToolCall
+from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
+
+
+def _file(path: str, *symbols: str, **more: bytes) -> NewFile:
+    made = [
+        NewSymbol(name.rpartition(".")[2], name, "function", at, at + 1) for at, name in enumerate(symbols, start=2)
+    ]
+    return NewFile(path, "python", more.get("hash", b"\x00\xff"), more.get("facts", b"\xfe"), made)
+
+
+def _read(database: Database, project: str, *files: NewFile) -> int:
+    store = CodeGraph(database)
+    row = store.begin(project, f"/code/{project}", NOON).row
+    store.put(row, files)
+    return row
+
+
+def test_symbols_and_files_are_found_by_name_in_any_case_of_any_letters(database: Database) -> None:
+    store = CodeGraph(database)
+    _read(
+        database,
+        "b",
+        _file("src/Main.py", "Größe", "Größe.messen", "run"),
+        _file("SRC/main.py", "GRÖSSE", "RUN", "RUN"),
+    )
+    _read(database, "a", _file("main.py", "größe"))
+    assert [(one.project, one.qualified) for one in store.named("GRÖßE", None)] == [("a", "größe"), ("b", "Größe")]
+    assert [(one.path, one.qualified, one.line) for one in store.named("Run", "b")] == [
+        ("SRC/main.py", "RUN", 3),
+        ("src/Main.py", "run", 4),
+    ]
+    assert [(one.project, one.path) for one in store.files_named("MAIN.PY", None)] == [
+        ("a", "main.py"),
+        ("b", "SRC/main.py"),
+        ("b", "src/Main.py"),
+    ]
+    assert store.named("", None) == store.named("r%", None) == []
+    (symbol,) = store.named("größe", "b")
+    assert isinstance(symbol, Symbol)
+    assert store.of_rows([symbol.row, 10**9]) == {symbol.row: symbol}
+    assert [one.qualified for one in store.beside(symbol)] == ["Größe.messen"]
+    (file,) = store.files_named("main.py", "a")
+    assert [one.qualified for one in store.beside(file)] == ["", "größe"]
+
+
+def test_the_code_of_a_project_is_read_anew_and_forgotten(database: Database) -> None:
+    store = CodeGraph(database)
+    row = _read(database, "a", _file("z.py", "x", hash=b"1"), _file("a.py", facts=b"2"))
+    _read(database, "b", _file("z.py"))
+    store.mark_linked(row)
+    assert _read(database, "a") == row
+    found = store.find("a")
+    assert found
+    assert (found.root, found.read_at, found.is_linked) == ("/code/a", NOON, False)
+    store.mark_linked(row)
+    found = store.find("a")
+    assert found
+    assert found.is_linked
+    assert store.projects() == [("a", "/code/a", NOON, 2), ("b", "/code/b", NOON, 1)]
+    hashes = store.hashes(row)
+    assert {path: digest for path, (_, digest) in hashes.items()} == {"z.py": b"1", "a.py": b"\x00\xff"}
+    assert [(path, facts) for _, path, facts in store.facts(row)] == [("a.py", b"2"), ("z.py", b"\xfe")]
+    store.drop(row, [hashes["a.py"][0]])
+    assert [*store.hashes(row)] == ["z.py"]
+    store.forget("a")
+    assert store.find("a") is None
+    assert store.hashes(row) == {}
+    assert store.projects() == [("b", "/code/b", NOON, 1)]
+
+
+def test_edges_are_replaced_with_the_files_that_they_begin_in(database: Database) -> None:
+    store = CodeGraph(database)
+    row = _read(database, "a", _file("a.py", "f", "g"), _file("b.py", "h"))
+    symbols = {name: number for (_, name), number in store.symbol_rows(row).items() if name}
+    files = {path: number for path, (number, _) in store.hashes(row).items()}
+    f, g, h = symbols["f"], symbols["g"], symbols["h"]
+    store.link([files["a.py"]], [(h, "calls", f, 3), (h, "calls", f, 9), (h, "uses", g, 4), (g, "calls", f, 5)],
+               [("os.path", files["a.py"], 1), ("os.path", files["a.py"], 7), ("osx", files["a.py"], 2)])  # fmt: skip
+    store.link([files["b.py"]], [(f, "calls", h, 6)], [("os", files["b.py"], 8)])
+    assert store.counts(row) == (3, 4)
+    assert store.edges([h], ["calls", "uses"]) == [(h, "calls", f, 3), (h, "uses", g, 4)]
+    assert store.edges([f, h], ["calls"], to=False) == [(g, "calls", f, 5), (h, "calls", f, 3), (f, "calls", h, 6)]
+    assert len(store.edges([f, g, h], ["calls"], limit=2)) == 2
+    assert [(one.path, one.line, module) for one, module in store.importers("os", None, 9)] == [
+        ("a.py", 1, "os.path"),
+        ("b.py", 8, "os"),
+    ]
+    assert store.importers("OS", None, 9) == store.importers("os", "b", 9) == []
+    store.link([files["a.py"]], [], [])
+    assert store.edges([f, g, h], ["calls", "uses"]) == [(f, "calls", h, 6)]
+    store.drop(row, [files["a.py"]])
+    assert store.counts(row) == (1, 0)
+
+
+def test_sessions_that_changed_a_file_are_told_with_how_often(database: Database) -> None:
+    edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/code/a.py",))
+    one = said(
+        database, "one", turn("1", tool_calls=(edit,), minutes=1), turn("2", tool_calls=(edit,), minutes=3), project="p"
+    )
+    two = said(database, "two", turn("1", tool_calls=(edit,)), started=NOON + DAY)
+    said(database, "three", turn("1", tool_calls=(edit,), minutes=-9))
+    said(database, "four", turn("1", tool_calls=(edit,)))
+    ((file, _),) = DeedIndex(database).all_files()
+    found = CodeGraph(database).edits([file], NOON, None)
+    assert [(session, count) for _, session, _, _, count in found] == [(one, 2), (two, 1)]
+    assert found[0][3] == NOON + timedelta(minutes=3)
+    assert found[1][2:4] == (NOON + DAY, NOON + DAY)
+    assert len(CodeGraph(database).edits([file], NOON, "p")) == 1
+
+
+def test_names_of_code_lead_to_memories_of_the_project_or_of_none(database: Database) -> None:
+    store = CodeMentions(database)
+    put(
+        database, memory(1, project="p"), memory(2, days=1), memory(3, project="q"), memory(4, **retired()),
+        memory(5, evergreen=True),
+    )  # fmt: skip
+    assert [one for one, _, _ in store.unread(2)] == [an_id(1), an_id(2)]
+    path, marked = Mention("a.py", "src/A.py", "path"), Mention("größe", "Größe", "marked")
+    store.put(
+        [
+            (an_id(1), [path, marked, path]),
+            (an_id(2), [path]),
+            (an_id(3), [path]),
+            (an_id(4), [path]),
+            (an_id(5), [path]),
+        ]
+    )
+    store.put([(an_id(1), [marked])])
+    assert store.unread(9) == []
+    assert store.ending(["a.py", "größe"], "p", 9) == [
+        (path, an_id(2)), *sorted(((path, an_id(1)), (marked, an_id(1))), key=lambda one: one[0].key), (path, an_id(5)),
+    ]  # fmt: skip
+    assert store.ending(["A.py"], "p", 9) == []
+    assert store.within([an_id(1)]) == {
+        an_id(1): [Mention("größe", "Größe", "marked"), Mention("src/a.py", "src/A.py", "path")]
+    }
+    assert numbers(store.with_paths(None, 9)) == [2, 1, 3]
+    assert numbers(store.with_paths("p", 9)) == [1]
+    put(database, memory(1, "New words."))
+    assert [one for one, _, _ in store.unread(9)] == [an_id(1)]
+    assert store.within([an_id(1)]) == {}

@@ -1,0 +1,342 @@
+"""Sessions, their turns, what was read of transcripts and what agents did, on both engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+from nacre.storage.database import Database
+from nacre.storage.file_history import DeedIndex
+from nacre.storage.projects import ProjectContents
+from nacre.storage.sessions import Sessions, Unlearned
+from nacre.values.cursor import Cursor, Tally
+from nacre.values.file_history import FileUse
+from nacre.values.filters import DeedFilter, SessionFilter
+from nacre.values.session import (
+    Action,
+    Flag,
+    Heard,
+    SeenFile,
+    Session,
+    SessionKind,
+    Speaker,
+    Tokens,
+    ToolCall,
+    Trust,
+)  # fmt: skip
+from tests.storage.made import DAY, MS, NOON, memory, put, said, turn
+
+_MINUTE = timedelta(minutes=1)
+_CALL = ToolCall("Edit", "Größe 🐚", "ok", Action.EDIT, ("/srv/A.py", "./b/A.py"), None, ("task 1",))
+
+
+def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
+    return [one.session.native_id for one in store.newest(wanted)]
+
+
+def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> None:
+    full = turn(
+        "t1", 'Ein "Text"\nmit ? :name %s \\u0041 🐚', minutes=1, speaker=Speaker.AGENT, tool_calls=(_CALL,
+        ToolCall("Bash", "ls")),
+        flags=Flag.META | Flag.SIDECHAIN, trust=Trust.UNTRUSTED, author="Ünal",
+    )  # fmt: skip
+    bare = turn("t2", "")
+    row = said(database, "one", full, bare)
+    store = Sessions(database)
+    assert [one.turn for one in store.turns_of(row)] == [full, bare]
+    assert [one.seq for one in store.last_turns(row, 1)] == [1]
+    assert [one.turn.id for one in store.turns_of(row, first=1)] == ["t2"]
+    assert [one.turn.id for one in store.turns_of(row, limit=1)] == ["t1"]
+    assert store.place_of(row, "t2") == 1
+    assert store.place_of(row, "t9") is None
+    places = {turn_row: seq for turn_row, (_, seq) in store.places([one.row for one in store.turns_of(row)]).items()}
+    assert sorted(places.values()) == [0, 1]
+    assert store.authors() == {"Ünal"}
+    assert store.whole(row) == [full, bare]
+    found = store.find_said("claude-code:one", "t1")
+    assert found
+    assert found.turn == full
+    assert store.find_said("claude-code:one", "t9") is None
+
+
+def test_a_text_with_a_nul_is_stored(database: Database) -> None:
+    row = said(database, "one", turn("t1", "a\0b \\u0000 \\\\u0000"))
+    (found,) = Sessions(database).turns_of(row)
+    assert found.turn.text.replace("\ufffd", "\0") == "a\0b \\u0000 \\\\u0000"
+
+
+def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: Database) -> None:
+    store = Sessions(database)
+    first = Session(
+        "codex", "one", title="First", cwd="/code/a", kind=SessionKind.SUBAGENT, parent="up", started=NOON,
+        label="room",
+        tokens=Tokens(10, 0, 5),
+    )  # fmt: skip
+    later = Session(
+        "codex", "one", cwd="/code/b", branch="main", started=NOON - DAY, tool_version="1.2", model="m", title="Second",
+        tokens=Tokens(7, 3, 6),
+    )  # fmt: skip
+    row = store.upsert(first, project=None, file="/srv/a")
+    assert store.upsert(later, project="nacre", file="/srv/b") == row
+    found = store.get(row)
+    assert found.session == Session(
+        "codex", "one", title="Second", cwd="/code/a", branch="main", label="room", kind=SessionKind.MAIN, parent="up",
+        started=NOON - DAY, tool_version="1.2", model="m", tokens=Tokens(10, 3, 6),
+    )  # fmt: skip
+    assert (found.project, found.file, found.ended, found.turns) == ("nacre", "/srv/a", NOON, 0)
+    assert store.labels("codex") == ["room"]
+    assert store.labels("pi") == []
+    assert store.versions() == {"/srv/a": "1.2"}
+
+
+def test_a_turn_that_grew_is_written_anew_in_its_place_and_none_gets_the_row_of_one_that_is_gone(
+    database: Database,
+) -> None:
+    store = Sessions(database)
+    row = said(database, "one", turn("t1"), turn("t2", "Short."), file="/srv/a")
+    before = [one.row for one in store.turns_of(row)]
+    session = Session("claude-code", "one")
+    with database.transaction():
+        assert store.add_turns(session, row, [turn("t1"), turn("t2", "Longer now."), turn("t3")]) == 1
+    after = store.turns_of(row)
+    assert [(one.seq, one.turn.text) for one in after] == [(0, "Said."), (1, "Longer now."), (2, "Said.")]
+    assert after[0].row == before[0]
+    assert min(after[1].row, after[2].row) > before[1]
+    with database.transaction():
+        assert store.retain("claude-code", "/srv/a", {"one": ["t1"]}) == {row}
+    highest = max(one.row for one in after)
+    with database.transaction():
+        store.add_turns(session, row, [turn("t4")])
+    assert store.turns_of(row)[-1].row > highest
+    with database.transaction():
+        store.retain("claude-code", "/srv/a", {})
+    assert store.find("claude-code:one") == []
+    again = said(database, "one", turn("t5"))
+    assert store.turns_of(again)[0].row > highest + 1
+
+
+def test_batches_give_what_one_after_the_other_gives(database: Database) -> None:
+    store = Sessions(database)
+    one, two = (store.upsert(Session("codex", name), project=None, file=None) for name in ("one", "two"))
+    shared = turn("s", unique=True)
+    with database.transaction():
+        counts = store.add_batches([
+            ("codex", one, [turn("a"), shared, turn("a", "again")]), ("codex", two, [turn("a"), shared]), ("codex",
+                one, [turn("b")]),
+        ])  # fmt: skip
+    store.refresh([one, two])
+    assert counts == [2, 1, 1]
+    assert [(item.seq, item.turn.id) for item in store.turns_of(one)] == [(0, "a"), (1, "s"), (2, "b")]
+    assert [store.get(row).turns for row in (one, two)] == [3, 1]
+    found = store.find_said("codex:two", "s")
+    assert found
+    assert found.session == one
+    assert [item.unique for item in store.whole(one)] == [False, True, False]
+
+
+def test_what_two_files_hold_of_a_session_stays_until_both_let_go(database: Database) -> None:
+    store = Sessions(database)
+    row = said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
+    with database.transaction():
+        store.retain("claude-code", "/srv/a", {"one": ["t1", "t2"]})
+        store.upsert(Session("claude-code", "one"), project=None, file="/srv/b")
+        store.retain("claude-code", "/srv/b", {"one": ["t2"]})
+        assert store.retain("claude-code", "/srv/a", {"one": ["t1"]}) == set()
+        assert [one.turn.id for one in store.turns_of(row)] == ["t1", "t2"]
+        assert store.retain("claude-code", "/srv/a", {}) == {row}
+    assert [one.turn.id for one in store.turns_of(row)] == ["t2"]
+    assert store.get(row).file == "/srv/b"
+
+
+def test_sessions_are_found_by_their_ids_and_the_beginnings_of_these(database: Database) -> None:
+    store = Sessions(database)
+    for tool, name in (
+        ("codex", "abc"),
+        ("codex", "abcd"),
+        ("pi", "abc"),
+        ("pi", "%x"),
+        ("pi", "abce"),
+        ("pi", "codex:abc"),
+    ):
+        store.upsert(Session(tool, name), project=None, file=None)
+    assert [one.session.id for one in store.find("codex:abc")] == ["codex:abc"]
+    assert [one.session.id for one in store.find("abc")] == ["codex:abc", "pi:abc"]
+    assert [one.session.id for one in store.find("ab")] == ["codex:abc", "codex:abcd", "pi:abc"]
+    assert [one.session.id for one in store.find("pi:ab")] == ["pi:abc", "pi:abce"]
+    assert store.find("ABC") == []
+    assert [one.session.id for one in store.find("%")] == ["pi:%x"]
+
+
+def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Database) -> None:
+    store = Sessions(database)
+    said(database, "a", turn("1", "Bitte die GRÖSSE ändern", minutes=5), model="Claude-Ö", project="p", branch="main")
+    said(database, "b", turn("1", "x"), title="Größe", started=NOON, tool="codex")
+    said(database, "c", turn("1", "x", minutes=9), kind=SessionKind.SUBAGENT, parent="a", title="100% sure_")
+    said(database, "d", turn("1", "x"), tool="pi")
+    said(database, "e", turn("1", "x", minutes=9), started=NOON - DAY, project="p")
+    assert _ids(store, SessionFilter()) == ["e", "a", "b", "d"]
+    assert _ids(store, SessionFilter(subagents=True)) == ["e", "c", "a", "b", "d"]
+    assert _ids(store, SessionFilter(kind=SessionKind.SUBAGENT)) == ["c"]
+    assert _ids(store, SessionFilter(tool="codex")) == ["b"]
+    assert _ids(store, SessionFilter(project="p", branch="main")) == ["a"]
+    assert _ids(store, SessionFilter(model="claude-ö")) == ["a"]
+    assert _ids(store, SessionFilter(words="grösse")) == ["a"]
+    assert _ids(store, SessionFilter(words="GRÖßE")) == ["b"]
+    assert _ids(store, SessionFilter(words="0% sure_", subagents=True)) == ["c"]
+    assert _ids(store, SessionFilter(since=NOON + 6 * _MINUTE)) == ["e"]
+    assert _ids(store, SessionFilter(until=NOON + 6 * _MINUTE)) == ["a", "b"]
+    page, count = store.page(SessionFilter(), limit=1, offset=1)
+    assert ([one.session.native_id for one in page], count) == (["a"], 4)
+    assert store.page(SessionFilter(), limit=1, offset=7) == ([], 7)
+    assert len(store.newest(limit=-1)) == 4
+    (parent,) = store.find("claude-code:a")
+    assert [one.session.native_id for one in store.children(parent.row)] == ["c"]
+    assert store.counts() == [
+        ("claude-code", 3, 3, MS + 300_000, MS + 540_000), ("codex", 1, 1, MS, MS), ("pi", 1, 1, None, None),
+    ]  # fmt: skip
+
+
+def test_time_at_work_leaves_pauses_out(database: Database) -> None:
+    times = (0, 10, 41, 41, None, 60)
+    row = said(database, "one", *(turn(f"t{at}", minutes=minutes) for at, minutes in enumerate(times)))
+    idle = said(database, "two", turn("x"))
+    assert Sessions(database).active([row, idle]) == {row: timedelta(minutes=29)}
+
+
+def test_what_extraction_has_not_seen_comes_oldest_first(database: Database) -> None:
+    store = Sessions(database)
+    late = said(database, "late", turn("1", minutes=9), turn("2"))
+    timeless = said(database, "timeless", turn("1"))
+    early = said(database, "early", turn("1", minutes=1))
+    said(database, "sub", turn("1"), kind=SessionKind.SUBAGENT)
+    assert store.to_extract() == [
+        Unlearned(timeless, 0, 1, None, None), Unlearned(early, 0, 1, None, None), Unlearned(late, 0, 2, None, None),
+    ]  # fmt: skip
+    store.mark_extracted(late, 1)
+    store.mark_extracted(early, 1)
+    store.mark_unwritten(early, 0, NOON)
+    store.mark_extracted(timeless, 1)
+    assert store.to_extract() == [Unlearned(early, 1, 1, 0, NOON), Unlearned(late, 1, 2, None, None)]
+    store.mark_all_extracted()
+    assert store.to_extract() == []
+
+
+def test_a_cursor_adds_up_what_was_not_understood(database: Database) -> None:
+    store = Sessions(database)
+    cursor = Cursor(7, 2**40, 2**41, 2**60, "ff", {"é": [1]})
+    store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"x": 2, "ü": 1}), 1, 1))
+    store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"x": 3, "y": 1}), 1), goes_on=True)
+    assert store.cursor("/srv/a") == ("codex", cursor)
+    assert store.seen_files() == [SeenFile("/srv/a", "codex", 2**41, 2**60, {"x": 5, "y": 1, "ü": 1}, 3)]
+    store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"z": 1})))
+    assert store.seen_files()[0].unknown == {"z": 1}
+    assert store.seen_files()[0].corrupt == 0
+    store.move_cursor("/srv/a", Cursor(8, 1, 2, 3, "00"))
+    assert store.cursor("/srv/a") == ("codex", Cursor(8, 1, 2, 3, "00", {"é": [1]}))
+    assert store.cursor("/srv/b") is None
+
+
+def test_runs_of_ingest_are_remembered(database: Database) -> None:
+    store = Sessions(database)
+    counts = {"files": 1, "sessions": 2, "turns": 3, "memories": 4, "skipped": 5}
+    assert store.last_ingest() is None
+    store.save_ingest("a", MS, MS + 1000, **counts)
+    store.save_ingest("b", MS - 9000, MS + 2000, **counts)
+    assert store.last_ingest() == NOON + timedelta(seconds=1)
+
+
+def test_owners_are_heard_in_the_latest_sessions_of_each_tool(database: Database) -> None:
+    store = Sessions(database)
+    said(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
+    said(
+        database, "noise", turn("1", flags=Flag.META), turn("2", speaker=Speaker.AGENT), started=NOON, tool_version="2"
+    )
+    said(database, "side", turn("1", flags=Flag.SIDECHAIN), started=NOON + DAY)
+    said(database, "empty", started=NOON - 2 * DAY, tool="pi")
+    assert store.heard(2) == [
+        Heard("claude-code", "2", False),
+        Heard("claude-code", "1", True),
+        Heard("pi", None, False),
+    ]
+    assert store.heard(1) == [Heard("claude-code", "2", False), Heard("pi", None, False)]
+
+
+def test_who_writes_without_being_the_owner_is_counted(database: Database) -> None:
+    turns = [
+        turn(f"{name}{at}", author=name, trust=Trust.UNTRUSTED)
+        for name in ("b", "a", "Ä")
+        for at in range(2 + (name == "b"))
+    ]
+    said(database, "one", *turns, turn("mine", author="me"), cwd="/code/b")
+    said(database, "two", cwd="/code/B")
+    store = Sessions(database)
+    assert store.unknown_senders() == [("b", 3), ("a", 2), ("Ä", 2)]
+    assert store.authors() == {"a", "b", "Ä", "me"}
+    assert store.folders() == ["/code/B", "/code/b"]
+
+
+def test_sessions_follow_a_project_that_is_called_otherwise(database: Database) -> None:
+    store = ProjectContents(database)
+    said(database, "a", turn("1", minutes=1), project="old", cwd="/code/a")
+    said(database, "b", turn("1"), project="old")
+    said(database, "c", project="old", kind=SessionKind.SUBAGENT, cwd="/code/c")
+    put(database, memory(1, project="old"), memory(2, project="old", superseded_by="x"), memory(3))
+    assert store.sessions() == {"old": (2, NOON + _MINUTE)}
+    assert store.memories() == {"old": (1, NOON)}
+    assert store.memory_ids("old", 1) == ["0193-0001"]
+    assert Sessions(database).projects() == {"old"}
+    store.move_sessions_of_folder(None, "old", "lone")
+    store.move_sessions("old", "old", "new")
+    assert sorted(store.names_met()) == [("lone", "lone"), ("old", "new")]
+    assert sorted(store.folders("lone"), key=str) == [None]
+    assert store.folders("new") == []
+    store.move_sessions("old", "new", "old")
+    assert sorted(store.folders("old"), key=str) == ["/code/a", "/code/c"]
+
+
+def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None:
+    deeds = DeedIndex(database)
+    read = ToolCall("Read", "", "ok", Action.READ, ("/srv/ä/Main.PY",))
+    edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/ä/Main.PY", "b\\main.py", "b\\main.py"))
+    declined = ToolCall("Edit", "", "rejected", Action.EDIT, ("/srv/no",))
+    one = said(
+        database, "one", turn("1", tool_calls=(read, edit), minutes=1), turn("2", tool_calls=(declined,)), project="p"
+    )
+    two = said(database, "two", turn("1", tool_calls=(edit,)), tool="codex")
+    three = said(database, "three", turn("1", tool_calls=(edit,)), started=NOON + DAY)
+    files = dict(deeds.files_named("MAIN.py"))
+    assert sorted(files.values()) == ["/srv/ä/Main.PY", "b/main.py"]
+    assert sorted(path for _, path in deeds.all_files()) == ["/srv/ä/Main.PY", "b/main.py"]
+    assert deeds.most_changed() == ("b/main.py", 3)
+    (mine,) = [row for row, path in files.items() if path == "/srv/ä/Main.PY"]
+    found = deeds.uses([mine], DeedFilter(), reads=False, limit=9)
+    assert [(use.session, use.seq, use.time, use.action) for use in found] == [
+        (three, 0, NOON + DAY, Action.EDIT), (one, 0, NOON + _MINUTE, Action.EDIT), (two, 0, None, Action.EDIT),
+    ]  # fmt: skip
+    assert isinstance(found[0], FileUse)
+    assert len(deeds.uses([mine], DeedFilter(project="p"), reads=True, limit=9)) == 2
+    assert [
+        use.session for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)
+    ] == [three, three]
+    assert [use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)] == [two]
+    assert [use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)] == [two]
+    assert deeds.behind() is None
+
+
+def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -> None:
+    edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a",))
+    both = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a", "/srv/b"))
+    said(database, "one", turn("1", tool_calls=(edit,)))
+    said(database, "two", turn("1", tool_calls=(both,)), file="/srv/two")
+    with database.transaction():
+        Sessions(database).retain("claude-code", "/srv/two", {})
+    assert [path for _, path in DeedIndex(database).all_files()] == ["/srv/a"]
+
+
+def test_what_was_asked_for_before_is_found_the_latest_first(database: Database) -> None:
+    row = said(
+        database, "one", turn("1"), turn("2", flags=Flag.META), turn("3", ""), turn("4"), turn("5",
+            speaker=Speaker.AGENT), turn("6")
+    )  # fmt: skip
+    found = DeedIndex(database).requests(row, 5, by=Speaker.OWNER, limit=9)
+    assert [Sessions(database).places(found)[one][1] for one in found] == [3, 0]

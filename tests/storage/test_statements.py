@@ -1,0 +1,72 @@
+"""Every statement is one that a server understands, but for those that belong to a file alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import nacre.storage
+from nacre.errors import StoreUnusable
+from nacre.platform.sql_files import statements
+from nacre.storage.database import Database
+from nacre.storage.postgres.dialect import statement, translated
+from nacre.storage.sqlite.queries import about_other
+from tests.storage.conftest import Open
+
+_QUERIES = Path(nacre.storage.__file__).parent / "sql" / "queries"
+_HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+
+ON_A_FILE = ("carrying", "gateway")
+"""What moves state from one file to another, and what a gateway keeps on its own machine."""
+
+OF_FULL_TEXT = """
+    index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts
+    unindex_turn unindex_turn_parts insert_failures unindex_failures turns_size memories_size
+    merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts list_shards
+    insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words
+    find_turn_words_at
+    insert_names index_names find_names unindex_name count_waiting_for_shard empty_turns_fts empty_turns_parts
+    count_sharded list_text_in_shards find_text_in_no_shard list_memories_unindexed list_turns_unindexed
+    list_text_without_rows
+"""
+"""FTS5's, with its shards: a server has its own in ``postgres_queries/words.sql``."""
+
+OF_THE_FILE = "list_plain_tables list_tables count_pages count_strays"
+"""What SQLite says of its file."""
+
+MADE = ("create_known_memories", "create_memory_states")
+"""Those that make something, which a server does not explain."""
+
+
+@pytest.fixture
+def server(tenants: Open) -> Database:
+    """A tenant's rows, with what statements make."""
+    database = tenants("statements")
+    for name in MADE:
+        database.run(name)
+    return database
+
+
+def _is_understood(database: Database, name: str) -> bool:
+    sql = statement(name)
+    try:
+        database.rows(f"EXPLAIN {sql}", dict.fromkeys(_PARAMETER.findall(translated(sql))))
+    except StoreUnusable:
+        return False
+    return True
+
+
+def _in_file(name: str) -> set[str]:
+    return set(_HEADING.findall((_QUERIES / f"{name}.sql").read_text("utf-8")))
+
+
+def test_a_server_understands_all_statements_but_those_of_a_file(server: Database) -> None:
+    named = {*statements("nacre.storage", "sql/queries"), *statements("nacre.storage", "sql/postgres_queries")}
+    every = {*named, *map(about_other, named)}.difference(MADE)
+    misunderstood = {name for name in every if not _is_understood(server, name)}
+    expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
+    assert misunderstood - expected == set(), "write it so that a server understands it, or in sql/postgres_queries"
+    assert expected - misunderstood == set(), "these are no statements of a file alone"

@@ -1,0 +1,260 @@
+"""How memories are used, what models were asked, what runs went through, on both engines."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+from nacre.storage.database import Database
+from nacre.storage.outcomes import Outcomes
+from nacre.storage.spending import Spending
+from nacre.storage.traces import Traces
+from nacre.storage.usage import Buckets, EndingBounds, Idle, SessionUses, UsageLog
+from nacre.values.memory import Confirmation, Expiry, Kind
+from nacre.values.model_calls import Tokens
+from nacre.values.review import StepsDue, Usage
+from nacre.values.spending import Call, Health, Refusal, Spent
+from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
+from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said
+
+_TODAY = NOON.date()
+
+
+def test_recalls_count_once_a_sitting_and_the_last_hundred_are_kept(database: Database) -> None:
+    store = UsageLog(database)
+    one, two = an_id(1), an_id(2)
+    store.record([one, two], MS, first=[one])
+    store.record([one, two], MS - 5, first=[two])
+    store.look([one, "seen"])
+    assert store.of([one, two, "seen", "never"]) == {
+        one: Usage(1, NOON, (MS,), 0, 0.5, 3), two: Usage(1, NOON, (MS - 5,), 0, 0.5, 2), "seen": Usage(access_count=1),
+    }  # fmt: skip
+    for at in range(120):
+        store.record([one], MS + at, first=[one])
+    found = store.of([one])[one]
+    assert (found.recall_count, found.intervals) == (121, tuple(range(MS + 20, MS + 120)))
+
+
+def test_use_elsewhere_is_adopted_where_nothing_is_known_here(database: Database) -> None:
+    store = UsageLog(database)
+    used = Usage(11, NOON, (MS - 1, MS), 2, 0.875, 30)
+    put(database, memory(1), memory(2))
+    store.adopt(an_id(1), used)
+    store.adopt(an_id(1), Usage())
+    store.confirm(an_id(1))
+    store.set_quality(an_id(2), 0.125)
+    store.confirm(an_id(2))
+    assert store.of([an_id(1), an_id(2)]) == {an_id(1): used, an_id(2): Usage(quality=0.125)}
+    assert store.steps_due() == []
+
+
+def test_recalls_earn_steps_of_importance(database: Database) -> None:
+    put(database, *(memory(number) for number in range(1, 5)), memory(5, **retired()))
+    store = UsageLog(database)
+    for number, times in ((1, 2), (2, 3), (3, 10), (4, 25), (5, 25)):
+        for at in range(times):
+            store.record([an_id(number)], MS + at, first=[an_id(number)])
+    store.set_steps(an_id(2), 1)
+    store.set_steps(an_id(3), 1)
+    assert store.steps_due() == [StepsDue(an_id(3), 2, 1), StepsDue(an_id(4), 3, 0)]
+    for number, quality in ((1, 0.7), (2, 0.3), (3, 0.29), (4, 0.69)):
+        store.set_quality(an_id(number), quality)
+    put(database, memory(6))
+    assert store.buckets() == Buckets(never=1, some=2, often=2, good=1, fair=3, poor=1)
+
+
+def test_memories_are_idle_since_they_were_last_said_written_or_recalled(database: Database) -> None:
+    put(
+        database, memory(1, days=-3), memory(2, days=-3), memory(3, days=-9, updated=NOON - 2 * DAY), memory(4,
+            days=-9.25),
+        memory(5, days=-9, confirmed=(Confirmation(NOON - 3 * DAY), Confirmation(NOON - 8 * DAY))),
+        memory(6, kind=Kind.TODO, days=-7), memory(7, kind=Kind.TODO, days=-8), memory(8, days=1), memory(9,
+            **retired()),
+    )  # fmt: skip
+    store = UsageLog(database)
+    store.record([an_id(2)], MS - 1, first=[])
+    assert store.idle(NOON) == [
+        Idle(Kind.FACT, -1, 0, 1), Idle(Kind.FACT, 0, 1, 1), Idle(Kind.FACT, 2, 2, 1), Idle(Kind.FACT, 3, 3, 2),
+        Idle(Kind.FACT, 9, 10, 1),
+        Idle(Kind.TODO, 7, 7, 1), Idle(Kind.TODO, 8, 8, 1),
+    ]  # fmt: skip
+    assert store.idle_todos(NOON) == [
+        (an_id(7), "Subject 7", NOON - 8 * DAY), (an_id(6), "Subject 6", NOON - 7 * DAY),
+    ]  # fmt: skip
+    assert store.idle_todos(NOON - 8 * DAY) == []
+
+
+def test_what_may_end_is_expired_or_temporary_or_idle_and_unimportant(database: Database) -> None:
+    put(
+        database, memory(1, expires_on=_TODAY), memory(2, expires_on=_TODAY + DAY), memory(3,
+            expiry=Expiry.TEMPORARY, days=-2),
+        memory(4, expiry=Expiry.TEMPORARY, days=-1.5), memory(5, importance=3, days=-30), memory(6, importance=4,
+            days=-30),
+        memory(7, importance=3, days=-30), memory(8, kind=Kind.TODO, expires_on=_TODAY), memory(9,
+            expiry=Expiry.CORE, expires_on=_TODAY),
+    )  # fmt: skip
+    store = UsageLog(database)
+    for _ in range(2):
+        store.record([an_id(7)], MS - 40 * 86_400_000, first=[an_id(7)])
+    bounds = EndingBounds(2 * DAY, 30 * DAY, 4, 1)
+    assert numbers(store.may_end(NOON, bounds)) == [1, 3, 5]
+    store.set_value("spool", "é")
+    store.set_value("spool", "f")
+    assert (store.value("spool"), store.value("none")) == ("f", None)
+
+
+def test_uses_in_a_session_are_paired_judged_and_forgotten(database: Database) -> None:
+    store = SessionUses(database)
+    store.record("s", ["b", "a", "c"], MS, recalled=["a"])
+    store.record("s", ["c"], MS + 2, recalled=[])
+    store.record("s", ["b"], MS - 2, recalled=["b"])
+    assert store.recalled("s", MS - 3) == {"a", "b"}
+    assert store.recalled("s", MS - 2) == {"a"}
+    assert store.unjudged("s") == ["a", "b", "c"]
+    assert store.first_unjudged("s") == MS
+    assert store.first_unjudged("t") is None
+    store.pair("s", ["c", "b", "x"])
+    assert store.paired("s") == ["b", "c"]
+    store.judge("s", ["a", "b"])
+    store.record("s", ["a"], MS + 1, recalled=[])
+    assert store.unjudged("s") == ["a", "c"]
+    assert store.recalled("s", MS - 1) == {"a"}
+    store.forget(MS + 2)
+    assert store.unjudged("s") == ["c"]
+
+
+def test_the_outcome_of_a_memory_is_told_as_it_was_first(database: Database) -> None:
+    store = Outcomes(database)
+    store.record("a", MS, {"é": [1, None, 0.5]})
+    store.record("a", MS, {})
+    assert store.find("a") == {"é": [1, None, 0.5]}
+    assert store.find("b") is None
+    store.forget(MS)
+    assert store.find("a") is not None
+    store.forget(MS + 1)
+    assert store.find("a") is None
+
+
+def _call(number: int, **more: object) -> Call:
+    given = {"task": "claims", "model": "m", "is_background": True, "tokens": Tokens(1, 2, 3, 4), **more}
+    return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **given)  # type: ignore[arg-type]
+
+
+def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) -> None:
+    store = Spending(database)
+    assert store.in_background(_TODAY, "claims") == (0, 0)
+    for call in (
+        _call(1, cost=2**40, seconds=0.5, outcome="done"), _call(2, cost=5, outcome="failed", seconds=0.25), _call(3),
+        _call(4, task="chat", cost=7, outcome="done"), _call(5, is_background=False, outcome="done",
+            tokens=Tokens(10, 0)),
+        _call(6, model="Ä", cost=1, outcome="done"), _call(1, cost=1),
+    ):  # fmt: skip
+        store.add(call)
+    assert store.in_background(_TODAY, "claims") == (2**40 + 13, 2**40 + 6)
+    assert store.tokens_in_background(_TODAY, "m") == (30, 3)
+    assert store.tokens_in_background(_TODAY, "m", is_chat=True) == (10, 1)
+    assert store.since(_TODAY)[1:] == [
+        Spent(_TODAY, "claims", "m", False, 1, 0, Tokens(10, 0), 0, 1, 0.0, 0),
+        Spent(_TODAY, "claims", "m", True, 3, 1, Tokens(3, 6, 9, 12), 2**40 + 5, 1, 0.75, 5),
+        Spent(_TODAY, "claims", "Ä", True, 1, 0, Tokens(1, 2, 3, 4), 1, 0, 0.0, 0),
+    ]  # fmt: skip
+    assert store.usual("claims", "m") == (2, (8 + 10) / 2, 1.0, 0.25)
+    assert store.usual("claims", "x") == (0, 0.0, 0.0, 0.0)
+    store.finish(_call(3, cost=None, seconds=1.5, outcome="done", tokens=Tokens(2, 2, 2, 2)))
+    assert store.usual("claims", "m") == (3, 8.0, 4 / 3, 2 / 3)
+    store.prune(_TODAY, NOON)
+    assert len(store.since(_TODAY)) == 4
+    store.prune(_TODAY + DAY, NOON)
+    assert store.since(_TODAY - DAY) == []
+
+
+def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
+    store = Spending(database)
+    for reason in ("budget", "failing", "budget"):
+        store.refuse(_TODAY, "claims", "m", reason)
+    assert store.refusals(_TODAY) == [
+        Refusal(_TODAY, "claims", "m", "budget", 2),
+        Refusal(_TODAY, "claims", "m", "failing", 1),
+    ]
+    assert store.refusals(_TODAY + DAY) == []
+    sick = Health("m", 3, NOON, "é")
+    store.fail(Health("m", 2, NOON + DAY, "before"))
+    store.fail(sick)
+    assert (store.health("m"), store.health("x")) == (sick, None)
+    assert store.failing(NOON - DAY) == [sick]
+    assert store.failing(NOON) == []
+    store.recover("m")
+    assert store.health("m") is None
+    for at, key in enumerate("abc"):
+        store.keep_answer(key, NOON + at * DAY, "m", key * 8_000_000)
+    assert store.answer("b", NOON + DAY) == "b" * 8_000_000
+    assert store.answer("b", NOON + 2 * DAY) is None
+    store.prune(date(2000, 1, 1), NOON)
+    assert [store.answer(key, NOON) is None for key in "abc"] == [True, False, False]
+    store.prune(date(2000, 1, 1), NOON + 2 * DAY)
+    store.drop_answer("x")
+    assert store.clear_answers() == 1
+
+
+def _trace(
+    number: int, *steps: Step, kind: TraceKind = TraceKind.CASE, outcome: str = "shown", session: str = ""
+) -> Trace:
+    began = NOON + number * DAY
+    return Trace(
+        f"0193-{number:04x}",
+        kind,
+        f"Ü {number}?",
+        began,
+        began + timedelta(seconds=1.5),
+        outcome,
+        steps,
+        session=session,
+    )
+
+
+def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(database: Database) -> None:
+    store = Traces(database)
+    step = Step(
+        "é",
+        "in",
+        "out\0",
+        refs=("m1",),
+        tokens=Tokens(1),
+        cost=Decimal("0.10"),
+        prompt="P",
+        answer="A",
+        more={"x": 1.5},
+    )
+    traces = [
+        _trace(0x1A, step, session="s"), _trace(0x2A, outcome=NOTHING_FOUND), _trace(0x3B, kind=TraceKind.DREAM),
+        _trace(0x4B, Step("x", refs=("m1",)), outcome=NOT_SURE),
+    ]  # fmt: skip
+    for one in (*traces, traces[0]):
+        store.add(one)
+    plain = traces[1:]
+    assert store.latest(limit=3) == plain[::-1]
+    assert [one.id for one in store.latest(TraceKind.CASE, NOON + 0x2A * DAY)] == ["0193-004b", "0193-002a"]
+    assert len(store.latest(limit=-1)) == 4
+    assert [one.id for one in store.unanswered(NOON)] == ["0193-004b", "0193-002a"]
+    assert [one.id for one in store.find("002a")] == ["0193-002a"]
+    assert [one.id for one in store.find("0193")] == ["0193-004b", "0193-003b", "0193-002a", "0193-001a"]
+    assert store.find("02a") == store.find("93-00") == store.find("00193-002a") == []
+    assert store.case_of("m1", None, NOON) == "0193-004b"
+    assert (store.case_of("m1", "s", NOON), store.case_of("m1", "t", NOON)) == ("0193-001a", None)
+
+
+def test_traces_grow_and_lose_what_is_not_to_be_kept(database: Database) -> None:
+    store = Traces(database)
+    for number in range(1, 6):
+        store.add(_trace(number, Step("asked", prompt="Secret", answer="é")))
+    store.add_step("0193-0002", Step("later"), "other")
+    (found,) = store.find("0193-0002")
+    assert ([step.title for step in found.steps], found.outcome) == (["asked", "later"], "other")
+    assert store.count_where(lambda told: "Secret" in told) == 5
+    store.drop_prompts()
+    assert store.count_where(lambda told: "Secret" in told) == 0
+    assert store.delete_where(lambda told: "Ü 3?" in told) == 1
+    store.prune(NOON + 2 * DAY, 2)
+    assert [one.id for one in store.latest()] == ["0193-0005", "0193-0004"]
+    one, two = said(database, "one"), said(database, "two")
+    assert store.sessions() == [(two, "two"), (one, "one")]

@@ -1,0 +1,201 @@
+"""Vectors of the model in use and of another one, on both engines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.errors import EmbedderUnavailable
+from nacre.storage.comparisons import Comparisons
+from nacre.storage.database import Database
+from nacre.storage.memories import Memories
+from nacre.storage.search.quantised import Matrix
+from nacre.storage.search.selection import Selection
+from nacre.storage.search.vectors import Near, Vectors
+from nacre.storage.sessions import Sessions
+from nacre.storage.sqlite.open import open_database
+from nacre.values.recall import Filter
+from nacre.values.session import Flag, Session, Speaker
+from tests.storage.conftest import Open
+from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
+
+_SIZE = 64
+_LONG = "Long enough to be embedded: {}"
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _vectors(*seeds: int) -> Matrix:
+    made = np.stack([np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]).astype(np.float32)
+    unit: Matrix = made / np.linalg.norm(made, axis=1, keepdims=True)
+    return unit
+
+
+def _embed_turns(store: Vectors, seeds: Sequence[int]) -> list[int]:
+    """Give each waiting turn one passage; returns their rows."""
+    waiting = store.turns_to_embed(99)
+    said_by = {row: [_digest(text)] for row, text in waiting}
+    fresh = {_digest(text): seed for (_, text), seed in zip(waiting, seeds, strict=True)}
+    store.add_turn_passages(said_by, [*fresh], _vectors(*fresh.values()), through=waiting[-1][0])
+    return [row for row, _ in waiting]
+
+
+def _rounded(found: list[Near]) -> list[tuple[int, float]]:
+    return [(one.row, round(one.cosine, 2)) for one in found]
+
+
+def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
+    store = Vectors(database)
+    texts = (_LONG, "short", _LONG, _LONG, _LONG, "Ü" * 12)
+    flags = (Flag.NONE, Flag.NONE, Flag.META, Flag.COMMAND, Flag.NONE, Flag.NONE)
+    speakers = (Speaker.OWNER, Speaker.OWNER, Speaker.OWNER, Speaker.AGENT, Speaker.TOOL, Speaker.OWNER)
+    row = said(
+        database,
+        "one",
+        *(turn(f"{at}", texts[at], flags=flags[at], speaker=speakers[at], minutes=at) for at in range(6)),
+    )
+    rows = [one.row for one in Sessions(database).turns_of(row)]
+    assert [found for found, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
+    assert [found for found, _ in store.turns_after(rows[0], 1)] == [rows[3]]
+    assert Vectors(database, NOON + DAY).turns_to_embed(9) == []
+    assert [found for found, _ in Vectors(database, NOON.replace(minute=3)).turns_to_embed(9)] == [rows[3], rows[5]]
+    put(database, memory(1), memory(2, superseded_by=an_id(1)), memory(3, **retired()))
+    assert store.missing() == (3, 2)
+    assert store.memory_texts() == [("Subject 1", "Content 1."), ("Subject 2", "Content 2.")]
+    assert [subject for _, subject, _ in store.memories_to_embed(1)] == ["Subject 2"]
+    assert [subject for _, subject, _ in store.memories_to_embed(9)] == ["Subject 1", "Subject 2"]
+    store.begin("m")
+    store.pass_over()
+    assert store.missing()[0] == 3
+
+
+def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> None:
+    store = Vectors(database)
+    store.begin("m", "setting")
+    said(database, "one", *(turn(f"{at}", _LONG.format(at)) for at in range(3)), project="p")
+    said(database, "two", turn("3", _LONG.format(0)))
+    rows = _embed_turns(store, [1, 2, 3, 1])
+    assert (store.count(), store.dimensions(), store.missing()) == (3, _SIZE, (0, 0))
+    assert store.size() == 3 * (_SIZE + 8)
+    (query,) = _vectors(1)
+    assert _rounded(store.nearest_turns(query, limit=2)) == [(rows[0], 1.0), (rows[3], 1.0)]
+    admitted = Selection(database).admitted_turns(Filter(exclude_projects=("p",)))
+    assert _rounded(store.nearest_turns(query, limit=9, admitted=admitted)) == [(rows[3], 1.0)]
+    assert round(store.cosines_of_turns(query, [rows[3], 10**9])[rows[3]], 2) == 1.0
+    assert set(store.known([_digest(_LONG.format(0)), b"\0" * 16])) == {_digest(_LONG.format(0))}
+    with pytest.raises(EmbedderUnavailable):
+        store.add_turn_passages({rows[0]: [b"\1" * 16]}, [b"\1" * 16], _vectors(5)[:, :32], through=0)
+    store.add_turn_passages({10**9: [_digest(_LONG.format(1))]}, [], np.empty((0, _SIZE), np.float32), through=0)
+    other = Vectors(database)
+    other.begin_with(store.kept())
+    assert _rounded(other.nearest_turns(query, limit=1)) == [(rows[0], 1.0)]
+    assert _rounded(other.of("m").nearest_turns(query, limit=1)) == [(rows[0], 1.0)]
+    assert other.of("other").nearest_turns(query, limit=1) == []
+
+
+def test_a_turn_that_comes_after_one_that_is_gone_gets_its_vector(database: Database) -> None:
+    store = Vectors(database)
+    store.begin("m")
+    row = said(database, "one", turn("a", _LONG.format(1)), turn("b", _LONG.format(2)), file="/srv/a")
+    _embed_turns(store, [1, 2])
+    with database.transaction():
+        Sessions(database).retain("claude-code", "/srv/a", {"one": ["a"]})
+        Sessions(database).add_turns(Session("claude-code", "one"), row, [turn("c", _LONG.format(3))])
+    assert [text for _, text in store.turns_to_embed(9)] == [_LONG.format(3)]
+
+
+def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database) -> None:
+    store = Vectors(database)
+    store.begin("m")
+    put(database, memory(1), memory(2), memory(3))
+    rows = [Comparisons(database).row_of(an_id(number)) or 0 for number in (1, 2, 3)]
+    store.add_memory_vectors({rows[0]: _vectors(1, 2), rows[1]: _vectors(2), rows[2]: _vectors(3), 10**9: _vectors(4)})
+    assert (store.count_memories(), store.missing()) == (3, (0, 0))
+    cosines = store.memory_cosines(_vectors(2)[0])
+    assert [round(cosines[row], 2) for row in rows[:2]] == [1.0, 1.0]
+    assert cosines[rows[2]] < 0.9
+    assert store.near_memory(rows[0], limit=1)[0].row == rows[1]
+    assert [pair[:2] for pair in store.near_pairs(rows, least=0.99)] == [(rows[0], rows[1])]
+    with database.transaction():
+        Memories(database).delete(an_id(1))
+    assert store.count_memories() == 2
+    assert store.near_memory(10**9, limit=1) == []
+
+
+def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_in_use(database: Database) -> None:
+    used, other = Vectors(database), Vectors(database, other=True)
+    used.begin("one", "minilm")
+    put(database, memory(1))
+    said(database, "a", turn("1", _LONG.format(1)))
+    (row,) = _embed_turns(used, [1])
+    number = Comparisons(database).row_of(an_id(1)) or 0
+    used.add_memory_vectors({number: _vectors(1)})
+    used.note_seen((0.25, 0.75))
+    other.begin("two", "other")
+    assert not other.exchange()
+    assert _embed_turns(other, [2]) == [row]
+    other.add_memory_vectors({number: _vectors(2)})
+    query = _vectors(2)[0]
+    assert used.nearest_turns(query, limit=1)[0].cosine < 0.9
+    assert other.exchange()
+    assert [(one.model(), one.setting(), one.were_used(), one.seen()) for one in (used, other)] == [
+        ("two", "other", False, None), ("one", "minilm", True, (0.25, 0.75)),
+    ]  # fmt: skip
+    assert (used.count(), other.count(), used.count_memories(), other.count_memories()) == (1, 1, 1, 1)
+    assert _rounded(used.nearest_turns(query, limit=1)) == [(row, 1.0)]
+    assert round(used.memory_cosines(query)[number], 2) == 1.0
+    other.take_place()
+    assert (used.model(), other.model(), other.were_used()) == ("one", "two", True)
+    assert _rounded(used.nearest_turns(_vectors(1)[0], limit=1)) == [(row, 1.0)]
+    other.drop()
+    assert (other.model(), other.count(), used.count(), used.count_memories()) == (None, 0, 1, 1)
+    assert not other.exchange()
+
+
+def test_vectors_of_another_name_are_dropped_and_older_turns_are_looked_at_again(database: Database) -> None:
+    store = Vectors(database)
+    assert (store.model(), store.setting(), store.dimensions(), store.size(), store.drop()) == (None, None, 0, 0, 0)
+    store.begin("one")
+    said(database, "a", turn("1", _LONG.format(1)))
+    _embed_turns(store, [1])
+    store.begin("one")
+    assert (store.count(), store.setting()) == (1, "minilm")
+    store.reach_back(30)
+    assert store.missing()[0] == 0
+    store.reach_back(60)
+    assert store.missing()[0] == 1
+    store.pass_over()
+    assert store.missing()[0] == 1
+    store.begin("two")
+    assert (store.count(), store.model(), store.nearest_turns(_vectors(1)[0], limit=1)) == (0, "two", [])
+
+
+def test_vectors_are_taken_over_from_another_database_of_the_same_model(database: Database, tmp_path: Path) -> None:
+    former = open_database(tmp_path / "former.db")
+    earlier, store = Vectors(former), Vectors(database)
+    for one in (earlier, store):
+        one.begin("m")
+    said(former, "a", turn("1", _LONG.format(1)))
+    _embed_turns(earlier, [1])
+    store.take_over(earlier, [_digest(_LONG.format(1)), b"\2" * 16])
+    assert set(store.known([_digest(_LONG.format(1))])) == {_digest(_LONG.format(1))}
+    store.begin("n")
+    store.take_over(earlier, [_digest(_LONG.format(1))])
+    assert store.count() == 0
+    former.close()
+
+
+def test_models_change_places_for_one_tenant_alone(tenants: Open) -> None:
+    mine, yours = tenants("mine"), tenants("yours")
+    for database in (mine, yours):
+        Vectors(database).begin("one")
+    other = Vectors(mine, other=True)
+    other.begin("two")
+    assert other.exchange()
+    assert (Vectors(mine).model(), Vectors(yours).model()) == ("two", "one")

@@ -1,0 +1,306 @@
+"""What waits for a person or a model, and what must not come back, on both engines."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from nacre.storage.candidates import Candidates
+from nacre.storage.claims import Claims, Due, Waiting
+from nacre.storage.co_recall import CoRecall, Edge
+from nacre.storage.comparisons import Comparisons
+from nacre.storage.database import Database
+from nacre.storage.reviews import Doubt, Reviews
+from nacre.storage.sessions import Sessions
+from nacre.storage.tombstones import Tombstones
+from nacre.storage.usage import UsageLog
+from nacre.storage.vault_index import VaultIndex
+from nacre.values.candidate import HeldCandidate, Why
+from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
+from nacre.values.memory import Claim, Link, Source
+from nacre.values.operation import Project
+from nacre.values.review import Action, JudgedPair, QueuedReview, Reason
+from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said, turn
+
+_DAY_MS = 86_400_000
+
+
+def _held(number: int, content: str = "", *, score: float = 0.5, why: Why = Why.FOUND, **more: object) -> HeldCandidate:
+    return HeldCandidate(memory(number, content, **more), why, f"é {number}", score, NOON)
+
+
+def _waiting(store: Candidates) -> list[int]:
+    return numbers([one.memory for one in store.waiting()])
+
+
+def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(database: Database) -> None:
+    store = Candidates(database)
+    full = _held(1, 'Nul \0, "quotes" and \\u0000.', score=0.25, source=Source("codex:one", ("t1",)), extra={"a": [1]})
+    assert store.add([full, _held(2, score=0.75), _held(3, "Content 2."), _held(4, score=0.25)]) == 3
+    assert store.add([_held(2, "Other words.")]) == 0
+    assert _waiting(store) == [2, 1, 4]
+    assert store.count() == 3
+    first = store.waiting()[1]
+    assert (first.why, first.detail, first.score, first.found) == (Why.FOUND, "é 1", 0.25, NOON)
+    assert first.memory.content.replace("\ufffd", "\0") == full.memory.content
+    assert (first.memory.source, first.memory.extra) == (full.memory.source, {"a": [1]})
+    put(database, memory(4))
+    assert (_waiting(store), store.count()) == ([2, 1], 2)
+
+
+def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(database: Database) -> None:
+    store = Candidates(database)
+    store.add([_held(0x1A), _held(0x2A), _held(0x2B)])
+    assert numbers([one.memory for one in store.find("0193-0")]) == [0x1A, 0x2A, 0x2B]
+    assert numbers([one.memory for one in store.find("2a")]) == [0x2A]
+    assert numbers([one.memory for one in store.find("0193-002b")]) == [0x2B]
+    assert store.find("93-00") == store.find("x0193-002b") == []
+    store.settle(an_id(0x2A), MS)
+    assert store.find("2a") == []
+    assert numbers([one.memory for one in store.settled("2a")]) == [0x2A]
+    assert numbers([one.memory for one in store.with_words()]) == [0x1A, 0x2A, 0x2B]
+    store.unsettle(an_id(0x2A))
+    assert numbers([one.memory for one in store.find("2a")]) == [0x2A]
+
+
+def test_words_of_settled_candidates_go_after_a_day_and_do_not_come_back(database: Database) -> None:
+    store = Candidates(database)
+    store.add([_held(1), _held(2)])
+    store.settle(an_id(1), MS)
+    store.blank(MS + _DAY_MS)
+    assert numbers([one.memory for one in store.settled("0001")]) == [1]
+    store.blank(MS + _DAY_MS + 1)
+    assert store.settled("0001") == []
+    assert numbers([one.memory for one in store.with_words()]) == [2]
+    assert store.add([_held(3, "Content 1.")]) == 0
+    store.delete([an_id(2), an_id(2)])
+    assert _waiting(store) == []
+
+
+def test_candidates_go_with_their_session_and_with_time(database: Database) -> None:
+    store = Candidates(database)
+    mine, yours = Source("codex:one"), Source("codex:two")
+    store.add(
+        [_held(1, source=mine), _held(2, source=mine, why=Why.MINOR), _held(3, source=yours), _held(4, source=mine)]
+    )
+    store.settle(an_id(4), MS)
+    store.settle_session("codex:one")
+    assert _waiting(store) == [2, 3]
+    assert numbers([one.memory for one in store.settled("0004")]) == [4]
+    assert (store.expire(MS), store.expire(MS + 1), store.expire(MS + 1)) == (0, 2, 0)
+
+
+def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> None:
+    store = Candidates(database)
+    said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
+    store.add([
+        _held(number, source=Source(f"claude-code:{session}", turns))
+        for number, session, turns in ((1, "one", ("t1", "t2")), (2, "one", ("t2",)), (3, "two", ("t2",)), (4, "one",
+            ()))
+    ])  # fmt: skip
+    with database.transaction():
+        Sessions(database).retain("claude-code", "/srv/a", {"one": ["t1"]})
+    assert _waiting(store) == [1, 3]
+
+
+def test_a_candidate_tells_its_project_as_it_is_called_now(database: Database) -> None:
+    store, vault = Candidates(database), VaultIndex(database)
+    vault.save_project(Project("p1", "new", 0), [("alias", "old")])
+    store.add([_held(1, project="old", tags=("a", "ü"), extra={"z": 1.5, "a": None}), _held(2, project="other")])
+    assert [one.memory.project for one in store.waiting()] == ["new", "other"]
+    assert store.find(an_id(1))[0].memory == memory(1, project="new", tags=("a", "ü"), extra={"z": 1.5, "a": None})
+
+
+def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Database) -> None:
+    store = Claims(database)
+    put(
+        database, memory(1, claim=Claim("nacre", "language", "is", "Python")), memory(2, claim=Claim("nacre",
+            "owner", "is", "x"), days=1),
+        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1), memory(4, claim=Claim("ärger", "language",
+            "is", "D")),
+        memory(5, claim=Claim("nacre", "language", "was", "Perl"), project="a"), memory(6), memory(7, days=2),
+        memory(8, claim=Claim("nacre", "language", "was", "B"), **retired()),
+    )  # fmt: skip
+    rows = {number: Comparisons(database).row_of(an_id(number)) for number in range(1, 9)}
+    assert store.entities(2) == ["nacre", "Ärger"]
+    assert store.of_entity("nacre", None, limit=9) == [(rows[2], "owner"), (rows[1], "language")]
+    assert store.of_entity("nacre", "a", limit=9) == [(rows[5], "language")]
+    assert store.of_attribute("language", "nacre", None, limit=9) == [rows[3], rows[4]]
+    assert store.of_attribute("language", "nacre", None, limit=1) == [rows[3]]
+    assert (numbers(store.unclaimed()), numbers(store.unclaimed(1))) == ([7, 6], [7])
+    store.claimless(an_id(7))
+    store.claimless(an_id(7))
+    assert numbers(store.unclaimed()) == [6]
+
+
+def test_memories_wait_for_a_model_the_longest_waiting_first(database: Database) -> None:
+    store = Claims(database)
+    assert store.waiting() == Waiting()
+    for number, at in ((2, MS), (1, MS), (3, MS - 1)):
+        store.wait(an_id(number), at)
+    store.wait(an_id(2), MS - 9, reworded=True)
+    store.wait(an_id(2), MS - 9)
+    assert store.due(MS, 9) == [Due(an_id(3)), Due(an_id(1)), Due(an_id(2), 0, True)]
+    store.postpone(an_id(3), MS + 5, "no answer")
+    store.postpone(an_id(3), MS + 5, "no answer again")
+    assert numbers([one.memory for one in store.due(MS, 1)]) == [1]
+    assert store.waiting() == Waiting(3, NOON - timedelta(milliseconds=1), "no answer again")
+    store.postpone_all(MS + 2, "no model")
+    assert [store.due(MS + later, 9) for later in (1, 2)] == [[], [Due(an_id(1)), Due(an_id(2), 0, True)]]
+    store.hurry()
+    assert store.due(0, 1) == [Due(an_id(3), 2)]
+    for number in (1, 2, 3):
+        store.done(an_id(number))
+    assert store.waiting() == Waiting()
+
+
+def test_a_pair_is_judged_once_whichever_is_the_newer(database: Database) -> None:
+    store = Claims(database)
+    judged = JudgedPair("contradicts", 0.7, "m", NOON)
+    store.keep("a", "b", judged, MS - 5)
+    store.keep("b", "a", judged, MS)
+    store.keep("a", "c", judged, MS)
+    assert store.judged() == {("a", "c"): judged, ("b", "a"): judged}
+    store.settled("a", "b")
+    store.settled("c", "x")
+    assert store.judged() == {("a", "c"): judged}
+
+
+def test_contradictions_are_counted_and_taken_back(database: Database) -> None:
+    put(database, memory(1), memory(2), memory(3, **retired()))
+    store, reviews = Claims(database), Reviews(database)
+    for number in (2, 1, 3, 2, 1, 3, 1):
+        store.contradict(an_id(number))
+    assert reviews.contradicted() == [(an_id(1), 3), (an_id(2), 2)]
+    for _ in range(4):
+        store.uncontradict(an_id(1))
+    store.uncontradict(an_id(9))
+    assert reviews.contradicted() == [(an_id(2), 2)]
+    assert UsageLog(database).of([an_id(1), an_id(9)])[an_id(1)].contradictions == 0
+
+
+def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) -> None:
+    put(database, memory(1), memory(2), memory(3, **retired()), memory(4, proposed=True), memory(5, proposed=True))
+    store = Reviews(database)
+    for number, reason, detail, at in (
+        (2, Reason.MANUAL, "x", MS), (1, Reason.STALE, "é", MS), (1, Reason.MANUAL, "y", MS - 1), (1, Reason.MANUAL,
+            "z", MS - 2), (3, Reason.MANUAL, "", 0),
+    ):  # fmt: skip
+        store.add(an_id(number), reason, detail, Action.REVIEW, at, once=False)
+    moment = NOON - timedelta(milliseconds=1)
+    assert store.pending() == [
+        QueuedReview(an_id(1), Reason.MANUAL, "y", Action.REVIEW, moment), QueuedReview(an_id(2), Reason.MANUAL, "x",
+            Action.REVIEW, NOON),
+        QueuedReview(an_id(1), Reason.STALE, "é", Action.REVIEW, NOON),
+    ]  # fmt: skip
+    Candidates(database).add([_held(8)])
+    assert store.waiting() == (1, 4)
+    assert store.proposed() == [an_id(4), an_id(5)]
+    assert store.settled(an_id(1)) is None
+    assert (store.dismiss(an_id(1), MS + 1), store.dismiss(an_id(1), MS + 1)) == (2, 0)
+    assert store.settled(an_id(1)) == (MS - 1, MS + 1)
+    store.add(an_id(1), Reason.MANUAL, "y", Action.RETIRE, MS, once=True)
+    assert [one.memory for one in store.pending()] == [an_id(2)]
+    store.add(an_id(1), Reason.MANUAL, "y", Action.RETIRE, MS, once=False)
+    store.reopen(an_id(1), MS + 1)
+    assert [(one.reason, one.suggested) for one in store.pending() if one.memory == an_id(1)] == [
+        (Reason.STALE, Action.REVIEW), (Reason.MANUAL, Action.RETIRE),
+    ]  # fmt: skip
+    store.add(an_id(2), Reason.CONTRADICTED, "", Action.REVIEW, MS, once=True)
+    store.dismiss_doubt(an_id(2), MS)
+    assert [one.reason for one in store.pending() if one.memory == an_id(2)] == [Reason.MANUAL]
+
+
+def test_what_is_retired_waits_for_no_review_and_is_used_with_nothing(database: Database) -> None:
+    put(database, memory(1), memory(2))
+    reviews, together = Reviews(database), CoRecall(database)
+    reviews.add(an_id(1), Reason.MANUAL, "", Action.RETIRE, MS, once=False)
+    together.join([an_id(1), an_id(2)], [], 100)
+    assert len(together.strongest(100, 9)) == 1
+    put(database, memory(1, **retired()))
+    put(database, memory(1))
+    assert (reviews.pending(), together.strongest(100, 9)) == ([], [])
+    assert reviews.settled(an_id(1)) == (MS, MS)
+
+
+def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
+    contradicts = "contradicts"
+    put(
+        database, memory(1, links=(Link(contradicts, an_id(2), "one"),)),
+        memory(2, links=(Link(contradicts, an_id(1), "two"), Link(contradicts, an_id(3))), days=1),
+        memory(3, links=(Link(contradicts, an_id(4)),), days=2), memory(4, **retired()),
+    )  # fmt: skip
+    store = Reviews(database)
+    one, two, three = (
+        Doubt(an_id(2), an_id(1), "one"),
+        Doubt(an_id(1), an_id(2), "two"),
+        Doubt(an_id(3), an_id(2), None),
+    )
+    assert store.doubts() == [two, three]
+    assert store.doubts(both_ways=True) == [one, two, three]
+    assert store.doubts([an_id(3), an_id(4)]) == [three]
+    assert store.doubts([]) == []
+
+
+def test_what_a_document_does_not_say_any_more_is_unfounded(database: Database) -> None:
+    said(database, "one", turn("t1"), tool="notes")
+    source = [Source("notes:one", turns) for turns in (("t1", "t9"), ("t9",), ())]
+    put(
+        database,
+        *(memory(at, source=one) for at, one in enumerate(source)),
+        memory(3, source=Source("codex:one", ("t9",))),
+    )
+    assert numbers(Reviews(database).unfounded({"notes", "codex"})) == [1]
+
+
+def test_memories_of_little_worth_are_told(database: Database) -> None:
+    put(database, memory(1), memory(2), memory(3))
+    usage = UsageLog(database)
+    for number, times, quality in ((2, 10, 0.1), (1, 11, 0.19), (3, 10, 0.2)):
+        for at in range(times):
+            usage.record([an_id(number)], MS + at, first=[an_id(number)])
+        usage.set_quality(an_id(number), quality)
+    assert Reviews(database).low_quality() == [(an_id(1), 0.19, 11), (an_id(2), 0.1, 10)]
+
+
+def test_memories_used_together_grow_near_and_fade(database: Database) -> None:
+    put(database, memory(1), memory(2), memory(3), memory(4, **retired()))
+    one, two, three, four = map(an_id, range(1, 5))
+    store = CoRecall(database)
+    assert store.join([two, one, four], [three, two], 100) == [two, one]
+    assert store.of([one], 100) == [Edge(one, two, 0.1, 1), Edge(one, three, 0.1, 1)]
+    store.join([one], [two], 101)
+    assert store.of([two], 101) == [Edge(two, one, 0.1 * 0.95 + 0.1, 2), Edge(two, three, 0.1 * 0.95, 1)]
+    assert [edge.other for edge in store.strongest(101, 1)] == [two]
+    assert len(store.of([three], 113)) == 2
+    assert store.of([three], 114) == []
+    store.forget_faded(114)
+    store.forget_faded(101)
+    assert [edge.other for edge in store.strongest(101, 9)] == [two]
+    for day in range(200, 230):
+        store.join([one], [three], day)
+    assert store.of([three], 229) == [Edge(three, one, 1.0, 30)]
+
+
+def test_tombstones_hold_each_once_and_tell_when_they_change(database: Database) -> None:
+    store = Tombstones(database)
+    assert (store.edition(), store.all(), store.due(), store.arrived()) == ("", [], set(), [])
+    words = Tombstone(TombstoneKind.WORDS, "ü", "run", "owner")
+    session = Tombstone(TombstoneKind.SESSION, "codex:one", "run")
+    store.add([words, session, words])
+    assert (store.all(), store.edition()) == ([session, words], "1")
+    store.change([], [])
+    store.change([Tombstone(TombstoneKind.BEFORE, "1", "b")], [session])
+    assert ([one.kind for one in store.all()], store.edition()) == ([TombstoneKind.BEFORE, TombstoneKind.WORDS], "2")
+    store.set_due(["b", "a"])
+    store.set_arrived(["2", "1"])
+    assert (store.due(), store.arrived(), store.value("due")) == ({"a", "b"}, ["1", "2"], '["a", "b"]')
+
+
+def test_standing_retirements_come_the_oldest_first(database: Database) -> None:
+    store = Tombstones(database)
+    one = StandingRetirement("1", "A*", Match.PATTERN, NOON, "k", "é", ("session-start", "x"))
+    two = StandingRetirement("2", "b", Match.EXACT, NOON + DAY, None, None, ())
+    store.add_standing([two, one, one])
+    assert store.standing() == [one, two]
+    store.replace_standing([two])
+    assert store.standing() == [two]
