@@ -6,11 +6,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.errors import SettingsInvalid
-from nacre.platform import json_values
+from nacre.platform.lazy import Module
 from nacre.values.tasks import Task
+
+if TYPE_CHECKING:
+    from nacre.platform import json_values
+else:
+    json_values = Module("nacre.platform.json_values")
 
 
 @dataclass(frozen=True, slots=True)

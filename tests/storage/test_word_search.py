@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Indexed
 from nacre.storage.filters import memory_clause, turn_clause
 from nacre.storage.memories import Memories
 from nacre.storage.postgres.database import PostgresDatabase
@@ -18,7 +18,6 @@ from nacre.storage.postgres.search import ServerSearch, ServerTurnSearch
 from nacre.storage.search.full_text import Match, WordSearch, fresh_turn_search, memory_search
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.search.turns import TurnSearch
-from nacre.storage.search.words import Indexed
 from nacre.storage.sessions import Sessions
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.open import open_database

@@ -71,7 +71,7 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 class Stores:
     """What a home consists of, each loaded with its module when it is first used."""
 
-    vault: Lazy[Vault] = Lazy("nacre.home.engine:vault_of", lambda make, home: make(home))
+    vault: Lazy[Vault] = Lazy("nacre.home.home:vault_of", lambda make, home: make(home))
     """The folder of memories."""
     repository: Lazy[Repository] = Lazy(
         "nacre.git.repository:Repository", lambda kind, home: kind(home.settings.vault, home.settings.environ)
@@ -102,9 +102,9 @@ class Stores:
         "nacre.storage.search.shard_set:ShardSet", lambda kind, home: kind(home.database_file, home.settings.index)
     )
     """The full text of turns that left the database."""
-    turn_search: Lazy[TurnSearch] = Lazy("nacre.home.engine:turn_search_of", lambda make, home: make(home))
+    turn_search: Lazy[TurnSearch] = Lazy("nacre.home.home:turn_search_of", lambda make, home: make(home))
     """Full text over turns, wherever it lies."""
-    memory_search: Lazy[WordSearch] = Lazy("nacre.home.engine:memory_search_of", lambda make, home: make(home))
+    memory_search: Lazy[WordSearch] = Lazy("nacre.home.home:memory_search_of", lambda make, home: make(home))
     """Full text over memories."""
     selection: Lazy[Selection] = Lazy("nacre.storage.search.selection:Selection")
     """Memories and turns that a filter lets through."""
@@ -177,7 +177,7 @@ class Home(Stores):
         """The database, where it is a file. Raises Unavailable where it is on a server."""
         kind = load("nacre.storage.sqlite.database:FileDatabase")
         if not isinstance(self.database, kind):
-            raise Unavailable("this memory is on a server, which keeps its database itself", hint="see docs/server.md")
+            raise Unavailable("this memory is on a server, which keeps its database itself", hint="see to it there")
         return cast("FileDatabase", self.database)
 
     @cached_property
@@ -196,8 +196,11 @@ class Home(Stores):
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
-        made: FileLock = load("nacre.home.engine:lock_of")(self, name, observe=self.observe)
-        return made
+        """A lock of the memory, between all processes that may write to it."""
+        if self.database.is_server:
+            lock: FileLock = load("nacre.storage.postgres.lock:ServerLock")(self.database, name)
+            return lock
+        return FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
 
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
@@ -298,8 +301,8 @@ def open_home(
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
-    settings = load("nacre.home.engine:fitting")(settings)
-    database = load("nacre.home.engine:open_database")(settings, observe)
+    settings = _fitting(settings)
+    database = _open_database(settings, observe)
     return Home(
         settings=settings,
         database=database,
@@ -310,6 +313,54 @@ def open_home(
         load_model=load_model or load_configured_model,
         observe=observe,
     )
+
+
+def _fitting(settings: Settings) -> Settings:
+    """Settings, as far as they fit to where the memory is: a server keeps every version itself, and needs no git."""
+    return settings.having("git.enabled", False) if settings.server else settings
+
+
+def _open_database(settings: Settings, observe: Observe | None) -> Database:
+    """The database of a home, made and migrated where it has to be. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
+    if settings.server:
+        server: Database = load("nacre.storage.postgres.database:PostgresDatabase")(
+            settings.server, settings.text("storage.tenant")
+        )
+        return server
+    load("nacre.vault.files:Vault")(settings.vault).prepare()
+    file: Database = load("nacre.storage.sqlite.open:open_database")(settings.database, observe)
+    return file
+
+
+def vault_of(home: Home) -> Vault:
+    """The folder of memories, or their rows."""
+    vault: Vault
+    if home.database.is_server:
+        documents = load("nacre.storage.postgres.documents:Documents")(home.database, home.clock)
+        vault = load("nacre.home.server_vault:ServerVault")(documents)
+    else:
+        vault = load("nacre.vault.files:Vault")(home.settings.vault)
+    return vault
+
+
+def memory_search_of(home: Home) -> WordSearch:
+    """Full text over memories."""
+    search: WordSearch
+    if home.database.is_server:
+        search = load("nacre.storage.postgres.search:memory_search")(home.database)
+    else:
+        search = load("nacre.storage.search.full_text:memory_search")(home.database_file)
+    return search
+
+
+def turn_search_of(home: Home) -> TurnSearch:
+    """Full text over turns."""
+    search: TurnSearch
+    if home.database.is_server:
+        search = load("nacre.storage.postgres.search:ServerTurnSearch")(home.database)
+    else:
+        search = load("nacre.storage.search.turns:TurnSearch")(home.database_file, home.shards)
+    return search
 
 
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Indexed
 from nacre.storage.filters import Clause
-from nacre.storage.search.words import Indexed
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Indexed, Words
 from nacre.storage.filters import deed_clause
-from nacre.storage.search.words import Indexed, Words
 from nacre.text.passages import segment
 from nacre.values.file_history import Deeds, FileUse
 from nacre.values.filters import DeedFilter

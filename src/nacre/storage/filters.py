@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from typing import TYPE_CHECKING
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
-from nacre.values.filters import DeedFilter
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
+
+if TYPE_CHECKING:
+    from nacre.values.filters import DeedFilter
 
 _VISIBLE = {
     Scope.PRIVATE: (Scope.PRIVATE, Scope.PERSONAL, Scope.PUBLIC),

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.platform.lazy import Lazy
-from nacre.storage.database import Database, Row
-from nacre.storage.search.words import Indexed, Words
+from nacre.storage.database import Database, Indexed, Row, Words
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity

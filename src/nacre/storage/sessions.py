@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.database import Database, Row
+from nacre.storage.database import Database, Indexed, Row, Words
 from nacre.storage.file_history import DeedIndex
-from nacre.storage.search.words import Indexed, Words
 from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally

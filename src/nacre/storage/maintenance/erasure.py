@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from nacre.platform.ids import to_ms
-from nacre.storage.database import Database, in_transaction
-from nacre.storage.search.words import Indexed
+from nacre.storage.database import Database, Indexed, in_transaction
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.turn_rows import stored_calls
 from nacre.values.forgetting import SessionPlace, TurnPlace, TurnText

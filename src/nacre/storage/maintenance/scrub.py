@@ -14,10 +14,9 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.platform import json_text
-from nacre.storage.database import in_transaction
+from nacre.storage.database import Indexed, in_transaction
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.maintenance.erasure import Erasing
-from nacre.storage.search.words import Indexed
 from nacre.storage.sessions import index_texts
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import stored_calls

@@ -67,7 +67,7 @@ def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
     except psycopg.Error as error:
         raise StoreUnusable(
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
-            hint="is it running, and are server, port, login and database in storage.url (or NACRE_DB) right?",
+            hint="is it running, and are server, port, login and database in NACRE_DB right?",
         ) from error
     connection.adapters.register_loader("numeric", _Whole)
     connection.adapters.register_loader("bool", _Truth)
@@ -86,7 +86,7 @@ def _parsed(url: str) -> dict[str, Any]:
     ports = str(told.get("port") or 0).replace(",", "")
     if "@" in f"{told.get('host')}{told.get('dbname')}" or not ports.isdigit():
         raise StoreUnusable(
-            "storage.url (or NACRE_DB) is not the address of a PostgreSQL server",
+            "NACRE_DB is not the address of a PostgreSQL server",
             hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
             "? as %3F and % as %25",
         )

@@ -26,7 +26,7 @@ from nacre.storage.postgres.dialect import query, translated, writes
 from nacre.storage.postgres.migrate import migrate, version
 from nacre.storage.postgres.words import ServerWords
 from nacre.storage.postgres.zone import local_zone
-from nacre.storage.sqlite.stemming import stemmer
+from nacre.storage.sqlite.database import stemmer
 
 ROLE = "nacre_tenant"
 """What a connection becomes: it sees one tenant's rows, whoever signed in."""

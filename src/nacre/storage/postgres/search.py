@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from nacre.platform.fast_dataclass import dataclass
-from nacre.storage.database import Row
+from nacre.storage.database import Indexed, Row
 from nacre.storage.filters import Clause, turn_clause
 from nacre.storage.postgres.database import PostgresDatabase
 from nacre.storage.postgres.words import key_of
 from nacre.storage.search.full_text import Corpus, Match, Term, WordSearch
-from nacre.storage.search.words import Indexed
 from nacre.values.recall import Filter
 
 MOST_CANDIDATES = 20_000

@@ -9,9 +9,8 @@ from hashlib import blake2b
 import msgspec
 
 from nacre.platform.lazy import load
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Indexed, Words
 from nacre.storage.filters import Clause
-from nacre.storage.search.words import Indexed, Words
 
 WEIGHTS = {Indexed.MEMORIES: (1.5, 1.0, 1.0), Indexed.TURNS: (1.0, 0.5), Indexed.FAILURES: (0.5, 1.0)}
 """What each column counts: a subject more than what is said of it, what was said more than what was done."""
@@ -26,7 +25,7 @@ def key_of(tenant: str, kind: Indexed, stem: str) -> int:
 
 
 class ServerWords:
-    """Implements :class:`~nacre.storage.search.words.WordIndex`."""
+    """Implements :class:`~nacre.storage.database.WordIndex`."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self._db = database

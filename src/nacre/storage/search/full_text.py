@@ -13,7 +13,6 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.database import Database
 from nacre.storage.filters import Clause
 from nacre.storage.sqlite.database import FileDatabase
-from nacre.storage.sqlite.words import quoted
 from nacre.text.passages import segment
 
 _MEMORY_FIELDS = "m.row"
@@ -184,6 +183,11 @@ def memory_search(database: FileDatabase) -> Search:
 def fresh_turn_search(database: FileDatabase) -> Search:
     """Full text over the turns that are in no shard: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
+
+
+def quoted(term: str) -> str:
+    """A word or phrase as FTS5 takes it."""
+    return '"' + term.replace('"', '""') + '"'
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from nacre.storage.database import Indexed
 from nacre.storage.search.shard_set import ShardPlace
 from nacre.storage.search.shards import ShardTurn
 from nacre.storage.search.word_counts import pack
-from nacre.storage.search.words import Indexed
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.turn_rows import did_of, stored_calls
 from nacre.text.passages import identifiers, segment

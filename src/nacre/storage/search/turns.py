@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from nacre.storage.database import Row
 from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search
+from nacre.storage.search.full_text import Corpus, Match, Search, Term, fresh_turn_search, quoted
 from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.search.word_counts import key_of, unpack
 from nacre.storage.sqlite.database import FileDatabase
-from nacre.storage.sqlite.words import quoted
 from nacre.values.recall import Filter
 
 _MOST_NAMES = 200

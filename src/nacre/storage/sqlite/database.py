@@ -22,7 +22,6 @@ from nacre.storage.database import Row
 from nacre.storage.sqlite.migrate import MAIN, migrate
 from nacre.storage.sqlite.queries import query
 from nacre.storage.sqlite.read_only import connect_to_read
-from nacre.storage.sqlite.stemming import stemmer
 
 if TYPE_CHECKING:
     from nacre.storage.sqlite.words import FileWords
@@ -33,6 +32,7 @@ _CHECKPOINT_PAGES = 1_000
 _BREATH_SECONDS = 0.03
 _PAUSE_SECONDS = 0.005
 _ASK_SECONDS = 0.003
+_TOKENS = ["unicode61", "remove_diacritics", "2"]
 _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
@@ -425,6 +425,20 @@ def _averages(record: bytes) -> tuple[int, int]:
             values.append(value)
             value = 0
     return (values[0], sum(values[1:])) if values else (0, 0)
+
+
+def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
+    """What makes the stems of a text, with the tokenizer of a connection."""
+    tokenize: Any = connection.fts5_tokenizer("porter", _TOKENS)
+
+    def stems(text: str) -> list[str]:
+        found: list[str] = tokenize(
+            text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None,
+            include_offsets=False, include_colocated=False,
+        )  # fmt: skip
+        return found
+
+    return stems
 
 
 def engine_version() -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Indexed, Words
 from nacre.storage.filters import Clause
-from nacre.storage.search.words import Indexed, Words
+from nacre.storage.search.full_text import quoted
 
 _encode = msgspec.json.Encoder().encode
 _DROPS = {
@@ -32,7 +32,7 @@ _BEST = {
 
 
 class FileWords:
-    """Implements :class:`~nacre.storage.search.words.WordIndex`."""
+    """Implements :class:`~nacre.storage.database.WordIndex`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -67,8 +67,3 @@ class FileWords:
             return []
         expression = " OR ".join(map(quoted, words))
         return [row for (row,) in self._db.rows(where.into(_BEST[kind]), (expression, *where.values, limit))]
-
-
-def quoted(term: str) -> str:
-    """A word or phrase as FTS5 takes it."""
-    return '"' + term.replace('"', '""') + '"'
