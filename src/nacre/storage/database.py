@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from nacre.errors import NacreError
-from nacre.platform.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from nacre.storage.filters import Clause
@@ -29,9 +28,11 @@ class Indexed(StrEnum):
     FAILURES = "failures"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A row, the texts of its columns (segmented), and the identifiers in it, between spaces."""
+class Words(NamedTuple):
+    """A row, the texts of its columns (segmented), and the identifiers in it, between spaces.
+
+    A tuple: the status line loads this module in a few milliseconds.
+    """
 
     row: int
     texts: tuple[str, ...]
