@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nacre.errors import SettingsInvalid
 from nacre.known_settings import SETTINGS, Setting, check, known
 from nacre.platform import private_files
-from nacre.platform.environment import agent_in, environment, home_folder, session_in, user_home
+from nacre.platform.environment import agent_in, environment, home_folder, server_address, session_in, user_home
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ _NO_AGENTS = frozenset({"owner.identities"})
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
-
-
-_SERVERS = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +111,7 @@ class Settings:
     @property
     def server(self) -> str:
         """The address of the PostgreSQL server that holds the memory; empty where a file here does."""
-        named = self.environ.get("NACRE_DB", "")
-        return named if named.startswith(_SERVERS) else ""
+        return server_address(self.environ)
 
     @property
     def session(self) -> str | None:
@@ -153,8 +149,8 @@ def load_settings(
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
-    named = environ.get("NACRE_DB", "")
-    database = folder / "nacre.db" if not named or named.startswith(_SERVERS) else Path(named).expanduser()
+    named = "" if server_address(environ) else environ.get("NACRE_DB")
+    database = Path(named or folder / "nacre.db").expanduser()
     written = _read_file(config)
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}

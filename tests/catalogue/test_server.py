@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 
 from nacre import open_memory
 from nacre.catalogue import CATALOGUE
-from nacre.errors import NacreError
+from nacre.errors import NacreError, Unavailable
+from nacre.link.start import environment_of
 from nacre.operation import Needs
+from nacre.settings import load_settings
+from nacre.wiring.ways import own_programs
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
 from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
@@ -62,3 +66,16 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
     kinds = {name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0]) for name in in_files}
     assert {name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused} == {}
+
+
+@pytest.mark.parametrize("name", ["db-rebuild", "db-reset", "watcher-install"])
+def test_what_replaces_files_or_writes_the_address_into_one_is_refused(server_home: Path, name: str) -> None:
+    operation = CATALOGUE[name]
+    request = operation.make({})
+    with pytest.raises(Unavailable, match="server"):
+        operation.run(load_settings(), request)
+
+
+def test_a_process_that_nacre_starts_knows_the_server(server_home: Path, server_url: str) -> None:  # noqa: F811
+    assert environment_of(str(server_home / ".nacre"), os.environ)["NACRE_DB"] == server_url
+    assert "NACRE_DB" not in own_programs(load_settings()).environ

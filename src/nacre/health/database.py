@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnusable, Unavailable, VaultUnusable
 from nacre.history.commit import commit_operations
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
@@ -91,6 +91,7 @@ def rebuild(
     is spent after a rebuild, too, and what was dropped does not come back. Usage starts from neutral. Raises
     SchemaTooNew: a newer nacre's database is not replaced.
     """
+    _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
     _remove(fresh.database)
@@ -154,11 +155,17 @@ def _copy(home: Home, target: Path) -> Path:
     return target
 
 
+def _refuse_server(settings: Settings) -> None:
+    if settings.server:
+        raise Unavailable("this memory is on a server, which keeps its database itself", hint="see to it there")
+
+
 def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
     """Remove the database, keeping a copy beside it; the vault stays. Returns the copy, ``None`` if there was none.
 
     Writes that are pending reach the vault first. A file that cannot be opened is kept as it is.
     """
+    _refuse_server(settings)
     database = settings.database
     if not database.exists():
         return None

@@ -302,7 +302,7 @@ def open_home(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
     settings = _fitting(settings)
-    database = _open_database(settings, observe)
+    database = open_database(settings, observe)
     return Home(
         settings=settings,
         database=database,
@@ -320,7 +320,7 @@ def _fitting(settings: Settings) -> Settings:
     return settings.having("git.enabled", False) if settings.server else settings
 
 
-def _open_database(settings: Settings, observe: Observe | None) -> Database:
+def open_database(settings: Settings, observe: Observe | None = None) -> Database:
     """The database of a home, made and migrated where it has to be. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
     if settings.server:
         server: Database = load("nacre.storage.postgres.database:PostgresDatabase")(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.link.address import CHORES_LOCK, LOCK
-from nacre.platform.environment import of_the_owner
+from nacre.platform.environment import of_the_owner, server_address
 from nacre.platform.locks import is_held
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables for a process that works on the same home, whichever folder it is started in."""
     found = {**environ, "NACRE_HOME": os.path.abspath(home)}
     found |= {name: os.path.abspath(os.path.expanduser(found[name])) for name in _FILES if found.get(name)}
+    if address := server_address(environ):
+        found["NACRE_DB"] = address
     if modules := found.get("PYTHONPATH"):
         found["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in modules.split(os.pathsep) if part)
     return found

@@ -40,6 +40,12 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
     return os.path.abspath(found)
 
 
+def server_address(environ: Mapping[str, str]) -> str:
+    """The address of the PostgreSQL server that ``NACRE_DB`` names; empty where it names a file, or nothing."""
+    named = environ.get("NACRE_DB", "")
+    return named if named.startswith(("postgresql://", "postgres://")) else ""
+
+
 def is_own_call(environ: Mapping[str, str]) -> bool:
     """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
     return bool(environ.get(OWN_CALL_VARIABLE))

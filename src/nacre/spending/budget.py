@@ -16,14 +16,14 @@ from decimal import Decimal
 from threading import Lock
 
 from nacre.errors import BudgetSpent, ModelRefused, NacreError, Unavailable
-from nacre.home.home import Home
+from nacre.home.home import Home, open_database
 from nacre.llm.meter import tokens_of
 from nacre.llm.providers import provider_of
 from nacre.settings import Settings
 from nacre.spending import tracing
 from nacre.spending.spool import fold_notes, note_answer, note_call
+from nacre.storage.database import Database
 from nacre.storage.spending import Spending
-from nacre.storage.sqlite.database import FileDatabase
 from nacre.values.model_calls import Prompt, Task, Tokens
 from nacre.values.spending import DOLLAR, Call, Spent, dollars
 from nacre.views import Budget, CostReport
@@ -59,7 +59,7 @@ class OwnConnection:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._lock = Lock()
-        self._database: FileDatabase | None = None
+        self._database: Database | None = None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
@@ -82,11 +82,11 @@ class OwnConnection:
                 self._database.close()
             self._database = None
 
-    def _open(self) -> FileDatabase:
+    def _open(self) -> Database:
         if self._home.database.unwritable:
             raise self._home.database.unwritable
         if self._database is None:
-            self._database = FileDatabase(self._home.settings.database)
+            self._database = open_database(self._home.settings)
         return self._database
 
 

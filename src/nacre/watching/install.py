@@ -87,6 +87,8 @@ def install(settings: Settings) -> Installation:
 
     Raises Unavailable where the system's own program is missing or refuses.
     """
+    if settings.server:
+        raise Unavailable("a service is not told the address of a server: it holds a password", hint="nacre watch")
     found = installation(settings)
     _require(settings, found)
     stop(settings)

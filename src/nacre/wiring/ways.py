@@ -127,6 +127,8 @@ def own_programs(settings: Settings) -> Programs:
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.hooks.process"))
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
+    if settings.server:
+        del environ["NACRE_DB"]  # an address holds a password, and these are files of hosts
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)
     usual = settings.user_home / ".nacre"
