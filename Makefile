@@ -25,6 +25,10 @@ test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into
 	$(BIN)/python scripts/install_hosts.py
 	$(BIN)/python -m pytest -m hosts tests/hosts
 
+.PHONY: test-cluster
+test-cluster: $(VENV)/.installed-dev  ## storage and all operations on many nodes: CITUS_SRC=/path of the source of Citus
+	$(BIN)/python scripts/test_cluster.py $(CITUS_SRC)
+
 .PHONY: test-live
 test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment
 	$(BIN)/python -m pytest -m live

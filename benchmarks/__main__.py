@@ -9,9 +9,9 @@ from benchmarks.contexts.commands import context
 from benchmarks.contradictions.commands import claims, judge, stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
-from benchmarks.load.commands import gateway, graph, locks, scale, writers
+from benchmarks.load.commands import gateway, graph, locks, size, writers
 from benchmarks.redaction.commands import redaction
-from benchmarks.retrieval.commands import gaps, retrieval, silence
+from benchmarks.retrieval.commands import gaps, parity, retrieval, silence
 from nacre.cli.program import Program
 
 if sys.platform != "win32":
@@ -28,8 +28,8 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
-        retrieval, silence, gaps, extraction, context, stale, claims, judge, dreams, redaction, scale, writers, locks,
-        graph, gateway,
+        retrieval, silence, parity, gaps, extraction, context, stale, claims, judge, dreams, redaction, size, writers,
+        locks, graph, gateway,
     ],
 )  # fmt: skip
 if sys.platform != "win32":

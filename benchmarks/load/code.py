@@ -19,6 +19,7 @@ from nacre.home.home import Home, open_home
 from nacre.memories.scan import catch_up
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress
+from nacre.vault.watch import VaultWatch
 
 PROJECT = "made"
 _ASKED = 100
@@ -49,7 +50,6 @@ def measure_code(
     made = root is None
     root = root or place / "repository"
     if made:
-        root.mkdir(parents=True)
         write_repository(root, files, symbols)
     environ = {"HOME": str(place), "PATH": os.defpath, "NACRE_EMBEDDING_MODEL": "none"}
     home = open_home(load_settings(place / "home", environ))
@@ -63,6 +63,7 @@ def measure_code(
         (root / "py" / "part000" / "file00000.py").write_text("def work0x0(value):\n    pass\n", encoding="utf-8")
         changed = _read(home, root, notify).seconds
     _write_memories(home, memories)
+    home.vault.watch = VaultWatch(home.vault)  # as in the daemon
     result = CodeResult(
         report.files, report.symbols, report.edges, len(os.sched_getaffinity(0)), report.seconds, cpu, unchanged,
         changed, _questions(home), memory, home.settings.database.stat().st_size / 1e6,

@@ -10,7 +10,7 @@ import click
 from benchmarks.load.code import CodeResult, measure_code
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
 from nacre.cli.command import command
-from nacre.cli.home.benchmark import answer_measured
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 

@@ -14,6 +14,7 @@ def write_repository(root: Path, files: int, symbols: int) -> None:
     languages: tuple[tuple[str, Callable[[int, int, int], str]], ...] = (
         ("py", _python), ("ts", _typescript), ("go", _go), ("java", _java),
     )  # fmt: skip
+    root.mkdir(parents=True, exist_ok=True)
     (root / "go.mod").write_text("module example.org/made\n", encoding="utf-8")
     for number in range(files):
         suffix, write = languages[number % len(languages)]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks scale``, ``writers``, ``locks``, ``graph`` and ``gateway``."""
+"""``python -m benchmarks size``, ``writers``, ``locks``, ``graph`` and ``gateway``."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ import click
 from benchmarks.load.conversations import GatewayResult, measure_gateway
 from benchmarks.load.graph import GraphResult, measure_graph
 from benchmarks.load.locks import JobHolds, measure_locks
-from benchmarks.load.scale import ScaleResult, measure_scale
+from benchmarks.load.size import SizeResult, measure_size
 from benchmarks.load.writers import WritersResult, measure_writers
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
 from nacre.cli.command import command
-from nacre.cli.home.benchmark import answer_measured
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 
 
 @command(
-    "scale",
+    "size",
     examples=[
-        "python -m benchmarks scale --transcripts ~/.claude/projects",
-        "python -m benchmarks scale --transcripts samples --turns 100000 --json",
+        "python -m benchmarks size --transcripts ~/.claude/projects",
+        "python -m benchmarks size --transcripts samples --turns 100000 --json",
+        "python -m benchmarks size --transcripts samples --server postgresql://postgres@localhost/bench",
     ],
 )
 @click.option("--transcripts", type=FOLDER, required=True, multiple=True, help="Sessions to grow a large home from.")
 @click.option("--turns", type=click.IntRange(1000), default=1_000_000, show_default=True, help="Turns in the end.")
 @click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.option("--server", default="", help="The address of an empty PostgreSQL database, to measure that instead.")
 @click.pass_obj
-def scale(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None) -> None:
+def size(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None, server: str) -> None:
     """Tell how search grows from a thousand turns to a million.
 
     Works in a folder of its own; nothing is written to your home. A million turns take about 3 GB and half an hour.
     """
 
     with workspace(run, folder) as (place, notify):
-        result = measure_scale(transcripts, place, turns=turns, notify=notify)
-    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_scale(paper, result))
+        result = measure_size(transcripts, place, turns=turns, server=server, notify=notify)
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_size(paper, result))
 
 
 @command(
@@ -130,17 +132,18 @@ def _render_gateway(paper: Paper, result: GatewayResult) -> None:
         paper.line(problem, indent=2)
 
 
-def _render_scale(paper: Paper, result: ScaleResult) -> None:
+def _render_size(paper: Paper, result: SizeResult) -> None:
     """A line for each size of the home."""
     paper.heading(f"Recall over turns, warm, grown from {result.material:,} real ones")
     rows = [
         [
             f"{size.turns:,} turns",
-            f"lexical p50 {size.lexical.p50:.1f}, p95 {size.lexical.p95:.1f} ms",
-            f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f} ms",
+            f"lexical p50 {size.lexical.p50:.1f}, p95 {size.lexical.p95:.1f}, p99 {size.lexical.p99:.1f} ms",
+            f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f}, p99 {size.all_lanes.p99:.1f} ms",
             f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes a turn",
             f"{size.memory_mb:.0f} MB, mapped {size.mapped_mb:.0f}",
-            f"{size.shards} shards, made in {size.indexing_seconds:.0f} s",
+            f"grown in {size.growing_seconds:.0f} s, {size.shards} shards in {size.indexing_seconds:.0f} s, "
+            f"vectors in {size.vector_seconds:.0f} s",
         ]
         for size in result.sizes
     ]
@@ -196,23 +199,31 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
 @click.option("--memories", type=click.IntRange(100), default=10_000, show_default=True, help="Memories.")
 @click.option("--links", type=click.IntRange(100), default=30_000, show_default=True, help="Links between them.")
 @click.option(
+    "--files", type=click.IntRange(0), default=5_000, show_default=True, help="Files of code, with 40 symbols each."
+)
+@click.option(
     "--exact", type=click.IntRange(10), default=2_000, show_default=True,
     help="Compare sampled betweenness with the exact one up to so many memories; 10,000 take half a minute.",
 )  # fmt: skip
 @click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
 @click.pass_obj
-def graph(run: Run, memories: int, links: int, exact: int, folder: Path | None) -> None:
+def graph(run: Run, memories: int, links: int, files: int, exact: int, folder: Path | None) -> None:
     """Tell how long links take in a large home, and how far sampled betweenness is off.
 
     Works in a folder of its own; nothing is written to your home.
     """
     with workspace(run, folder) as (place, notify):
-        result = measure_graph(place, memories=memories, links=links, exact=exact, notify=notify)
+        result = measure_graph(
+            place, memories=memories, links=links, files=files, exact=exact, notify=notify
+        )  # fmt: skip
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_graph(paper, result))
 
 
 def _render_graph(paper: Paper, result: GraphResult) -> None:
-    paper.heading(f"{result.memories:,} memories, {result.links:,} links, read in {result.read_seconds:.1f} s")
+    paper.heading(
+        f"{result.memories:,} memories, {result.links:,} links, {result.symbols:,} symbols of code; the memories were "
+        f"read in {result.read_seconds:.1f} s"
+    )
     rows = [
         (one.name, f"{one.milliseconds:.0f} ms", dim(f"{one.cpu_milliseconds:.0f} ms CPU"))
         for one in result.operations

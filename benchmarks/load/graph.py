@@ -10,6 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.load.code_material import write_repository
+from nacre.code.ingest import ingest_code
+from nacre.code.requests import IngestCodeRequest
 from nacre.graph import bridges as bridging
 from nacre.graph.analysis import central, components, gaps
 from nacre.graph.betweenness import betweenness
@@ -31,8 +34,10 @@ from nacre.home.home import Home, open_home
 from nacre.memories.scan import catch_up, scan
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress, Progress
+from nacre.vault.watch import VaultWatch
 
 _PROJECT_SIZE = 100
+_SYMBOLS = 40
 _ROUNDS = 7
 _BULK = 1000
 _BEST = 10
@@ -68,17 +73,22 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class GraphResult:
-    """A home of so many memories and links, how long it took to read it, its operations, and the error of a sample."""
+    """A home of so many memories, links and symbols of code, how long it took to read the memories, its operations as
+    the daemon does them, and the error of a sample."""
 
     memories: int
     links: int
+    symbols: int
     read_seconds: float
     operations: tuple[Took, ...]
     samples: tuple[Sampled, ...]
 
 
-def measure_graph(place: Path, *, memories: int, links: int, exact: int, notify: OnProgress) -> GraphResult:
-    """Make a home in a new folder, and measure; betweenness is measured exactly up to so many linked memories."""
+def measure_graph(place: Path, *, memories: int, links: int, files: int, exact: int, notify: OnProgress) -> GraphResult:
+    """Make a home in a new folder, with so many files of code, and measure.
+
+    Betweenness is measured exactly up to so many linked memories.
+    """
     pairs = draw_links(memories, links)
     write_vault(place / "vault", memories, pairs)
     settings = load_settings(place, {"HOME": str(place), "NACRE_EMBEDDING_MODEL": "none"})
@@ -88,12 +98,20 @@ def measure_graph(place: Path, *, memories: int, links: int, exact: int, notify:
         scan(home)
         read = time.perf_counter() - began
         notify(Progress("memories", memories, memories))
-        took = tuple(_took(name, work) for name, work in _operations(home).items())
+        symbols = _read_code(home, place / "code", files, notify) if files else 0
+        alone = _took("look for edits by hand, without the daemon", lambda _: catch_up(home))
+        home.vault.watch = VaultWatch(home.vault)
+        took = (alone, *(_took(name, work) for name, work in _operations(home).items()))
         sizes = sorted({min(exact, 2_000), min(exact, memories)})
         samples = tuple(_sampled(_part(net_of(home, None), size)) for size in sizes)
-        return GraphResult(memories, home.links.count(home.now().date()), read, took, samples)
+        return GraphResult(memories, home.links.count(home.now().date()), symbols, read, took, samples)
     finally:
         home.close()
+
+
+def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
+    write_repository(root, files, _SYMBOLS)
+    return ingest_code(home, IngestCodeRequest(folder=str(root), project="made", seconds=3600), notify).symbols
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:

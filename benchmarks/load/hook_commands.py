@@ -10,7 +10,7 @@ import click
 from benchmarks.load.hooks import LIMIT_MS, START_LIMIT_MS, STATES, HookFigures, measure_hooks
 from benchmarks.running import workspace
 from nacre.cli.command import TEXT, command
-from nacre.cli.home.benchmark import answer_measured
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput

@@ -12,7 +12,7 @@ from benchmarks.redaction.building import SEED, build, read_samples, write_sampl
 from benchmarks.redaction.measuring import Outcome, RedactionResult, measure
 from benchmarks.running import FILE, NEW_FILE, progress_shown
 from nacre.cli.command import command
-from nacre.cli.home.benchmark import answer_measured
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.text.passages import shorten

@@ -1,4 +1,4 @@
-"""``python -m benchmarks retrieval`` and ``silence``."""
+"""``python -m benchmarks retrieval``, ``silence``, ``parity`` and ``gaps``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from benchmarks.retrieval.homes import Shelf
+from benchmarks.retrieval.parity import ParityResult, measure_parity
 from benchmarks.retrieval.questions import Border, measure_grouping
 from benchmarks.retrieval.retrieval import Level, RecipeResult, RetrievalResult, measure
 from benchmarks.retrieval.scoring import MEASURES
@@ -17,7 +18,7 @@ from benchmarks.retrieval.silence import SilenceResult, measure_silence
 from benchmarks.retrieval.suites import SUITES, load_suite
 from benchmarks.running import FILE, FOLDER, NEW_FOLDER, progress_shown
 from nacre.cli.command import command
-from nacre.cli.home.benchmark import answer_measured
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.embed.onnx import load_minilm
@@ -100,6 +101,30 @@ def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Pa
     answer_measured(run, record, lambda paper: _render_silence(paper, name, result))
 
 
+@command(
+    "parity",
+    examples=[
+        "python -m benchmarks parity --server postgresql://postgres@localhost/bench --suite coding",
+        "python -m benchmarks parity --server postgresql://postgres@localhost/bench --data bench --json",
+    ],
+)
+@click.option("--server", required=True, help="The address of a PostgreSQL server; each home gets a new tenant there.")
+@click.option("--suite", "names", type=click.Choice(SUITES), multiple=True, help="What to ask; else all that is there.")
+@_DATA
+@_CACHE
+@_NO_VECTORS
+@click.pass_obj
+def parity(run: Run, server: str, names: tuple[str, ...], data: Path, cache: Path, no_vectors: bool) -> None:
+    """Tell whether a memory on a server answers as one in a file.
+
+    Both are filled with the same sessions and asked the same: what is found first, and when nothing is shown.
+    """
+    with progress_shown(run) as notify:
+        shelf = Shelf(cache, vectors=not no_vectors)
+        result = measure_parity(names or SUITES, data, shelf, server, load_minilm, notify)
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_parity(paper, result))
+
+
 @command("gaps", examples=["python -m benchmarks gaps"])
 @click.pass_obj
 def gaps(run: Run) -> None:
@@ -161,6 +186,24 @@ def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
     rows = [[f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"] for trade in result.curve]
     header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
     paper.table([header, *rows], indent=2)
+
+
+def _render_parity(paper: Paper, result: ParityResult) -> None:
+    """A line a suite, in percent and milliseconds."""
+    header = (
+        "suite", "questions", "hit@5 file", "server", "top ten", "same order", "silence alike", "ms file", "ms server"
+    )  # fmt: skip
+    rows = [
+        (
+            one.suite, f"{one.questions:,}", f"{one.hit_file:.1f}", f"{one.hit_server:.1f}", f"{one.overlap:.1f}",
+            f"{one.same_order:.1f}", f"{one.silence:.1f} of {one.asked:,}",
+            f"{one.file.p50:.1f}", f"{one.server.p50:.1f}",
+        )
+        for one in result.suites
+    ]  # fmt: skip
+    paper.table(rows, header=header)
+    if result.absent:
+        paper.line(dim(f"Not there: {', '.join(result.absent)}."))
 
 
 def _table(paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 import apsw
 import numpy as np
@@ -41,12 +42,14 @@ _FILLED = "filled"
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any, ``shards`` whether their
-    full text lies in shards, as that of large homes does."""
+    full text lies in shards, as that of large homes does. With ``server``, the address of one, their memory is there,
+    under a new tenant each time."""
 
     folder: Path
     vectors: bool = True
     fresh: bool = False
     shards: bool = False
+    server: str = ""
 
 
 class RememberingEmbedder:
@@ -88,9 +91,10 @@ def open_homes(
     code = _code_version()
     for haystack in suite.haystacks:
         folder = shelf.folder / f"{haystack.id.replace('/', '-')}-{_version(haystack, code, shelf)}"
+        folder = folder.with_name(f"{folder.name}-{token_hex(4)}") if shelf.server else folder
         if shelf.fresh or not (folder / _FILLED).exists():
             shutil.rmtree(folder, ignore_errors=True)
-        settings = _settings(folder / "home", shelf)
+        settings = _settings(folder, shelf)
         context = open_home(settings, load_embedder=lambda _: _remembering(load_embedder, shelf))
         try:
             if not (folder / _FILLED).exists():
@@ -98,6 +102,8 @@ def open_homes(
             yield haystack, context
         finally:
             context.database.close()
+            if shelf.server:
+                shutil.rmtree(folder)
 
 
 def _fill(context: Home, haystack: Haystack, folder: Path, notify: OnProgress) -> None:
@@ -131,11 +137,14 @@ def as_jsonl(session: BenchSession) -> str:
     )
 
 
-def _settings(home: Path, shelf: Shelf) -> Settings:
+def _settings(folder: Path, shelf: Shelf) -> Settings:
     """Defaults alone: no file or variable of the machine takes part in a measurement."""
+    home = folder / "home"
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
     shards = {"NACRE_INDEX_FRESH_TURNS": "1"} if shelf.shards else {}
-    return load_settings(home, {"HOME": str(home), **model, **shards})
+    tenant = folder.name.lower()[-64:].strip("._-")
+    server = {"NACRE_DB": shelf.server, "NACRE_STORAGE_TENANT": tenant} if shelf.server else {}
+    return load_settings(home, {"HOME": str(home), **model, **shards, **server})
 
 
 def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedder:

@@ -83,15 +83,16 @@ def measure_silence(
     asked: list[_Asked] = []
     for at, (haystack, context) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
         mode = Mode.HYBRID if shelf.vectors else Mode.LEXICAL
-        ask = _Asker(dataclasses.replace(context, clock=_standing_at(haystack.asked)), mode)
+        ask = _Asker(dataclasses.replace(context, clock=standing_at(haystack.asked)), mode)
         asked += ask.what_is_there(haystack)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
-        asked += ask.what_is_not(_absent(haystack, other, from_files))
+        asked += ask.what_is_not(absent_questions(haystack, other, from_files))
         notify(Progress("homes", at + 1, len(suite.haystacks)))
     return _summary(asked)
 
 
-def _standing_at(moment: datetime) -> Clock:
+def standing_at(moment: datetime) -> Clock:
+    """A clock that shows one moment."""
     return lambda: moment
 
 
@@ -140,7 +141,9 @@ def _recall_at_ten(result: RecallResult, question: BenchQuestion, session_of: di
     return scores["recall@10"] if scores else 0.0
 
 
-def _absent(haystack: Haystack, other: Haystack, from_files: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+def absent_questions(
+    haystack: Haystack, other: Haystack, from_files: Sequence[tuple[str, Any]]
+) -> Iterator[tuple[str, str]]:
     """Kind and text of every question that this home cannot answer."""
     for kind, entry in from_files:
         conversation = entry.get("conversation") if isinstance(entry, dict) else None

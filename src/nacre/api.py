@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import date, datetime
-from functools import wraps
 from pathlib import Path
-from types import FunctionType, TracebackType
+from types import TracebackType
 from typing import Any, Unpack
 
-from nacre.catalogue import CATALOGUE
 from nacre.chores import flush as flushing
 from nacre.chores.requests import FlushRequest
 from nacre.context import on_request, session_state
@@ -38,8 +36,9 @@ from nacre.memories.lineage import history_of
 from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.views import read_memory
-from nacre.operation import Needs, Operation
+from nacre.operation import Needs
 from nacre.platform.ids import Clock, Ids, utc_now
+from nacre.python_calls import one_at_a_time, operation_of
 from nacre.python_values import Changes, changes_given, checked_importance, choose, in_utc, tags_of, utc
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
@@ -60,24 +59,7 @@ from nacre.values.session import Speaker
 from nacre.views import Listed, Review, Step
 
 
-def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
-    """Let threads that share a home take turns: a call that another thread is in the middle of is waited for."""
-    for name, method in list(vars(home).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
-            setattr(home, name, _in_turn(method))
-    return home
-
-
-def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def in_turn(self: MemoryHome, *given: Any, **named: Any) -> Any:
-        with self._home.turn:
-            return method(self, *given, **named)
-
-    return in_turn
-
-
-@_one_at_a_time
+@one_at_a_time
 class MemoryHome:
     """A home that is open: read transcripts, store, recall, search.
 
@@ -112,7 +94,7 @@ class MemoryHome:
         Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs the home
         closed (:func:`call` runs it), and what the operation raises.
         """
-        found = _found(operation)
+        found = operation_of(operation)
         return found.run_in(self._home, found.make(fields), on_progress)
 
     def ingest(
@@ -432,16 +414,9 @@ def call(
     ``home`` is as for :func:`open_memory`, ``fields`` are those of the operation's request. Raises as
     :meth:`MemoryHome.call`.
     """
-    found = _found(operation)
+    found = operation_of(operation)
     request, settings = found.make(fields), load_settings(home)
     if found.needs is not Needs.HOME:
         return found.run(settings, request, on_progress)
     with closing(open_home(settings)) as opened:
         return found.run(opened, request, on_progress)
-
-
-def _found(operation: str) -> Operation:
-    found = CATALOGUE.get(operation)
-    if found is None:
-        raise InvalidInput(f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}")
-    return found

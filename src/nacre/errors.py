@@ -5,6 +5,7 @@ NacreError
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── OwnerOnly               an agent asked for what only the owner may do
+├── NotAllowed              the role that an account has in a space does not allow it
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
 │                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone),
 │                           BudgetSpent, ChannelUnavailable
@@ -90,6 +91,12 @@ class OwnerOnly(NacreError):
     """What only the owner may do was asked by an agent."""
 
     code = "owner_only"
+
+
+class NotAllowed(NacreError):
+    """The role that an account has in a space does not allow it."""
+
+    code = "not_allowed"
 
 
 class Unavailable(NacreError):

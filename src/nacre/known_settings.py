@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
     ),
-    Setting("storage.tenant", str, "main", "whose rows on a PostgreSQL server are read and written"),
+    Setting("storage.url", str, "", "PostgreSQL server that holds the memory, without a password; empty: a file"),
+    Setting("storage.tenant", str, "main", "the space on a PostgreSQL server that is read and written"),
+    Setting("storage.account", str, "", "who you are on a PostgreSQL server; empty: who the space is called after"),
+    Setting(
+        "storage.spaces", list[str], [], "further spaces on the server that recall reads, too: teams, organisations"
+    ),
     Setting("index.fresh_turns", int, 5_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
@@ -139,6 +144,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("git.commit_after_seconds", int, 60, "age at which operations are committed in the background"),
     Setting("git.commit_after_operations", int, 100, "so many operations are committed without waiting for their age"),
     Setting("git.remote", str, "origin", "name of the git remote that nacre sync keeps in step with"),
+    Setting("remote.url", str, "", "the server that this home is kept in step with; nacre remote add asks for its key"),
+    Setting("remote.private", bool, True, "private memories, and sessions, go to that server, too"),
+    Setting("remote.every_seconds", int, 60, "so long between two exchanges with it in the background, at least"),
     Setting("sync.auto", bool, False, "sync in the background, after commands"),
     Setting("sync.every_seconds", int, 300, "so long between two syncs in the background, at least"),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
@@ -178,6 +186,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gateway.most_waiting", int, 10_000, "messages that may wait; then channels receive more slowly"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.changed_since", str, "", "a time: transcripts that did not change since wait for nacre ingest"),
+    Setting("watch.context", str, "", "a file that the watcher keeps as nacre context --output does; none: no file"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
 
@@ -199,7 +208,10 @@ CHOICES = {
 }  # fmt: skip
 """Of some texts, every value that they can have."""
 
-_MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels"})
+_SERVER = re.compile(r"postgres(?:ql)?://[^/?#\s]*/[^/?#\s]+(?:\?[^#\s]*)?")
+_PASSWORD = re.compile(r"://[^/@:]*:[^/]*@|[?&]password=")
+
+_MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url"})
 """What is wrong with them is told without what they hold."""
 
 _LEAST = {
@@ -254,13 +266,11 @@ def check(key: str, value: Any) -> Any:
         if not least <= converted <= most:
             bound = f"at most {most}" if converted > most else f"at least {least}"
             raise SettingsInvalid(f"{key} must be {bound}", hint=setting.summary)
-    if key == "models.task_budgets":
-        _check_tasks(key, converted)
+    if converted and key in _CHECKS:
+        _CHECKS[key](converted)
     if key in _MODELS and not _MODEL.fullmatch(converted):
         hint = "provider:model, as ollama:qwen3 or anthropic:sonnet; or none"
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=hint)
-    if key == "redaction.patterns":
-        _check_patterns(key, converted)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
     return converted
@@ -275,24 +285,46 @@ def _converted(setting: Setting, value: Any) -> Any:
     return json_values.convert(value, setting.type, strict=False)
 
 
-def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:
+def _check_server(address: str) -> None:
+    """That it is an address, and holds no password: the file is read by more than nacre."""
+    if not _SERVER.fullmatch(address):
+        told = "storage.url is not the address of a PostgreSQL server"
+        raise SettingsInvalid(told, hint="write postgresql://login@server:5432/database")
+    if _PASSWORD.search(address):
+        raise SettingsInvalid(
+            "storage.url holds a password",
+            hint="leave it out: the server's client reads it from ~/.pgpass; or set NACRE_DB to the whole address",
+        )
+
+
+def _check_tasks(budgets: Mapping[str, float]) -> None:
     tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
-            raise SettingsInvalid(f"{key}: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")
+            raise SettingsInvalid(f"models.task_budgets: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")
         if not 0 <= dollars < math.inf:
-            raise SettingsInvalid(f"{key}: {task} cannot be {dollars}", hint="US dollars a day, at least 0")
+            raise SettingsInvalid(
+                f"models.task_budgets: {task} cannot be {dollars}", hint="US dollars a day, at least 0"
+            )
 
 
-def _check_patterns(key: str, patterns: list[str]) -> None:
+def _check_patterns(patterns: list[str]) -> None:
     hint = "patterns are Python regular expressions; correct or remove this one"
     for pattern in patterns:
         try:
             matches_all = bool(re.compile(pattern).fullmatch(""))
         except (re.error, OverflowError, RecursionError) as error:
-            raise SettingsInvalid(f"{key}: {pattern!r} is not a regular expression: {error}", hint=hint) from error
+            raise SettingsInvalid(
+                f"redaction.patterns: {pattern!r} is not a regular expression: {error}", hint=hint
+            ) from error
         if matches_all:
-            raise SettingsInvalid(f"{key}: {pattern!r} matches the empty text", hint=hint)
+            raise SettingsInvalid(f"redaction.patterns: {pattern!r} matches the empty text", hint=hint)
+
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "storage.url": _check_server, "models.task_budgets": _check_tasks, "redaction.patterns": _check_patterns,
+}  # fmt: skip
+"""What else a value has to fulfil."""
 
 
 def _is_compound(setting: Setting) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -93,21 +94,36 @@ class Operation:
 
         Raises OwnerOnly, InvalidInput for a number or a time that is too large, and what the operation raises.
         """
+        if opened.actor.bearer:
+            lazy.load("nacre.catalogue.by_key:require")(self.name)
         if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
             opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             given = (*given, on_progress)
         try:
-            return self.function(opened, *given)
+            with self.allowed(opened, request):
+                return self.function(opened, *given)
         except OverflowError as error:
             raise InvalidInput(f"{self.name}: a number or a time is too large", hint="ask for less") from error
+
+    def allowed(self, opened: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
+        """Refuses what the role of who asks does not allow, where the memory is on a server, and notes what writes.
+
+        Without a ``request`` it is none of those that only some fields make the owner's.
+        """
+        if self.needs is not Needs.HOME or not cast("Home", opened).database.is_server:
+            return nullcontext()
+        allowed: AbstractContextManager[None] = lazy.load("nacre.home.standing:allowed")(
+            opened, self.name, writes=self.writes, owners=self.is_owners(request)
+        )
+        return allowed
 
     def is_owners(self, request: Any) -> bool:
         """Whether a request is for the owner alone."""
         if isinstance(self.owners, bool):
             return self.owners
-        return any(getattr(request, name) for name in self.owners)
+        return any(getattr(request, name, False) for name in self.owners)
 
     def run_in(self, home: Home, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
         """Run it where a home is open. Raises Conflict where none may be, and what the operation raises."""

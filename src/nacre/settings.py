@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nacre.errors import SettingsInvalid
 from nacre.known_settings import SETTINGS, Setting, check, known
 from nacre.platform import private_files
-from nacre.platform.environment import agent_in, environment, home_folder, server_address, session_in, user_home
+from nacre.platform.environment import (
+    OWNERS,
+    agent_in,
+    environment,
+    home_folder,
+    server_address,
+    session_in,
+    user_home,
+    without_login,
+)
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -32,8 +41,8 @@ else:
 
 T = TypeVar("T")
 
-_NO_AGENTS = frozenset({"owner.identities"})
-"""Whose variables count for nothing where an agent runs the process: it could speak as the owner."""
+_FROM_FILE = frozenset({"remote.url", "remote.private"})
+"""Whose variables count for nothing: whoever sets one for a command could have the memory sent elsewhere."""
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
@@ -60,6 +69,9 @@ class Settings:
     platform: str = sys.platform
     face: str = "python"
     """Through which :class:`~nacre.values.actor.Face` whoever runs this process reaches nacre."""
+
+    is_temporary: bool = False
+    """Whether the home goes with the process: what must last may not wait in its files."""
 
     def __getitem__(self, key: str) -> Any:
         """The value of a setting named at run time. Raises SettingsInvalid for a key that does not exist."""
@@ -111,7 +123,7 @@ class Settings:
     @property
     def server(self) -> str:
         """The address of the PostgreSQL server that holds the memory; empty where a file here does."""
-        return server_address(self.environ)
+        return server_address(self.environ) or ("" if self.environ.get("NACRE_DB") else self.text("storage.url"))
 
     @property
     def session(self) -> str | None:
@@ -136,6 +148,23 @@ class Settings:
     def vault(self) -> Path:
         """The folder of memories."""
         return self.home / "vault"
+
+    @property
+    def where(self) -> str:
+        """Where the rows are, as people are told: the database's path, or a server without login, with the tenant."""
+        if not self.server:
+            return str(self.database)
+        return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
+
+    @property
+    def shown_vault(self) -> Path:
+        """What people are told before the path of a document: on a server it is in no folder."""
+        return Path() if self.server else self.vault
+
+    @property
+    def where_documents(self) -> str:
+        """The same of the documents: the vault's path, or the server."""
+        return self.where if self.server else str(self.vault)
 
 
 def load_settings(
@@ -197,7 +226,8 @@ def unwrite_setting(config: Path, key: str) -> None:
 
 
 def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
-    if environ.get(setting.variable) and not (setting.key in _NO_AGENTS and _is_agents(environ)):
+    is_barred = setting.key in _FROM_FILE or (setting.variable in OWNERS and _is_agents(environ))
+    if environ.get(setting.variable) and not is_barred:
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
     if setting.key in written:
         try:

@@ -116,7 +116,7 @@ class World:
         """Start a program that runs indented ``code`` with the open home, ``memory``."""
         environ = {
             "HOME": str(self.user_home), "NACRE_HOME": str(self.home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"],
-            "NACRE_EMBEDDING_MODEL": "none", "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"],
+            "NACRE_EMBEDDING_MODEL": "none", "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"], **self.environ,
         }  # fmt: skip
         return self.processes.start(
             [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],

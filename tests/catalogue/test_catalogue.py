@@ -42,7 +42,9 @@ def test_listing_the_catalogue_loads_no_operation() -> None:
         "nacre.catalogue", "nacre.operation", "nacre.errors", "nacre.platform", "nacre.platform.request",
         "nacre.platform.json_values", "nacre.platform.lazy", "nacre.platform.fast_dataclass", "nacre.values",
         "nacre.values.actor", "nacre.values.session", "nacre.catalogue.flags", "nacre.catalogue.home",
-        "nacre.catalogue.memories", "nacre.catalogue.sessions", "nacre.catalogue.withheld",
+        "nacre.catalogue.memories", "nacre.catalogue.remote", "nacre.catalogue.sessions",
+        "nacre.catalogue.spaces",
+            "nacre.catalogue.withheld",
     }  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from nacre import open_memory
 from nacre.catalogue import CATALOGUE
+from nacre.catalogue.remote import REMOTE
+from nacre.catalogue.spaces import SPACES
 from nacre.errors import NacreError, Unavailable
 from nacre.link.start import environment_of
 from nacre.operation import Needs
@@ -24,6 +26,9 @@ FOR_FILES = {
     "db-vacuum": "on a server", "doctor-deep": "on a server", "scrub": "on a server", "sync": "git is off",
 }  # fmt: skip
 """What is refused on a server, and a part of the reason."""
+
+FOR_SERVERS = {one.name for one in (*SPACES, *REMOTE)}
+"""What is refused in files, or elsewise; tests/spaces and tests/remote tell how it is on a server."""
 
 
 @pytest.fixture
@@ -64,7 +69,13 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     refused = {name for name in on_server if on_server[name] and not in_files[name]}
     assert refused == FOR_FILES.keys(), {name: on_server[name] for name in refused ^ FOR_FILES.keys()}
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
-    kinds = {name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0]) for name in in_files}
+    told = ("Unavailable: this memory is in a file", *(f"{kind}: " for kind in ("NotFound", "RemoteUnreachable")))
+    assert all(in_files[name].startswith(told) for name in FOR_SERVERS)
+    kinds = {
+        name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0])
+        for name in in_files
+        if name not in FOR_SERVERS
+    }
     assert {name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused} == {}
 
 

@@ -88,6 +88,13 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
     nacre("forget", "--allow-again", "nothing", code=3)
 
 
+def test_an_expression_that_would_search_for_years_is_given_up_and_changes_nothing(nacre: Nacre) -> None:
+    memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory"]["id"]
+    refused = nacre("forget", "--match", "(a|aa)+$", "--regex", "--yes", code=2)
+    assert "took more than" in refused.err
+    assert nacre("show", memory).out
+
+
 @pytest.mark.parametrize(
     "options", [("--before", "tomorrow"), ("--match", "(", "--regex"), ("--match", "x*", "--regex")]
 )

@@ -7,22 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import nacre
 from tests.cli.conftest import environment
 
 _CROWD = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from nacre.platform import json_values
-from nacre.values.recall import RecallQuery, RecallResult
+{imports}
 
 together = threading.Barrier(8)
 
 def read():
     together.wait()
     for _ in range(2):
-        json_values.decode(b'{"query": "who?"}', RecallResult)
-        json_values.from_plain({"text": "who?"}, RecallQuery)
+        {work}
 
 threads = [threading.Thread(target=read) for _ in range(8)]
 for one in threads:
@@ -30,36 +30,18 @@ for one in threads:
 for one in threads:
     one.join()
 """
+_ANSWERS = (
+    "from nacre.platform import json_values; from nacre.values.recall import RecallQuery, RecallResult",
+    """json_values.decode(b'{"query": "who?"}', RecallResult); json_values.from_plain({"text": "who?"}, RecallQuery)""",
+)
+_LANGUAGES = "from nacre.extraction.reading.cues import languages", "languages()"
 
 
-def test_the_first_answers_of_many_threads_end_no_process() -> None:
+@pytest.mark.parametrize(("imports", "work"), [_ANSWERS, _LANGUAGES], ids=["answers", "languages"])
+def test_what_many_threads_read_at_once_for_the_first_time_ends_no_process(imports: str, work: str) -> None:
+    crowd = _CROWD.format(imports=imports, work=work)
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", _CROWD], env=environment(), capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-
-
-_LANGUAGES = """
-import sys, threading
-sys.setswitchinterval(1e-6)
-from nacre.extraction.reading.cues import languages
-
-together = threading.Barrier(8)
-
-def read():
-    together.wait()
-    languages()
-
-threads = [threading.Thread(target=read) for _ in range(8)]
-for one in threads:
-    one.start()
-for one in threads:
-    one.join()
-"""
-
-
-def test_languages_that_many_threads_read_at_once_end_no_process() -> None:
-    for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", _LANGUAGES], env=environment(), capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", crowd], env=environment(), capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -184,6 +184,18 @@ def test_what_is_forgotten_is_gone_from_files_edits_and_the_gateways_database(st
     assert "and the balloon?" in (stage.home / f"gateway/sessions/{session}.jsonl").read_text()
 
 
+def test_an_answer_to_what_was_forgotten_meanwhile_is_neither_sent_nor_kept(stage: Stage, owner: int) -> None:
+    stage.ask(owner, "good morning")
+    release = stage.agent.hold("submarine")
+    stage.telegram.say(owner, owner, "where is the submarine?")
+    stage.agent.wait_for(lambda: bool(stage.agent.running))
+    stage.nacre("forget", "--match", "submarine", "--yes")
+    release()
+    stage.ask(owner, "good evening")
+    assert not [text for text in stage.answers(owner, 2) if "submarine" in text]
+    assert "submarine" not in json.dumps(stage.transcript(owner))
+
+
 def test_after_a_conversation_was_forgotten_the_next_message_begins_one(stage: Stage, owner: int) -> None:
     stage.ask(owner, "of elephants")
     before = stage.session(owner).id

@@ -169,7 +169,7 @@ def test_the_next_session_is_told_what_the_writer_made_of_the_first(
         stage.nacre("writer", "set", writer.model, "--tokens-per-day", "100000")
         asked = len(stage.provider.requests)
         sessions = [writer.driver.say(stage, WORDS).session]
-        assert eventually(lambda: RULE in contents(stage), 60), contents(stage)
+        assert eventually(lambda: RULE in contents(stage), 180), contents(stage)
         by_itself = [request for request in stage.asked(asked) if OWN_CALL in json.dumps(request.body)]
         assert len(by_itself) == 2
         asked = len(stage.provider.requests)

@@ -13,6 +13,7 @@ from nacre.storage.database import Database
 from nacre.storage.postgres.database import PostgresDatabase
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.open import open_database
+from tests.storage import cluster
 from tests.storage.server import running
 
 _tenants = count(1)
@@ -23,9 +24,13 @@ Open = Callable[[str], Database]
 
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
-    """The address of a server."""
-    with running() as server:
-        yield server.get_uri()
+    """The address of a server, or of a cluster in ``make test-cluster``."""
+    if cluster.SERVER:
+        with cluster.running() as many:
+            yield many.url
+    else:
+        with running() as server:
+            yield server.get_uri()
 
 
 @pytest.fixture

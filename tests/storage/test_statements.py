@@ -13,6 +13,7 @@ from nacre.platform.sql_files import statements
 from nacre.storage.database import Database
 from nacre.storage.postgres.dialect import statement, translated
 from nacre.storage.sqlite.queries import about_other
+from tests.storage import cluster
 from tests.storage.conftest import Open
 
 _QUERIES = Path(nacre.storage.__file__).parent / "sql" / "queries"
@@ -29,7 +30,7 @@ OF_FULL_TEXT = """
     insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words
     find_turn_words_at
     insert_names index_names find_names unindex_name count_waiting_for_shard empty_turns_fts empty_turns_parts
-    count_sharded list_text_in_shards find_text_in_no_shard list_memories_unindexed list_turns_unindexed
+    count_sharded list_text_in_shards find_text_in_no_shard
     list_text_without_rows
 """
 """FTS5's, with its shards: a server has its own in ``postgres_queries/words.sql``."""
@@ -67,6 +68,8 @@ def test_a_server_understands_all_statements_but_those_of_a_file(server: Databas
     named = {*statements("nacre.storage", "sql/queries"), *statements("nacre.storage", "sql/postgres_queries")}
     every = {*named, *map(about_other, named)}.difference(MADE)
     misunderstood = {name for name in every if not _is_understood(server, name)}
+    if cluster.SERVER:
+        misunderstood.discard("delete_words")  # a kind of NULL, as here, leads Citus to no shard; nothing asks for it
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), "write it so that a server understands it, or in sql/postgres_queries"
     assert expected - misunderstood == set(), "these are no statements of a file alone"

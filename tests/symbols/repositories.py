@@ -296,6 +296,62 @@ module.exports = { add, twice };
     """,
 )
 
+ALIASES = Sample(
+    {
+        "tsconfig.base.json": """\
+{
+  // what all packages share
+  "compilerOptions": {
+    "baseUrl": ".",
+    "paths": {
+      "@shop/*": ["packages/*/src", "packages/*"],
+      "@shop/kit/round": ["packages/kit/exact"],
+    },
+  },
+}
+""",
+        "tsconfig.json": '{ "extends": "./tsconfig.base" }',
+        "web/tsconfig.json": '{"references": [{ "path": "./tsconfig.node.json" }, { "path": "./tsconfig.app.json" }]}',
+        "web/tsconfig.node.json": '{ "extends": "@tsconfig/node20/tsconfig.json" }',
+        "web/tsconfig.app.json": '{ "compilerOptions": { "paths": { "@/*": ["./src/*"], "react": ["./lost"] } } }',
+        "old/jsconfig.json": '{ "compilerOptions": { "baseUrl": "lib" } }',
+        "broken/tsconfig.json": '{ "compilerOptions": ',
+        "packages/kit/src/index.ts": """\
+import { round } from "@shop/kit/round";
+export function kit() { return round(1); }
+""",
+        "packages/kit/exact.ts": "export function round(n: number) { return n; }\n",
+        "packages/till.ts": 'import { kit } from "@shop/kit";\nexport const open = () => kit();\n',
+        "web/src/app.tsx": """\
+import { till } from "@/model/till";
+import { kit } from "@shop/kit";
+import React from "react";
+export function App() { return till(kit()); }
+""",
+        "web/src/model/till.ts": "export function till(one: unknown) { return one; }\n",
+        "old/main.js": """\
+import { sum } from "math/sum";
+import lodash from "lodash";
+export function main() { return sum(lodash); }
+""",
+        "old/lib/math/sum.js": "export function sum(n) { return n; }\n",
+        "broken/main.ts": 'import { till } from "@/model/till";\nexport function main() { return till(1); }\n',
+    },
+    calls="""
+        packages/kit/src/index.ts#kit -> packages/kit/exact.ts#round
+        packages/till.ts#open -> packages/kit/src/index.ts#kit
+        web/src/app.tsx#App -> web/src/model/till.ts#till
+        old/main.js#main -> old/lib/math/sum.js#sum
+    """,
+    imports="""
+        packages/kit/src/index.ts -> packages/kit/exact.ts
+        packages/till.ts -> packages/kit/src/index.ts
+        web/src/app.tsx -> web/src/model/till.ts
+        old/main.js -> old/lib/math/sum.js
+    """,
+    inherits="",
+)
+
 GO_AND_RUST = Sample(
     {
         "go.mod": "module example.org/ship\n\ngo 1.22\n",
@@ -599,4 +655,10 @@ double total(Square *square) { square->draw(); Square other; return other.area()
     """,
 )
 
-SAMPLES = {"python": PYTHON, "typescript": TYPESCRIPT, "go and rust": GO_AND_RUST, "java and c": JAVA_AND_C}
+SAMPLES = {
+    "python": PYTHON,
+    "typescript": TYPESCRIPT,
+    "aliases": ALIASES,
+    "go and rust": GO_AND_RUST,
+    "java and c": JAVA_AND_C,
+}

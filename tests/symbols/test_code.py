@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Nacre
-from tests.symbols.repositories import PYTHON
+from tests.symbols.repositories import ALIASES, PYTHON
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -123,6 +124,17 @@ def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(nacre: Na
     (shop / "src" / "shop" / "stock.py").write_text("def release(order):\n    pass\n", encoding="utf-8")
     ingest(nacre, shop)
     assert callers(nacre, "release") == {"place"}
+
+
+def test_an_alias_that_changes_leads_elsewhere_though_no_code_changed(nacre: Nacre, tmp_path: Path) -> None:
+    root = ALIASES.write(tmp_path / "code")
+    ingest(nacre, root)
+    assert callers(nacre, "old/lib/math/sum.js#sum") == {"main"}
+    config = root / "old" / "jsconfig.json"
+    config.write_text("{}", encoding="utf-8")
+    os.utime(config, (time.time() + 60, time.time() + 60))
+    assert ingest(nacre, root)["read"] == 0
+    assert not callers(nacre, "old/lib/math/sum.js#sum")
 
 
 def test_what_git_ignores_is_not_read(nacre: Nacre, shop: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_daemon_that_ends_is_told_and_one_that_comes_back_is_found(
     nacre("serve", "stop", home=home)
     banner = board.page.get_by_role("alert").filter(has_text="nacre has stopped")
     expect(banner).to_be_visible(timeout=20_000)
-    board.page.get_by_role("link", name="Conflicts").click()
+    board.page.get_by_role("navigation").get_by_role("link", name="Conflicts").click()
     expect(board.page.get_by_text("It opens as soon as nacre answers again")).to_be_visible()
     nacre("open", "--print", home=home)
     expect(banner).to_have_count(0, timeout=30_000)

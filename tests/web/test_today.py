@@ -22,8 +22,11 @@ def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None
 
 
 def test_a_decision_that_waits_leads_to_review(board: Dashboard) -> None:
-    board.page.get_by_role("main").get_by_role("link", name="Review", exact=True).click()
+    review = board.page.get_by_role("main").get_by_role("link", name=re.compile(r"^Review \d+$"))
+    waiting = review.inner_text().split()[1]
+    review.click()
     board.page.wait_for_url("**/review")
+    expect(board.page.get_by_text(re.compile(rf"^{waiting} left"))).to_be_visible()
 
 
 def test_every_picture_is_a_table_too(board: Dashboard) -> None:

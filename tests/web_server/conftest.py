@@ -22,6 +22,7 @@ class Site:
 
     base: str
     process: Nacre
+    daemon: Serving | None = None
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60, verify=False))
 
     @property
@@ -68,7 +69,7 @@ def site(serving: Callable[..., Serving], process: Nacre) -> Iterator[Callable[.
         daemon = serving("--no-watch", *(options or ("--http", "0")))
         found = re.search(r"over HTTP at (\S+),", daemon.said[-1])
         assert found, daemon.said
-        sites.append(Site(found[1], process))
+        sites.append(Site(found[1], process, daemon))
         return sites[-1]
 
     yield serve

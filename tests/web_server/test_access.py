@@ -152,6 +152,18 @@ def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
     assert told.stdout == "owner_only\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
+def test_a_process_that_left_its_parents_is_not_told_the_address(site: Serve, tmp_path: Path) -> None:
+    site()
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    script = 'setsid "$0" -c "$1" "$2" > "$3" &'  # it begins when somebody reads: its parent has ended by then
+    subprocess.run(
+        ["bash", "-c", script, sys.executable, _ASK, str(home()), str(told)], env=environment(), check=True
+    )  # fmt: skip
+    assert told.read_text(encoding="utf-8") == "owner_only\n"
+
+
 def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: Path) -> None:
     here = site()
     target = tmp_path / "export.jsonl"

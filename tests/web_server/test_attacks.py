@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 from nacre.platform.locks import FileLock
 from nacre.web.events import MOST_LISTENERS
 from nacre.web.idempotency import MOST_KEPT_BYTES, Once
+from nacre.web.used_keys import KeysInFile
 from tests.cli.conftest import Nacre, learned  # noqa: F401 - a fixture
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
@@ -128,14 +129,15 @@ def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named
         pass
 
 
-def test_answers_that_are_kept_for_a_key_take_bounded_memory() -> None:
+def test_answers_that_are_kept_for_a_key_take_bounded_memory(tmp_path: Path) -> None:
     done: list[str] = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         done.append(Request(scope).headers["idempotency-key"])
         await Response(b"x" * 200_000)(scope, receive, send)
 
-    once = Once(answer, most_body=100)
+    once = Once(answer, most_body=100, used=KeysInFile(tmp_path))
+    statuses: list[int] = []
 
     async def post(key: int) -> None:
         headers = [(b"idempotency-key", str(key).encode())]
@@ -144,8 +146,8 @@ def test_answers_that_are_kept_for_a_key_take_bounded_memory() -> None:
         async def receive() -> Any:
             return {"type": "http.request", "body": b""}
 
-        async def send(_: Any) -> None:
-            pass
+        async def send(message: Any) -> None:
+            statuses.append(message.get("status", 0))
 
         await once(scope, receive, send)
 
@@ -153,6 +155,7 @@ def test_answers_that_are_kept_for_a_key_take_bounded_memory() -> None:
         many = MOST_KEPT_BYTES // 200_000 + 1
         for key in (*range(many), many - 1, 0):
             await post(key)
-        assert done == [*(str(key) for key in range(many)), "0"]
+        assert done == [str(key) for key in range(many)]
+        assert [one for one in statuses if one][-2:] == [200, 409]
 
     asyncio.run(posted())

@@ -11,7 +11,7 @@ import httpx2 as httpx
 
 from nacre import open_memory
 from tests.cli.conftest import Nacre
-from tests.daemon.conftest import Serving
+from tests.daemon.conftest import Serving, home
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -73,7 +73,7 @@ def test_who_may_not_ask_leaves_no_answer_behind(site: Serve) -> None:
     assert post(here, "two", path="/store").status_code == 200
 
 
-def test_after_the_daemon_ended_what_was_stored_is_known(serving: Callable[..., Serving], process: Nacre) -> None:
+def test_after_the_daemon_ended_a_write_is_not_done_again(serving: Callable[..., Serving], process: Nacre) -> None:
     told = []
     for _ in range(2):
         daemon = serving("--no-watch", "--http", "0")
@@ -81,7 +81,13 @@ def test_after_the_daemon_ended_what_was_stored_is_known(serving: Callable[..., 
         assert address
         here = Site(address[1], process)
         with here.client:
-            told.append(post(here, "one", {"content": "Gulls sleep on the pier"}).json())
+            told.append(post(here, "one"))
+            refused = post(here, "two", {"content": ""})
+            assert refused.status_code == 400  # what was not done may be done later
+            assert post(here, "one", {"content": "Terns sleep on the pier"}).json()["code"] == "key_reused"
         assert daemon.end() == 0
-    assert [one["action"] for one in told] == ["stored", "known"]
-    assert told[0]["memory_id"] == told[1]["memory_id"]
+    assert [one.status_code for one in told] == [201, 409]
+    assert told[1].json()["code"] == "already_done"
+    assert told[0].headers["location"] == told[1].headers["location"]
+    assert count() == 1
+    assert "Gulls" not in (home() / "used-keys.jsonl").read_text(encoding="utf-8")

@@ -93,6 +93,18 @@ def test_a_cursor_goes_through_a_list_and_belongs_to_its_question(program: Calla
     assert program("GET", "/health?cursor=x").status_code == 400
 
 
+def test_what_is_stored_or_retired_between_two_pages_moves_none(program: Callable[..., Any]) -> None:
+    whole = [one["id"] for one in program("GET", "/memories?kind=fact").json()["memories"]]
+    first = program("GET", "/memories?limit=2&kind=fact")
+    path = first.links["next"]["url"].removeprefix("/api/v1")
+    told = [program("POST", "/memories", {"content": f"Buoy {number} is lit"}).json() for number in range(3)]
+    new = [one["memory_id"] for one in told]
+    assert [one["id"] for one in program("GET", path).json()["memories"]] == whole[2:4]
+    for one in (*new, whole[0]):
+        assert program("DELETE", f"/memories/{one}").status_code == 200
+    assert [one["id"] for one in program("GET", path).json()["memories"]] == whole[2:4]
+
+
 def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[..., Any]) -> None:
     answer = program("GET", "/memories", accept=LINES)
     assert answer.headers["content-type"] == LINES

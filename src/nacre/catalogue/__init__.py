@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from nacre.catalogue.home import CARE, MODELS, OWN, PROJECTS
 from nacre.catalogue.memories import CODE, FORGETTING, GRAPH, HISTORY, MEMORIES, REVIEW
+from nacre.catalogue.remote import REMOTE
 from nacre.catalogue.sessions import AGENTS, GATEWAY, SESSIONS
+from nacre.catalogue.spaces import SPACES
 from nacre.catalogue.withheld import NOT_BY
 from nacre.operation import Needs, Operation
 from nacre.values.actor import Face
@@ -39,6 +41,8 @@ CATALOGUE: Mapping[str, Operation] = {
         REVIEW,
         HISTORY,
         FORGETTING,
+        SPACES,
+        REMOTE,
         PROJECTS,
         OWN,
         MODELS,

@@ -36,6 +36,9 @@ OWN = (
     Operation(
         "backup-restore", "portability.answers:restore", "portability.requests:RestoreRequest",
         "portability.backup:RestoreReport", **LONG, needs=Needs.CLOSED, owners=True),
+    Operation(
+        "move", "moving.move:move", "moving.requests:MoveRequest", "moving.move:MoveReport", **LONG,
+        needs=Needs.CLOSED, owners=True),
     Operation("archive-status", "archive.operations:status", NOTHING, "archive.operations:ArchiveStatus"),
     Operation(
         "archive-verify", "archive.answers:verify", NOTHING, "list[values.reports:Problem]", takes_long=True,

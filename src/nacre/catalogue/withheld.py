@@ -19,10 +19,12 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre home tells it of today, nacre report of a period": "today",
         "nacre report shows it": "activity",
         "nacre init and nacre doctor hosts tell it": "hosts hosts-preview",
+        "nacre remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
     },
     Face.HTTP: {
         "hooks do it, unasked": "hook context-given handoff flush chores",
         "what it answers works in its own process alone": "import-plan hosts-plan",
+        "where memories are sent is said on the machine itself": "remote remote-add remote-sync remote-remove",
         "each leaves a copy of everything on the machine; backup-create names the place": "db-backup",
     },
     Face.MCP: {
@@ -47,9 +49,14 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
             "project-rename project-merge-plan project-merge project-depend"
         ),
         "what leaves the machine or comes to it is the person's": (
-            "sync export import-plan import backup-create backup-verify backup-restore commit"
+            "sync export import-plan import backup-create backup-verify backup-restore move commit "
+            "remote remote-add remote-sync remote-remove remote-changes remote-versions remote-push remote-turns"
         ),
         "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub graph-unlink-origin",
+        "who shares what with whom, and who holds which key, is the person's": (
+            "share spaces spaces-create spaces-members spaces-add spaces-remove spaces-log "
+            "keys keys-create keys-rotate keys-revoke"
+        ),
         "the archive is the person's": (
             "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
         ),

@@ -97,9 +97,17 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "sync": Entry("home.sync:sync", "Keep your memories in step with another machine."),
         "commit": Entry("memories.history:commit", "Put what was done into the vault's git history now."),
     },
+    "Spaces": {
+        "spaces": Entry("spaces.spaces:spaces", "Tell whose memory you share on a server, and who belongs to it."),
+        "share": Entry("spaces.share:share", "Carry a copy of a memory into the space of a team or an organisation."),
+        "remote": Entry("services.remote:remote", "Keep this machine in step with your memory on a server."),
+        "keys": Entry("spaces.keys:keys", "Look after the keys by which programs get into a space on a server."),
+        "cluster": Entry("cluster.cluster:cluster", "Serve many people's memories from many machines."),
+    },
     "Own": {
         "export": Entry("home.export:export", "Write everything into one file that others can read."),
         "import": Entry("home.imports:import_", "Take in what another memory or an account's export holds."),
+        "move": Entry("services.move:move", "Carry your memory to a PostgreSQL server, or back."),
         "backup": Entry("home.backup:backup", "Back up the whole home, prove a backup, bring it back."),
     },
     "Models": {

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def ingest_code(home: Home, asked: IngestCodeRequest, on_progress: OnProgress | 
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
     changed = _changed(home, opened, root, listing, tally, is_forced=asked.force)
     _read(home, opened, root, changed, tally, on_progress, begun + asked.seconds)
-    if changed or tally.removed or known is None or not known.is_linked:
+    is_whole = known is not None and known.is_linked and not _has_newer(root, listing.manifests, known.read_at)
+    if changed or tally.removed or not is_whole:
         _link(home, opened, root, listing, on_progress)
     symbols, edges = home.code.counts(opened.row)
     languages = Counter(language_of(path) or "" for path in home.code.hashes(opened.row))
@@ -90,6 +92,11 @@ def _project(home: Home, name: str | None, root: Path) -> str:
     if found is None:
         raise InvalidInput(f"{root} belongs to no project", hint="name one: --project NAME")
     return found
+
+
+def _has_newer(root: Path, paths: Sequence[str], since: datetime) -> bool:
+    """Whether one of some files changed since."""
+    return any(one.is_file() and one.stat().st_mtime > since.timestamp() for one in map(root.joinpath, paths))
 
 
 def _changed(

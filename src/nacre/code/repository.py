@@ -6,6 +6,7 @@ Nothing outside the folder is read: symbolic links are not followed, and nothing
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from nacre.platform.private_files import open_file
 MOST_BYTES = 1_000_000
 """A longer file is data or generated code."""
 
-MANIFESTS = ("go.mod", "Cargo.toml")
-"""Manifests that define the names of packages."""
+_MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$")
+"""What defines the names of packages and modules."""
 
 _BARREN = frozenset(
     {"node_modules", "__pycache__", "venv", "env", "dist", "build", "target", "vendor", "site-packages"}
@@ -60,7 +61,7 @@ def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
     except NacreError:  # no git, or a repository that it refuses: what lies there is code all the same
         by_git, found = False, list(_walked(root))
     code = sorted(one for one in found if language_of(one) and one.isprintable())
-    manifests = sorted(one for one in found if one.rsplit("/", 1)[-1] in MANIFESTS)
+    manifests = sorted(filter(_MANIFEST.search, found))
     return Listing(tuple(code[:most]), tuple(manifests[:most]), max(0, len(code) - most), by_git)
 
 

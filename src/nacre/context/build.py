@@ -219,6 +219,7 @@ _Found = tuple[list[tuple[Memory, float, float | None]], tuple[Memory, float] | 
 def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
     result = recall.recall(draft.home, asked)
     draft.lanes = result.lanes
+    draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
     return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.nearest
 
 

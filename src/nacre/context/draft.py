@@ -49,6 +49,8 @@ class Draft:
     gate: str = ""
     named: tuple[str, ...] = ()
     """The projects that a prompt names in a folder of no project: it is about those."""
+    spaces: dict[str, str] = field(default_factory=dict)
+    """Whose memories are, by their ids, where several spaces were asked."""
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -101,7 +103,7 @@ class Draft:
 
     def line(self, memory: Memory) -> str:
         """A memory in one line, with what speaks against it."""
-        return line_of(memory, doubt=self.stale.get(memory.id, (0.0, ""))[1])
+        return line_of(memory, doubt=self.stale.get(memory.id, (0.0, ""))[1], space=self.spaces.get(memory.id))
 
     def ranked(self, memory: Memory, score: float) -> float:
         """A score, less where a memory may be out of date: half of it where that is sure."""

@@ -72,14 +72,16 @@ def title(part: Part) -> str:
     return f"\n\n## {_TITLES[part]}\n"
 
 
-def line_of(memory: Memory, characters: int | None = None, doubt: str = "") -> str:
-    """A memory in one line: what it says, cut to so many characters, where it comes from, what speaks against it."""
+def line_of(memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None) -> str:
+    """A memory in one line: what it says, cut to so many characters, where it comes from (of several spaces: which),
+    what speaks against it."""
     told = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _says(told, subject) else f"{subject}: "
     since = memory.valid.since or memory.created.date()
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
-    origin = f"{memory.kind.value}{by}, {since:%Y-%m-%d}, {memory.id[-_ID_CHARACTERS:]}"
+    whose = f"space {space}, " if space else ""
+    origin = f"{whose}{memory.kind.value}{by}, {since:%Y-%m-%d}, {memory.id[-_ID_CHARACTERS:]}"
     said = f"{head}{told}" if characters is None else shorten(f"{head}{told}", max(0, characters - len(origin) - 5))
     return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 

@@ -24,7 +24,7 @@ from nacre.platform import json_values
 from nacre.platform.ids import utc_now
 from nacre.sync.follow_up import warnings_of
 from nacre.text.passages import one_line, shorten
-from nacre.values.actor import AN_AGENT, Actor, Face, acting
+from nacre.values.actor import AN_AGENT, Actor, Bearer, Face, acting
 
 MOST_SECONDS = 600.0
 """Longest a caller may wait, in seconds."""
@@ -76,14 +76,15 @@ class _NobodyWaits(Exception):  # noqa: N818 - what is the case
 
 class Answering:
     """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
-    whoever asks. How far operations are goes to the ``bus``."""
+    whoever asks. How far operations are goes to the ``bus``. ``homes_of`` are those of the space that a key opens."""
 
     def __init__(
         self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[Waiting], object]],
         catalogue: Mapping[str, Operation] | None = None, *,
-        bus: Bus | None = None,
+        bus: Bus | None = None, homes_of: Callable[[Bearer], Homes] | None = None,
     ) -> None:  # fmt: skip
         self._homes = homes
+        self._homes_of = homes_of
         self._tell = tell
         self._own = own
         self._bus = bus or Bus(utc_now)
@@ -148,7 +149,7 @@ class Answering:
 
     def _answered(self, entry: Operation, asked: _Call, actor: Actor, caller: Waiting) -> bytes:
         until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
-        with self._turn(entry, until) as home:
+        with self._turn(entry, until, actor.bearer) as home:
             if caller.has_left() or time.monotonic() >= until:
                 raise _NobodyWaits
             began = time.monotonic()
@@ -160,7 +161,7 @@ class Answering:
         return answer
 
     @contextmanager
-    def _turn(self, entry: Operation, until: float) -> Iterator[Home]:
+    def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
         """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
         write between their parts."""
         gate = self._long if entry.takes_long else self._writing if entry.writes else None
@@ -169,7 +170,8 @@ class Answering:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
                     raise Unavailable("the daemon is busy", hint="ask again")
                 held.callback(gate.release)
-            yield held.enter_context(self._homes.lent(until - time.monotonic()))
+            homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
+            yield held.enter_context(homes.lent(until - time.monotonic()))
 
     def _run(
         self, entry: Operation, home: Home, asked: _Call, caller: Waiting, until: float

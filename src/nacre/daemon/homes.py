@@ -18,7 +18,7 @@ from nacre.settings import Settings
 from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
-    from nacre.storage.search.vectors import Kept
+    from nacre.storage.search.quantised import Kept
 
 MOST = 6
 """So many are open at once; who comes then waits for one of them."""
@@ -85,7 +85,7 @@ class Homes:
             old = [one for one in self._free if one not in kept]
             self._free = kept
         for one in old:
-            one.home.database.close()
+            one.home.disconnect()
         return bool(old)
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Homes:
             free, self._free = self._free, []
             self._unwatch()
         for one in free:
-            one.home.database.close()
+            one.home.disconnect()
         for embedder in self._embedders.values():
             if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
@@ -109,7 +109,7 @@ class Homes:
                 found = self._free.pop()
             if self._is_good(found):
                 return found
-            found.home.database.close()
+            found.home.disconnect()
 
     def _is_good(self, one: _Open) -> bool:
         home = one.home
@@ -156,7 +156,7 @@ class Homes:
             if not self._is_closed:
                 self._free.append(one)
                 return
-        one.home.database.close()
+        one.home.disconnect()
 
     def _unwatch(self) -> None:
         if self._watch:

@@ -20,10 +20,11 @@ from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
 from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
-from nacre.daemon.server import Server
+from nacre.daemon.server import Caller, Server
+from nacre.daemon.spaces import Spaces
 from nacre.daemon.tending import Tending
 from nacre.daemon.web import TOKEN, Door, Site, Web
-from nacre.errors import Conflict, NacreError, Unavailable
+from nacre.errors import Conflict, NacreError, OwnerOnly, Unavailable
 from nacre.events.bus import Bus
 from nacre.events.live import Live
 from nacre.events.progress import publish_watched
@@ -104,10 +105,15 @@ class Daemon:
         }  # fmt: skip
         offered = offered_by(Face.DAEMON)
         catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
-        self._answering = Answering(self._homes, voice.tell, own, catalogue, bus=self._live.bus)
+        self._spaces = Spaces(settings) if settings.server else None
+        self._answering = Answering(
+            self._homes, voice.tell, own, catalogue, bus=self._live.bus,
+            homes_of=self._spaces.homes if self._spaces else None,
+        )  # fmt: skip
         self._site = Site(
             settings.home, self._answering.run, self._facts, Browsers(settings.home), self._live, voice.tell,
-            everything=settings.text("mcp.tools") == "all",
+            everything=settings.text("mcp.tools") == "all", bearer=self._spaces.bearer if self._spaces else None,
+            live_of=self._spaces.live if self._spaces else None,
         )  # fmt: skip
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
@@ -252,6 +258,8 @@ class Daemon:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
+        if self._spaces:
+            self._spaces.close()
 
     def _watched(self, event: WatchEvent) -> None:
         self._tell_watched(event)
@@ -294,8 +302,10 @@ class Daemon:
         return bool(self._following)
 
     def _asked_to_open(self, caller: Waiting) -> str:
-        """An address at which one browser becomes the owner's: only for whoever runs in no agent."""
+        """An address at which one browser becomes the owner's: only for whoever is known to run in no agent."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
+        if isinstance(caller, Caller) and caller.is_orphan():
+            raise OwnerOnly("who started nacre open cannot be told", hint="run it in a terminal of your own")
         with self._opening:
             if self._web is None:
                 self._web = self._opened_web()

@@ -18,7 +18,7 @@ from pathlib import Path
 from nacre.errors import StoreUnusable, Unavailable
 from nacre.link.address import socket_path
 from nacre.platform import private_files
-from nacre.platform.ancestry import agent_of_process
+from nacre.platform.ancestry import agent_of_process, is_orphan
 
 _MOST_BYTES = 64_000_000
 _CHUNK = 65_536
@@ -64,6 +64,10 @@ class Caller:
     def agent(self) -> str | None:
         """The agent that runs the process that asks; only Linux tells which process that is."""
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
+
+    def is_orphan(self) -> bool:
+        """Whether nothing tells who started the process that asks; only Linux tells which process that is."""
+        return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
         """Process, user and group of who asks, as Linux tells them."""

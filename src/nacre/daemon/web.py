@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import socket
@@ -21,12 +22,13 @@ from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
 from nacre.serving.place import EVERYWHERE, listen_at, names_of, split_place
+from nacre.values.actor import Bearer
 from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from nacre.mcp import calling as mcp_calling
+    from nacre.daemon import key_calls
     from nacre.mcp import face as mcp_face
     from nacre.mcp import http as mcp_http
     from nacre.serving import guard as serving_guard
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from nacre.web import program as web_program
     from nacre.web import served as web_served
     from nacre.web.served import Run
+    from nacre.web.used_keys import UsedKeys
 else:
     uvicorn = Module("uvicorn")
-    mcp_calling = Module("nacre.mcp.calling")
+    key_calls = Module("nacre.daemon.key_calls")
     mcp_face = Module("nacre.mcp.face")
     serving_guard = Module("nacre.serving.guard")
     mcp_http = Module("nacre.mcp.http")
@@ -62,6 +65,16 @@ class Site:
     live: Live
     tell: Callable[[str], None]
     everything: bool = False
+    bearer: Callable[[str], Bearer | None] | None = None
+    """Whose key to a space a secret is, where the memory is on a server."""
+
+    live_of: Callable[[Bearer], Live] | None = None
+    """The events of the space that a key opens."""
+
+    is_ready: Callable[[], bool] = lambda: True
+
+    used: UsedKeys | None = None
+    """Where used ``Idempotency-Key`` are kept, if not in the home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,8 @@ class Door:
     key: str = ""
     unencrypted: bool = False
     origins: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Further names by which it is called, as through a proxy."""
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
@@ -121,14 +136,12 @@ class Web:
         site = self._site
         self._served = web_served.Served(
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
-            serving_guard.Names.of(
-                serving_guard.LOOPBACK, names_of(self._host), self._door.origins, is_tls=bool(self._door.cert)
-            ), site.tell,
+            self._names(), site.tell, site.bearer, site.live_of, site.is_ready, site.used,
         )  # fmt: skip
         app = web_program.make_app(
             self._served,
             lambda: mcp_http.unguarded(
-                mcp_face.Face(mcp_calling.HomeCalls(site.home), everything=site.everything),
+                mcp_face.Face(key_calls.KeyCalls(site.home, site.run), everything=site.everything),
             ),
         )
         config = serving_listening.listening_config(app, self._door.cert, self._door.key)
@@ -145,6 +158,11 @@ class Web:
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )
         self._thread.start()
+
+    def _names(self) -> serving_guard.Names:
+        """By which clients may call it."""
+        further = *names_of(self._host), *self._door.names
+        return serving_guard.Names.of(serving_guard.LOOPBACK, further, self._door.origins, is_tls=bool(self._door.cert))
 
     def invite(self) -> str:
         """An address at which one browser becomes the owner's, within a minute."""
@@ -164,6 +182,22 @@ class Web:
             return float("inf")
         traffic = self._served.traffic
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
+
+    def leave(self) -> None:
+        """Tell clients with each answer, and whoever asks whether it is ready, that they should go elsewhere."""
+        if self._served:
+            self._served.traffic.is_leaving = True
+
+    def drain(self, linger: float, seconds: float) -> bool:
+        """After ``linger`` seconds listen no more, and let what is being answered end, for so many seconds at most;
+        returns whether it did."""
+        if not self._server or not self._thread:
+            return True
+        self._thread.join(linger)
+        self._server.config.timeout_graceful_shutdown = math.ceil(seconds)
+        self._server.should_exit = True
+        self._thread.join(seconds + 1)
+        return not self._thread.is_alive()
 
     def stop(self) -> None:
         """Listen no more; what is being answered ends with the daemon."""

@@ -5,15 +5,15 @@ The tombstones are durable before anything is deleted: what a crash cuts short i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.forgetting.mentions import clear_reasons, rename_files
 from nacre.forgetting.requests import ForgetRequest
-from nacre.forgetting.unreachable import unreached
+from nacre.forgetting.unreachable import pattern_of, unreached
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
@@ -25,7 +25,7 @@ from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
 from nacre.platform.ids import content_hash
 from nacre.spending.spool import fold_notes
-from nacre.tombstones import chat_erasure
+from nacre.tombstones import chat_erasure, version_erasure
 from nacre.tombstones.affected import Affected, is_shared, survey
 from nacre.tombstones.archive_erasure import withdraw_matching
 from nacre.tombstones.erasure import apply_tombstones, clear_told, clear_words, erase_bytes
@@ -62,11 +62,14 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
     barred = Barred([key, *aim.tombstones])
     found = survey(home, barred)
-    match = _pattern(wanted)
+    match = pattern_of(wanted)
     traces = _traces(home, match) if match else 0
     held = chat_erasure.held(home, barred, match)
     project = wanted.project if how == "project" else None
-    return replace(_planned(home, how, found, aim, key), match=match, traces=traces, held=held, project=project)
+    return replace(
+        _planned(home, how, found, aim, key), match=wanted.match, regex=wanted.regex, traces=traces, held=held,
+        project=project,
+    )  # fmt: skip
 
 
 def _read_conversations(home: Home) -> None:
@@ -76,7 +79,7 @@ def _read_conversations(home: Home) -> None:
         read_changed(home, jobs)
 
 
-def _traces(home: Home, match: re.Pattern[str]) -> int:
+def _traces(home: Home, match: Pattern) -> int:
     """How many traces quote a text: also what was only asked is forgotten."""
     fold_notes(home)
     return home.traces.count_where(lambda said: match.search(said) is not None)
@@ -89,16 +92,20 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     """
     home.actor.require_owner("nacre forget")
     fold_usage(home)
-    if planned.match:
-        withdraw_matching(home, planned.match)
-        chat_erasure.erase_matching(home, planned.match)
+    match = pattern_of(planned)
+    if match:
+        withdraw_matching(home, match)
+        chat_erasure.erase_matching(home, match)
     with home.change(FORGET) as change:
-        if planned.match:
+        if match:
             apply_intents(home)
-            clear_words(home, (), planned.match)
-            home.erasing.clear_journal(planned.match)
-            _clear_candidates(home, planned.match)
-            clear_told(home, planned.match)
+            clear_words(home, (), match)
+            clear_reasons(change, match)
+            rename_files(change, match)
+            home.erasing.clear_journal(match.search)
+            _clear_candidates(home, match)
+            clear_told(home, match)
+            version_erasure.erase_quoting(home, match)
         with change.transaction():
             change.append(_entries(change, planned))
             home.tombstones.set("erase", "1")
@@ -111,7 +118,7 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     return ForgetReport(run, planned, is_done and erase_bytes(home), unreached(home, planned))
 
 
-def _clear_candidates(home: Home, match: re.Pattern[str]) -> None:
+def _clear_candidates(home: Home, match: Pattern) -> None:
     """Delete the candidates that quote a text."""
     waiting = (one.memory for one in home.candidates.with_words())
     home.candidates.delete([one.id for one in waiting if excerpt_of(match, memory_texts(one)) is not None])
@@ -210,9 +217,7 @@ def _time_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
 
 
 def _text_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    match = _pattern(wanted)
-    if match is None:
-        raise QueryInvalid("the text is empty", hint='nacre forget --match "…"')
+    match = Pattern(wanted.match or "", is_regex=wanted.regex)
     sessions = {one.row: one for one in home.erasing.sessions()}
     excerpts, rows = [], []
     for turn in home.erasing.turn_texts():
@@ -394,20 +399,3 @@ def _meant(home: Home, reference: str, runs: dict[str, Forgotten]) -> tuple[list
         if of:
             return of, {name: reference}
     raise NotFound(f"nothing that was forgotten is called {reference!r}", hint="nacre forget --list shows what can be")
-
-
-def _pattern(wanted: ForgetRequest) -> Pattern | None:
-    return None if wanted.match is None else pattern_of(wanted.match, is_regex=wanted.regex)
-
-
-def pattern_of(text: str, *, is_regex: bool = False) -> Pattern:
-    """A text to look for, letter case aside, or a regular expression. Raises QueryInvalid."""
-    if not text.strip():
-        raise QueryInvalid("the text is empty", hint='nacre forget --match "…"')
-    try:
-        found = re.compile(text if is_regex else re.escape(text.strip()), re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise QueryInvalid(f"{text!r} is not a regular expression: {error}", hint="leave out --regex") from error
-    if found.search(""):
-        raise QueryInvalid(f"{text!r} matches everything", hint="say what is to be forgotten")
-    return found

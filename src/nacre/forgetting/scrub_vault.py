@@ -92,10 +92,15 @@ def _misnamed(home: Home, files: Iterable[SeenMemoryFile]) -> Iterator[tuple[See
 
 def _rename(change: Change, memory_ids: Sequence[str]) -> None:
     """A file is named after its subject: where that lost a secret, the name loses it, too."""
+    files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
+    rename(change, _misnamed(change.home, [file for file in files if file]))
+
+
+def rename(change: Change, found: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
+    """Name files after the subjects of their memories; returns the paths that they had."""
     home = change.home
     moves: list[tuple[Intent, Intent]] = []
-    found = [file for memory_id in memory_ids if (file := home.files.file_of(memory_id))]
-    for file, memory in _misnamed(home, found):
+    for file, memory in found:
         text = home.vault.read(file.path).decode("utf-8", "replace")
         taken = {write.path for write, _ in moves}
         path = path_for(memory, lambda path, taken=taken: path in taken or home.files.is_taken(path))  # type: ignore[misc]
@@ -113,6 +118,7 @@ def _rename(change: Change, memory_ids: Sequence[str]) -> None:
     with home.database.transaction():
         for write, remove in moves:
             home.journal.rename(remove.path, write.path)
+    return [remove.path for _, remove in moves]
 
 
 def _clean(change: Change, names: Sequence[str]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nacre.errors import VaultUnusable
+from nacre.forgetting.requests import ForgetRequest
 from nacre.home.home import Home
 from nacre.home.page_lines import REFERENCE_CHARACTERS, references_of
 from nacre.home.projects import page_path
 from nacre.tombstones.text_search import Pattern
+from nacre.tombstones.version_erasure import still_saying
 from nacre.values.forgetting import ForgetPlan, Unreached
 
 _DELETE = "delete it, or keep it in the knowledge of what it holds"
@@ -17,15 +19,22 @@ _PROFILE = "profile.md"
 _LARGEST = 64 * 1024 * 1024
 
 
+def pattern_of(wanted: ForgetRequest | ForgetPlan) -> Pattern | None:
+    """What is looked for, if a text is. Raises QueryInvalid."""
+    return None if wanted.match is None else Pattern(wanted.match, is_regex=wanted.regex)
+
+
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
     """What could not be reached. A text that was forgotten is looked for in the other files of the home."""
+    match = pattern_of(plan)
     return (
         *_transcripts(plan),
         *_git(home),
         *_copies(home),
+        *_on_server(home),
         *_pages(home, plan),
-        *(_quoting(home, plan.match) if plan.match else ()),
-        *(_named(home, plan.match) if plan.match else ()),
+        *(_quoting(home, match) if match else ()),
+        *(_named(home, match) if match else ()),
         Unreached(
             "copies elsewhere",
             "exports, backups on other disks, snapshots of the file system",
@@ -70,6 +79,14 @@ def _copies(home: Home) -> Iterator[Unreached]:
         yield Unreached("backup", str(folder), _DELETE)
 
 
+def _on_server(home: Home) -> Iterator[Unreached]:
+    if home.database.is_server:
+        yield Unreached(
+            "the server's disk", "what was deleted, until it is written over; its log and its backups",
+            "its administrator runs VACUUM FULL, and lets backups of before expire (docs/forgetting.md)",
+        )  # fmt: skip
+
+
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     """Pages with a line of nacre's that rests on a memory that was forgotten, whatever words the line has."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
@@ -93,6 +110,8 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
             continue
         if file.is_file() and not file.is_symlink() and _says(file, match):
             yield Unreached("still says it", str(file), "edit or delete the file")
+    for path in still_saying(home, match):
+        yield Unreached("still says it", str(home.vault.root / path), "write it anew")
 
 
 def _named(home: Home, match: Pattern) -> Iterator[Unreached]:

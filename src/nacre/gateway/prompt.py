@@ -76,7 +76,7 @@ def _fitting(home: Home, question: str, budget_tokens: int, told: Collection[str
     asked = RecallQuery(query, filter=wanted, limit=_MOST_FITTING, update=False, co_recall=False)
     lines: list[str] = []
     for hit in recall(home, asked).hits:
-        line = line_of(hit.memory)
+        line = line_of(hit.memory, space=hit.space)
         budget_tokens -= count_tokens(line)
         if hit.memory.id not in told and budget_tokens >= 0:
             lines.append(line)

@@ -40,13 +40,12 @@ def _from(start: int, first: Numbers, lengths: Numbers, ends: Numbers) -> Floats
     levels: list[tuple[Numbers, Numbers]] = []
     while ring.size:
         here, there = _edges_of(ring, first, lengths, ends)
-        following = np.unique(there[distance[there] < 0])
-        distance[following] = len(levels) + 1
-        onward = distance[there] == len(levels) + 1
+        onward = distance[there] < 0
         here, there = here[onward], there[onward]
+        distance[there] = len(levels) + 1
         ways += np.bincount(there, weights=ways[here], minlength=nodes)
         levels.append((here, there))
-        ring = following
+        ring = np.flatnonzero(distance == len(levels))
     passed = np.zeros(nodes)
     for here, there in reversed(levels):
         shares = ways[here] / ways[there] * (1 + passed[there])

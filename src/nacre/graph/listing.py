@@ -40,7 +40,7 @@ def traverse(home: Home, asked: TraverseRequest) -> Traversal:
     walk = _Walk(_named(home, asked.reference), asked)
     ring: list[str] = [walk.names[0]]
     for _ in range(asked.depth):
-        ring = walk.step(ring, _edges_at(home, ring, asked, day))
+        ring = walk.step(ring, _edges_at(home, ring, asked, day, walk))
         if not ring:
             break
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
@@ -60,10 +60,12 @@ def _named(home: Home, reference: str) -> str:
     return reference if reference.startswith(CODE) else get(home, reference).id
 
 
-def _edges_at(home: Home, ids: Collection[str], asked: TraverseRequest, day: date) -> list[Edge]:
-    """The links at some nodes to follow, the strongest first."""
-    found = [one for one in home.links.at(ids, day) if not asked.relations or one.rel in asked.relations]
-    return sorted(found, key=lambda one: (-one.strength, one.rel, one.source, one.target))
+def _edges_at(home: Home, ids: Collection[str], asked: TraverseRequest, day: date, walk: _Walk) -> list[Edge]:
+    """The links at some nodes to follow, the strongest first; those between known nodes where no more may come."""
+    among = walk.names if walk.more else None
+    found = home.links.at(ids, day, walk.followed, among)
+    wanted = [one for one in found if not asked.relations or one.rel in asked.relations]
+    return sorted(wanted, key=lambda one: (-one.strength, one.rel, one.source, one.target))
 
 
 class _Walk:
@@ -74,6 +76,9 @@ class _Walk:
         self._places = {start: 0}
         self._seen: set[tuple[str, str, str]] = set()
         self.names = [start]
+        self.followed: set[str] = set()
+        """Nodes whose links were all followed, whichever way they lead."""
+
         self.hops: list[Hop] = []
         self.more = False
 
@@ -88,6 +93,8 @@ class _Walk:
                 self._follow(edge, edge.source, edge.target, is_outgoing=True)
             elif self._asked.direction != "outbound" and edge.target in members:
                 self._follow(edge, edge.target, edge.source, is_outgoing=False)
+        if self._asked.direction == "both":
+            self.followed |= members
         return self.names[first_new:]
 
     def _follow(self, edge: Edge, here: str, there: str, *, is_outgoing: bool) -> None:

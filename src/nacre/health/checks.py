@@ -14,6 +14,7 @@ from nacre.context import hold_out
 from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
 from nacre.health.gateway_at_work import gateway
+from nacre.health.in_step import remote, sync
 from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
 from nacre.health.upkeep import upkeep
@@ -36,7 +37,6 @@ from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
 from nacre.storage.database import UNREADABLE
 from nacre.storage.sqlite.database import engine_version
-from nacre.sync.sync import last_sync
 from nacre.text.passages import count, shorten
 from nacre.values.reports import FAILURE, OK, WARNING, Check
 from nacre.watching.status import standing
@@ -61,9 +61,8 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
     return [
         *installation(home, repair=repair),
         *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
-        *_checked(
-            home, {"forgetting": _forgetting, "history": _history, "sync": _sync, "chats": _chats, "gateway": gateway}
-        ),
+        *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}),
+        *_checked(home, {"chats": _chats, "gateway": gateway}),
         *_checked(home, {"writer": writer}),
     ]
 
@@ -174,7 +173,7 @@ def _disk(home: Home) -> Check:
 
 def _integrity(home: Home) -> Check:
     if home.database.is_server:
-        return Check("database", OK, f"PostgreSQL, tenant {home.settings.text('storage.tenant')}")
+        return Check("database", OK, home.settings.where)
     found = home.database_file.check()
     if found:
         return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")
@@ -193,7 +192,7 @@ def _parity(home: Home) -> Check:
     if home.problems:
         hint = "mend the file; its last good version is still recalled"
         return Check("vault", FAILURE, "; ".join(home.problems), hint)
-    return Check("vault", OK, f"{len(files)} memory files in {home.settings.vault}")
+    return Check("vault", OK, f"{len(files)} memory files in {home.settings.where_documents}")
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
@@ -238,15 +237,6 @@ def _repository(home: Home) -> Check:
         return Check("history", WARNING, "a git that was cut short left its lock: git status lags behind", f"rm {lock}")
     since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
     return Check("history", OK, f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
-
-
-def _sync(home: Home) -> Iterator[Check]:
-    """How the last sync ended."""
-    last = last_sync(home) if home.settings.flag("git.enabled") else None
-    if last and last.failing_since:
-        yield Check("sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint)
-    elif last:
-        yield Check("sync", OK, f"last {last.succeeded}")
 
 
 def _reranker(home: Home) -> Iterator[Check]:

@@ -68,7 +68,8 @@ def stats(home: Home) -> Stats:
         ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
-    size = sum(file.stat().st_size for file in _files(home.settings.database) if file.exists())
+    files = () if home.database.is_server else _files(home.settings.database)
+    size = sum(file.stat().st_size for file in files if file.exists())
     index = 0 if home.database.is_server else home.shards.bytes()
     return Stats(
         memories=home.memories.counts(), links=home.links.count(home.now().date()), tools=tools,
@@ -194,7 +195,6 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
     The log of the old one goes before: SQLite would take it for the new one's. Returns what could not be carried over.
     """
     database = settings.database
-    old = database.with_name(f"{database.name}.old")
     lost: list[Problem] = []
     with contextlib.ExitStack() as held:
         if database.exists():
@@ -204,16 +204,24 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
                     held.enter_context(home.vault_lock)
                     lost = _empty(home)
                 lost += _carry_over(database, new)
-            _remove(old)
-            for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
-                with contextlib.suppress(FileNotFoundError):
-                    file.replace(kept)
-            try:
-                os.link(database, old)
-            except OSError:  # not every file system can
-                database.replace(old)
-        new.replace(database)
+            take_place(database, new)
+        else:
+            new.replace(database)
     return lost
+
+
+def take_place(database: Path, new: Path) -> None:
+    """Let a new file, which is whole and closed, take the place of a database; that is kept as ``….old``."""
+    old = database.with_name(f"{database.name}.old")
+    _remove(old)
+    for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
+        with contextlib.suppress(FileNotFoundError):
+            file.replace(kept)
+    try:
+        os.link(database, old)
+    except OSError:  # not every file system can
+        database.replace(old)
+    new.replace(database)
 
 
 def _carry_over(old: Path, new: Path) -> list[Problem]:
@@ -222,6 +230,14 @@ def _carry_over(old: Path, new: Path) -> list[Problem]:
         fresh.fold_log()
     hint = "the vault has every memory; what a day cost so far is counted from here"
     return [Problem(str(old), f"{what} could not be read any more", hint) for what in lost]
+
+
+def set_aside(database: Path, name: Path) -> None:
+    """Give a database, which is closed, another name; its log goes before it. What has that name goes."""
+    _remove(name)
+    for file, kept in list(zip(_files(database), _files(name), strict=True))[::-1]:
+        with contextlib.suppress(FileNotFoundError):
+            file.replace(kept)
 
 
 def _sweep(settings: Settings) -> None:

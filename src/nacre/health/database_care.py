@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from nacre import __version__
 from nacre.health import prove
@@ -11,7 +10,6 @@ from nacre.health.requests import DatabaseCheckRequest
 from nacre.home.home import Home
 from nacre.settings import Settings
 from nacre.storage.sqlite.database import engine_version
-from nacre.storage.sqlite.migrate import newest
 from nacre.values.reports import Check
 
 
@@ -27,12 +25,15 @@ class Vacuumed:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseVersion:
-    """What made the database and what reads it: ``schema`` is the number of its last migration."""
+    """What made the database and what reads it.
+
+    ``schema`` is the number of its last migration, ``database`` where it is.
+    """
 
     nacre: str
     schema: int
     sqlite: str
-    database: Path
+    database: str
 
 
 def check_database(home: Home, request: DatabaseCheckRequest) -> list[Check]:
@@ -55,7 +56,7 @@ def vacuum(home: Home) -> Vacuumed:
 
 def version(home: Home) -> DatabaseVersion:
     """What made the database and what reads it."""
-    return DatabaseVersion(__version__, newest(), engine_version(), home.settings.database)
+    return DatabaseVersion(__version__, home.database.schema(), engine_version(), home.settings.where)
 
 
 def _bytes(settings: Settings) -> int:

@@ -73,7 +73,7 @@ def home_page(settings: Settings) -> HomePage:
     """What a person sees first; where there is no home yet, none is made. Raises StoreUnusable and its kin."""
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
     not_wired = tuple(one.host.name for one in found_hosts(settings) if one.host.name not in wired)
-    if not settings.database.is_file():
+    if not (settings.server or settings.database.is_file()):
         return HomePage(tuple(wired), not_wired)
     with closing(_opened(settings)) as home:
         return _page(home, tuple(wired), not_wired)

@@ -16,6 +16,7 @@ from nacre.vault.layout import GIT_FOLDER
 COMMIT_LOCK = "commit.lock"
 SYNC_LOCK = "sync.lock"
 JUDGE_LOCK = "judge.lock"
+REMOTE_LOCK = "remote.lock"
 _JUDGE_EVERY = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
 """Where git is off or missing, the texts of so many operations are kept, at least."""
@@ -69,6 +70,18 @@ def sync_in_background(home: Home) -> bool:
     lock.touch(mode=0o600)
     _start(settings, "sync", "--quiet")
     return True
+
+
+def exchange_in_background(home: Home) -> None:
+    """Start a process that exchanges with the server that the home is kept in step with, if that is time."""
+    settings = home.settings
+    if not settings.text("remote.url") or home.database.is_server:
+        return
+    lock = settings.home / REMOTE_LOCK
+    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
+    if tried is None or abs(home.clock() - tried) >= timedelta(seconds=settings.whole("remote.every_seconds")):
+        lock.touch(mode=0o600)
+        _start(settings, "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:

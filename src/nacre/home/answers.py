@@ -22,10 +22,9 @@ def place(home: Home, asked: PlaceRequest) -> Place:
     """The project that a name means, or a folder. Nothing is made."""
     known = tuple(projects(home))
     if asked.name in (None, "", HERE):
-        found = project_of_folder(home, Path(asked.folder)) if asked.folder else None
-        return Place(
-            found, known, namesake=_namesake(home, asked.folder, known) if asked.folder and not found else None
-        )
+        folder = None if home.actor.bearer else asked.folder  # who shows a key works on another machine
+        found = project_of_folder(home, Path(folder)) if folder else None
+        return Place(found, known, namesake=_namesake(home, folder, known) if folder and not found else None)
     found = project_called(home, asked.name or "", known)
     return Place(found, known, found in known)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nacre.git.repository import Repository
     from nacre.home.answer_cache import Kept
     from nacre.home.change import Change, Run
+    from nacre.home.further_spaces import FurtherSpaces
     from nacre.home.handoffs import Handoffs
     from nacre.redact.redactor import Redactor
     from nacre.storage.activity import Activity
@@ -82,7 +83,7 @@ class Stores:
         lambda kind, home: kind(*home.settings.redaction),
     )
     """Takes secrets out of whatever is stored."""
-    handoffs: Lazy[Handoffs] = Lazy("nacre.home.handoffs:Handoffs", lambda kind, home: kind(home.settings.home))
+    handoffs: Lazy[Handoffs] = Lazy("nacre.home.handoffs:Handoffs", lambda kind, home: kind(home.folder))
     """What sessions hand over."""
     memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")
     """Memories in the index."""
@@ -140,6 +141,8 @@ class Stores:
     """What happened when."""
     traces: Lazy[Traces] = Lazy("nacre.storage.traces:Traces")
     """What runs went through."""
+    further_spaces: Lazy[FurtherSpaces] = Lazy("nacre.home.further_spaces:FurtherSpaces", lambda kind, home: kind(home))
+    """Spaces of the server that recall reads beside this one."""
     analyses: Lazy[Kept[Any]] = Lazy(
         "nacre.home.answer_cache:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
     )
@@ -179,6 +182,20 @@ class Home(Stores):
         if not isinstance(self.database, kind):
             raise Unavailable("this memory is on a server, which keeps its database itself", hint="see to it there")
         return cast("FileDatabase", self.database)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where files wait until they are taken over, and where lies what sessions hand over.
+
+        A space on a server that the home's config does not name, but somebody did for this time, has one of its own:
+        what waits for one must not be taken over by another.
+        """
+        named = self.settings.values["storage.tenant"].origin
+        if not self.database.is_server or named in ("default", str(self.settings.config)):
+            return self.settings.home
+        folder = self.settings.home / "spaces" / self.settings.text("storage.tenant")
+        private_files.make_folder(folder)
+        return folder
 
     @cached_property
     def vault_lock(self) -> FileLock:
@@ -258,6 +275,12 @@ class Home(Stores):
         for embedder in self.embedders.values():
             if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the database, and those of further spaces; what embedding models hold stays."""
+        if "further_spaces" in self.__dict__:
+            self.further_spaces.close()
         self.database.close()
 
     @cached_property
@@ -324,7 +347,7 @@ def open_database(settings: Settings, observe: Observe | None = None) -> Databas
     """The database of a home, made and migrated where it has to be. Raises StoreUnusable, StoreBusy, SchemaTooNew."""
     if settings.server:
         server: Database = load("nacre.storage.postgres.database:PostgresDatabase")(
-            settings.server, settings.text("storage.tenant")
+            settings.server, settings.text("storage.tenant"), settings.text("storage.account")
         )
         return server
     load("nacre.vault.files:Vault")(settings.vault).prepare()
@@ -369,6 +392,8 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
     Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
     could have put something into it.
     """
+    if settings.server:
+        raise StoreUnusable("this memory is on a server, and is opened as a whole")
     if not settings.database.is_file():
         raise StoreUnusable(f"there is no database at {settings.database}")
     private_files.refuse_unsafe(settings.home)

@@ -10,6 +10,7 @@ from nacre.platform.ids import bytes_hash
 from nacre.storage.postgres.documents import Documents, Head
 from nacre.vault.files import MAX_FILE_BYTES, FileStat, parts_of
 from nacre.vault.layout import FOLDERS, LEDGER, OWN_PAGES, is_memory_name
+from nacre.vault.listing import LISTING
 
 _NANOSECONDS = 1_000_000
 
@@ -37,6 +38,10 @@ class ServerVault:
         found = [_stat(head) for head in self._memories()]
         return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
 
+    def paths(self) -> list[str]:
+        """Every document, whether it is a memory or not."""
+        return [head.path for head in self._documents.heads()]
+
     def times(self) -> Mapping[str, tuple[int, int]]:
         """Version and size of everything that :meth:`scan` would find, by path."""
         return {head.path: (head.version, head.size) for head in self._memories()}
@@ -57,7 +62,9 @@ class ServerVault:
         return path == LEDGER or self._documents.head(path) is not None
 
     def stat(self, path: str) -> FileStat:
-        """A document's version and size. Raises FileNotFoundError."""
+        """A document's version and size; of the ledger the number of its last line. Raises FileNotFoundError."""
+        if path == LEDGER:
+            return FileStat(LEDGER, self._documents.ledger_lines(), 0, 0)
         head = self._documents.head(path)
         if head is None:
             raise FileNotFoundError(path)
@@ -75,16 +82,21 @@ class ServerVault:
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """As :meth:`write`, for what may be no text."""
+        if path == LEDGER:
+            self._reword_ledger(data, base)
+            return
         current = self._documents.read(_checked(path))
         if current == data:
             return
         if (bytes_hash(current) if current is not None else None) != base:
             raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
         self._documents.write(path, data)
+        self._keep_one(path)
 
     def remove(self, path: str) -> None:
         """Remove a document; one that is gone already is fine."""
         self._documents.remove(path)
+        self._keep_one(path)
 
     def append(self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")) -> tuple[int, bytes]:
         """Append those lines to the ledger that are not there yet. Returns its size, and what was known."""
@@ -94,6 +106,16 @@ class ServerVault:
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """A committed row is on disk."""
+
+    def _keep_one(self, path: str) -> None:
+        """Of a listing, which is made from memories, nobody wants to know what it said before."""
+        if PurePosixPath(path).name == LISTING:
+            self._documents.keep_present(path)
+
+    def _reword_ledger(self, data: bytes, base: bytes | None) -> None:
+        if base != bytes_hash(self._documents.ledger()):
+            raise EditConflict(f"{LEDGER} was written to by someone else", hint="repeat the command")
+        self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
     def _memories(self) -> Iterator[Head]:
         return (head for head in self._documents.heads() if _is_memory(head.path))

@@ -19,7 +19,7 @@ from pathlib import Path
 from nacre.errors import StoreUnusable
 from nacre.hooks.process import WITHIN_VARIABLE, age, read_input
 from nacre.link.address import session_file
-from nacre.platform.environment import environment, home_folder
+from nacre.platform.environment import environment, home_folder, server_address
 
 ALLOWED_MS = 46
 """From the start of the process on; its end takes a few milliseconds more."""
@@ -51,7 +51,7 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
     ``to_review``, as far as that is known in time."""
     home, until, found = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
-        "told": lambda: _told(home), "to_review": lambda: _to_review(environ.get("NACRE_DB") or f"{home}/nacre.db"),
+        "told": lambda: _told(home), "to_review": lambda: _to_review(environ, home),
     }  # fmt: skip
 
     def note(name: str) -> None:
@@ -84,10 +84,14 @@ def _told(home: str) -> int:
     return _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])  # turns have one
 
 
-def _to_review(database: str) -> int:
-    """How many candidates and memories wait. Raises StoreUnusable and its kin."""
+def _to_review(environ: Mapping[str, str], home: str) -> int:
+    """How many candidates and memories wait; nobody waits for a server. Raises StoreUnusable and its kin."""
+    if server_address(environ):
+        return 0
     from nacre.storage.sqlite.database import FileDatabase  # noqa: PLC0415 - 20 ms in which the other is looked up
 
     only_read = StoreUnusable("it is opened to be read")
-    opened = FileDatabase(Path(database).expanduser(), unwritable=only_read, patience_ms=_PATIENCE_MS)
+    opened = FileDatabase(
+        Path(environ.get("NACRE_DB") or f"{home}/nacre.db").expanduser(), unwritable=only_read, patience_ms=_PATIENCE_MS
+    )
     return sum(opened.one("count_waiting") or ())

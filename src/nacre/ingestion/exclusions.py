@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.home.projects import resolve_project
+from nacre.storage.database import fits_index
 from nacre.values.session import Session
 from nacre.vault.layout import slugify
 
@@ -26,7 +27,9 @@ class Exclusions:
         self._paths = tuple(_expanded(path, settings.user_home) for path in settings.texts("ingest.exclude_paths"))
 
     def reason(self, session: Session) -> str | None:
-        """Why a session is left out: ``path`` or ``project``; ``None`` when it is not."""
+        """Why a session is left out: ``path``, ``project``, or ``id`` where nobody could name it; else ``None``."""
+        if not fits_index(session.native_id):
+            return "id"
         if session.cwd and self._paths and self._is_below(session.cwd):
             return "path"
         if self._projects and any(self._is_named(name) for name in self._names(session)):

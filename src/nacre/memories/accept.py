@@ -258,4 +258,4 @@ def _sync(folder: Path) -> None:
 
 
 def _folder(home: Home) -> Path:
-    return home.settings.home / FOLDER
+    return home.folder / FOLDER

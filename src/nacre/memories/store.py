@@ -162,8 +162,9 @@ def _store_now(
     """Store a memory unless another process writes just now, or others wait for their place."""
     if is_waiting(home):
         return None
-    with home.vault_lock.if_free() as is_ours:
-        if not is_ours:
+    must_wait = home.settings.is_temporary
+    with home.vault_lock if must_wait else home.vault_lock.if_free() as is_ours:
+        if not is_ours and not must_wait:
             return None
         catch_up(home, _PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)

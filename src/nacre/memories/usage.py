@@ -84,7 +84,7 @@ def spool_use(home: Home, memory_ids: Sequence[str], *, session: str | None = No
     if home.database.unwritable:
         return
     with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
-        descriptor = private_files.open_file(home.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = private_files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
             file.write(f"\n{json.dumps(record)}")  # the line end comes first: a torn line spoils no other one
 
@@ -102,7 +102,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
     """
     if seconds == math.inf:
         fold_notes(home)
-    if home.database.unwritable or (not _is_readable(home.settings.home / SPOOL) and not _left(home)):
+    if home.database.unwritable or (not _is_readable(home.folder / SPOOL) and not _left(home)):
         return 0
     counted = 0
     until = time.monotonic() + seconds
@@ -288,7 +288,7 @@ def _text(value: object) -> str:
 
 def _left(home: Home) -> list[Path]:
     """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
-    return sorted(filter(_is_readable, home.settings.home.glob("usage.*.taken")))
+    return sorted(filter(_is_readable, home.folder.glob("usage.*.taken")))
 
 
 def _is_readable(spool: Path) -> bool:
@@ -298,7 +298,7 @@ def _is_readable(spool: Path) -> bool:
 
 def _take(home: Home) -> list[Path]:
     """Take the spool away; nobody is writing to it then."""
-    spool = home.settings.home / SPOOL
+    spool = home.folder / SPOOL
     taken = spool.with_name(f"usage.{home.ids()}.taken")
     if not _is_readable(spool):
         return []
@@ -311,4 +311,4 @@ def _take(home: Home) -> list[Path]:
 
 
 def _spool_lock(home: Home) -> FileLock:
-    return FileLock(home.settings.home / "usage.lock", _PATIENCE_SECONDS)
+    return FileLock(home.folder / "usage.lock", _PATIENCE_SECONDS)

@@ -22,6 +22,9 @@ _PROGRAMS = {
 }  # fmt: skip
 """Programs that are agents, and the tools they are, as transcripts call them."""
 
+_FIRST = frozenset({"systemd", "init"})
+"""Programs that become the parent of processes whose own has ended."""
+
 _INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|uv|npx)(?:\.exe)?\Z")
 _PACKAGES = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
 _MOST_PARENTS = 40
@@ -53,6 +56,20 @@ def agent_of_process(pid: int) -> str | None:
     except OSError:
         environ = {}
     return agent_above(pid) or agent_in(environ)
+
+
+def is_orphan(pid: int) -> bool:
+    """Whether a process has no terminal and whoever started it has ended, so that nothing tells who that was."""
+    above = _parent_by_proc(pid)
+    if above is None:
+        return False
+    parent, words = above
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            terminal = int(file.read().rpartition(b")")[2].split()[4])
+    except (OSError, ValueError, IndexError):
+        return True
+    return not terminal and (parent == 1 or _stem(words[0]) in _FIRST)
 
 
 @cache

@@ -16,6 +16,9 @@ AGENTS = {
 }  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set; the tools."""
 
+OWNERS = frozenset({"NACRE_OWNER_IDENTITIES"})
+"""Variables of settings that count for nothing where an agent sets them: it could speak as the owner."""
+
 SESSIONS = {
     "CLAUDE_CODE_SESSION_ID": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_SESSION_ID": "gemini-cli",
 }  # fmt: skip
@@ -43,7 +46,21 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 def server_address(environ: Mapping[str, str]) -> str:
     """The address of the PostgreSQL server that ``NACRE_DB`` names; empty where it names a file, or nothing."""
     named = environ.get("NACRE_DB", "")
-    return named if named.startswith(("postgresql://", "postgres://")) else ""
+    return named if is_server(named) else ""
+
+
+def is_server(address: str) -> bool:
+    """Whether it is the address of a PostgreSQL server, and not the path of a file."""
+    return address.startswith(("postgresql://", "postgres://"))
+
+
+def without_login(address: str) -> str:
+    """An address of a server as people are told it: without login, password and options."""
+    scheme, _, rest = address.partition("://")
+    place, _, options = rest.partition("?")
+    if "@" not in place and "@" in options:
+        return f"{scheme}://…"  # a password may hold the question mark
+    return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
@@ -65,8 +82,10 @@ def agent_in(environ: Mapping[str, str]) -> str | None:
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that say that an agent runs this, and which: what a hook starts is no agent's."""
-    return {name: value for name, value in environ.items() if name not in AGENTS and name not in SESSIONS}
+    """The variables without those that say that an agent runs this, and which: what a hook starts is no agent's. What
+    an agent said in the owner's place goes, too."""
+    gone = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
+    return {name: value for name, value in environ.items() if name not in gone}
 
 
 def turn_off_telemetry() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -81,7 +80,7 @@ def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
 
 def schema_hook(kind: type) -> dict[str, Any]:
     """The JSON schema of what msgspec does not know."""
-    if issubclass(kind, Path | re.Pattern):
+    if issubclass(kind, Path):
         return {"type": "string"}
     if issubclass(kind, NacreError):
         fields = {"code": {"type": "string"}, "message": {"type": "string"}, "hint": {"type": ["string", "null"]}}
@@ -92,8 +91,6 @@ def schema_hook(kind: type) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, re.Pattern):
-        return value.pattern
     if isinstance(value, NacreError):  # for those who only show it: it is not read back
         return {"code": value.code, "message": value.message, "hint": value.hint}
     raise NotImplementedError(f"{type(value).__name__} does not cross processes")
@@ -102,6 +99,4 @@ def _plain(value: Any) -> Any:
 def _special(kind: Any, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    if get_origin(kind) is re.Pattern and isinstance(value, str):
-        return re.compile(value)
     raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.errors import Conflict
+from nacre.errors import Conflict, Unavailable
 from nacre.home.home import Home
 from nacre.home.territory import territory
 from nacre.portability import backup, exporting, importing
@@ -32,6 +32,11 @@ def back_up(home: Home, request: BackupRequest, on_progress: OnProgress | None =
 def restore(settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None) -> RestoreReport:
     """Bring a backup back as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
     target = (request.target or settings.home).expanduser().absolute()
+    if settings.server and target == settings.home:
+        raise Unavailable(
+            "this memory is on a server, and a backup holds files",
+            hint="--to FOLDER brings the files back; docs/server.md tells how a server is restored",
+        )
     if target != settings.home and territory(settings).holds(target):
         raise Conflict(f"{target} is inside the home that is there", hint="name a folder somewhere else")
     return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)

@@ -52,7 +52,7 @@ _COMMIT_SECONDS = 60.0
 _OF_A_REPOSITORY = ("objects", "refs")
 """Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
-_SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
+_SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json", "used-keys.jsonl"})
 """Made anew where they are needed; a token is not taken elsewhere."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})

@@ -40,6 +40,7 @@ from nacre.retrieval.ranking import (
 )
 from nacre.retrieval.recipe import DEFAULT
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
+from nacre.spaces.recalling import with_further_spaces
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, words
 from nacre.values.memory import Memory, Scope
@@ -61,7 +62,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     """
     started = time.perf_counter()
     check(query)
-    query = _in_scope(home, query)
+    given, query = query, _in_scope(home, query)
     if not query.is_prompt:
         catch_up(home, _PATIENCE_SECONDS)
     asked = query.text
@@ -95,7 +96,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     if query.update and query.mode is not Mode.BROWSE:
         _note_use(home, query, hits, along)
         note_case(home, query, result)
-    return result
+    return with_further_spaces(home, given, result, recall)
 
 
 def search_sessions(

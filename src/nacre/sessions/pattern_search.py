@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-import regex
-
-from nacre.errors import QueryInvalid
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
+from nacre.text.expressions import Expression
 from nacre.text.passages import one_line
 from nacre.values.recall import Filter, TurnHit
 from nacre.values.session import Trust, Turn
@@ -21,10 +17,6 @@ _PORTION = 500
 _SECONDS_A_TURN = 0.25
 _AROUND = 100
 _WHOLE_WORD = 20
-_COUNT = regex.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
-_MOST_CHARACTERS = 1_000
-_MOST_SIZE = 1_000_000
-"""A million nodes take 300 MB and a third of a second, and nothing ends that from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +35,7 @@ def match_turns(
     admits: Callable[[Turn], bool] | None = None, seconds: float = 10.0,
 ) -> Matches:  # fmt: skip
     """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
-    pattern = _compiled(expression)
+    pattern = Expression(expression, _SECONDS_A_TURN)
     until = time.monotonic() + seconds
     found: list[TurnHit] = []
     given_up = 0
@@ -60,30 +52,10 @@ def match_turns(
     return Matches(tuple(found[offset : offset + limit]), len(found) > offset + limit, False, given_up)
 
 
-def _compiled(expression: str) -> Any:
-    """An expression in the form that is searched with. Raises QueryInvalid."""
-    if len(expression) > _MOST_CHARACTERS or _size(expression) > _MOST_SIZE:
-        raise QueryInvalid("the expression is too large", hint="fewer signs, and smaller counts in {…}")
-    try:
-        return regex.compile(expression, regex.IGNORECASE)
-    except (regex.error, RecursionError) as error:
-        raise QueryInvalid(
-            f"invalid regular expression: {error}",
-            hint="escape special characters with \\, or search without --regex",
-        ) from error
-
-
-def _size(expression: str) -> int:
-    """How many nodes it has at most, were all its counts within each other: each is compiled so many times. Between
-    digits may stand spaces and comments, whose digits count, too."""
-    counts = ("".join(filter(str.isdecimal, found)) for found in _COUNT.findall(expression))
-    return len(expression) * math.prod(max(1, int(count)) for count in counts)
-
-
-def _match(home: Home, pattern: Any, row: int, turn: Turn) -> TurnHit | None:
+def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
     """Where a turn matches; what a tool put out is no word of the agent's."""
     for text, trust in _texts(turn):
-        found = pattern.search(text, timeout=_SECONDS_A_TURN)
+        found = pattern.search(text)
         if found:
             stored = home.sessions.get(row)
             told = replace(turn, trust=trust)

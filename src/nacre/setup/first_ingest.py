@@ -61,7 +61,7 @@ def look(home: Home) -> FirstReading:
 def home_to_look(settings: Settings) -> Iterator[Home]:
     """The home; where there is none yet, one in a temporary folder: who only looks has nothing made."""
     with ExitStack() as stack:
-        if not settings.database.is_file():
+        if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
             settings = replace(settings, home=folder, database=folder / settings.database.name)
         yield stack.enter_context(closing(open_home(settings)))

@@ -85,16 +85,19 @@ def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) ->
     return added
 
 
-def scatter_vectors(home: Home, notify: OnProgress, origins: Origins | None = None) -> int:
+def scatter_vectors(
+    home: Home, notify: OnProgress, origins: Origins | None = None,
+    known: dict[bytes, NDArray[np.float32]] | None = None,
+) -> int:  # fmt: skip
     """Give every turn that waits for vectors passages of its own; returns how many passages there are.
 
     A passage that is repeated is kept once: repeated turns would share a few vectors, and the scan would be cheaper
     than in life. So each text is embedded once, and every turn with that text gets its vectors with some noise.
-    ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns.
+    ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns. ``known``
+    keeps what was embedded.
     """
-
     noise = np.random.default_rng(home.vectors.count())
-    known: dict[bytes, NDArray[np.float32]] = {}
+    known = {} if known is None else known
     home.vectors.begin(configured_embedder(home).name)
     done, total = 0, home.vectors.missing()[0]
     while waiting := home.vectors.turns_to_embed(_STEP):

@@ -51,7 +51,7 @@ def note_answer(home: Home, key: str, model: str, answer: str) -> None:
 
 def noted_calls(home: Home) -> Iterator[Call]:
     """Calls that were noted and are not in the database yet, for who only reads."""
-    for spool in (*_left(home), home.settings.home / SPOOL):
+    for spool in (*_left(home), home.folder / SPOOL):
         with contextlib.suppress(OSError):
             for line in _lines(spool):
                 with contextlib.suppress(msgspec.ValidationError):
@@ -102,7 +102,7 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
     if home.database.unwritable:
         return
     with contextlib.suppress(StoreBusy, OSError), _lock(home):
-        descriptor = private_files.open_file(home.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = private_files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "ab") as file:
             if at_most is None or file.tell() < at_most:
                 file.write(b"\n" + line)  # the line end comes first: a torn line spoils no other one
@@ -149,11 +149,11 @@ _FOLDS: dict[str, Callable[[Home, object], None]] = {
 
 def _left(home: Home) -> list[Path]:
     """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
-    return sorted(path for path in home.settings.home.glob("notes.*.taken") if os.access(path, os.R_OK))
+    return sorted(path for path in home.folder.glob("notes.*.taken") if os.access(path, os.R_OK))
 
 
 def _take(home: Home) -> list[Path]:
-    spool = home.settings.home / SPOOL
+    spool = home.folder / SPOOL
     taken = spool.with_name(f"notes.{home.ids()}.taken")
     if not os.access(spool, os.R_OK):
         return []
@@ -166,4 +166,4 @@ def _take(home: Home) -> list[Path]:
 
 
 def _lock(home: Home) -> FileLock:
-    return FileLock(home.settings.home / "notes.lock", _PATIENCE_SECONDS)
+    return FileLock(home.folder / "notes.lock", _PATIENCE_SECONDS)

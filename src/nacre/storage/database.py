@@ -19,6 +19,8 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErro
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+_MOST_KEY_BYTES = 2_000
+
 
 class Indexed(StrEnum):
     """What has full text: ``memories`` (subject, content, tags), ``turns`` (said, did), ``failures`` (tried, error)."""
@@ -86,6 +88,9 @@ class Database(Protocol):
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
 
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement composed in this package once for each of ``rows``, in one transaction."""
+
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
         """Insert a row into a table, within a transaction; returns the value of one of its columns."""
 
@@ -149,6 +154,11 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Let go of the connection; a second call does nothing."""
+
+
+def fits_index(text: str) -> bool:
+    """Whether one looks it up: what is longer is no name, path or tag, and PostgreSQL takes it into no index."""
+    return len(text.encode("utf-8", "replace")) <= _MOST_KEY_BYTES
 
 
 def in_transaction(method: Method) -> Method:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from nacre.platform.ids import from_ms, to_ms
-from nacre.storage.database import Database, Indexed, Words
+from nacre.storage.database import Database, Indexed, Words, fits_index
 from nacre.storage.filters import deed_clause
 from nacre.text.passages import segment
 from nacre.values.file_history import Deeds, FileUse
@@ -34,6 +34,14 @@ class DeedIndex:
             encoded = _encode(uses).decode()
             self._db.run("insert_files", uses=encoded)
             self._db.run("insert_file_uses", uses=encoded)
+        self._add_failures(done)
+
+    def index_again(self, done: Sequence[Deeds]) -> None:
+        """Add what failed to the full text, for turns that are missing there."""
+        self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
+        self._add_failures(done)
+
+    def _add_failures(self, done: Sequence[Deeds]) -> None:
         failures = [failure for deeds in done if (failure := _failure(deeds))]
         if failures:
             self._db.words.add(Indexed.FAILURES, failures)
@@ -102,7 +110,7 @@ def plain_path(path: str) -> str:
 def _uses(deeds: Deeds) -> Iterator[tuple[int, str, str, str]]:
     for call in deeds.calls:
         if call.action in _USES and call.outcome != "rejected":
-            for path in map(plain_path, call.paths):
+            for path in filter(fits_index, map(plain_path, call.paths)):
                 yield deeds.turn, path, path.rsplit("/", 1)[-1].lower(), call.action.value
 
 

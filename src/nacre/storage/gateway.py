@@ -220,7 +220,12 @@ class GatewayStore:
         self, session: ChatSession, taken: Sequence[int], answer: Answer, parts: Sequence[Outgoing],
         lines: Sequence[Line], at: datetime, *, tokens: int = 0, messages: int = 0,
     ) -> None:  # fmt: skip
-        """A turn is answered: its parts wait to be sent. ``tokens`` and ``messages`` are what the turn added."""
+        """A turn is answered: its parts wait to be sent. ``tokens`` and ``messages`` are what the turn added.
+
+        Where what was asked was forgotten meanwhile, nothing is kept of the answer but what it cost.
+        """
+        if any(self._db.one("is_done_inbound", seq=seq) for seq in taken):
+            parts, lines, tokens, messages = (), (), 0, 0
         for seq in taken:
             self._db.run("finish_inbound", seq=seq)
         for part in parts:

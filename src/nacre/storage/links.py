@@ -17,6 +17,9 @@ IN_BODY = "body"
 """The origin of a name in a text: ``[[Name]]``."""
 
 
+_ALWAYS = Validity()
+
+
 @dataclass(frozen=True, slots=True)
 class Edge:
     """One link of the index: ``strength`` is 0 to 1, ``valid`` says when it holds, its last day excluded."""
@@ -55,10 +58,17 @@ class Links:
         """Every edge that starts or ends at a memory."""
         return [as_edge(row) for row in self._db.all("list_links", id=memory_id)]
 
-    def at(self, memory_ids: Collection[str], day: date | None) -> list[Edge]:
-        """The edges that start or end at some memories and hold on a day, or at any time; no likeness."""
-        rows = self._db.all("list_links_at", ids=json.dumps(list(memory_ids)), day=_text(day))
-        return [as_edge(row) for row in rows]
+    def at(
+        self, memory_ids: Collection[str], day: date | None, without: Collection[str] = (),
+        among: Collection[str] | None = None,
+    ) -> list[Edge]:  # fmt: skip
+        """The edges that start or end at some memories and hold on a day, or at any time, in no order; no likeness.
+
+        None leads to a memory of ``without``, and all lead to one of ``among``, where that is said.
+        """
+        wanted = None if among is None else json.dumps(list(among))
+        rows = self._db.all("list_links_at", ids=json.dumps(list(memory_ids)), day=_text(day), among=wanted)
+        return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(self, wanted: EdgeFilter, *, limit: int, offset: int = 0) -> tuple[list[Edge], int]:
         """Some links, those of the newest memories first, and how many there are in all."""
@@ -126,7 +136,9 @@ class Links:
 def as_edge(row: Row) -> Edge:
     """A link from its row."""
     source, rel, target, origin, reason, strength, since, until = row[:8]
-    valid = Validity(since and date.fromisoformat(since), until and date.fromisoformat(until))
+    valid = _ALWAYS
+    if since or until:
+        valid = Validity(since and date.fromisoformat(since), until and date.fromisoformat(until))
     return Edge(source, rel, target, origin, reason, USUAL_STRENGTH if strength is None else strength, valid)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.platform.lazy import Lazy
-from nacre.storage.database import Database, Indexed, Row, Words
+from nacre.storage.database import Database, Indexed, Row, Words, fits_index
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
@@ -85,7 +85,7 @@ class Memories:
         self._drop(memory.id)
         values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
-        self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
+        self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)])
         self._put_links(memory.id, memory.links)
         again: list[dict[str, object]] = [
             {"memory": memory.id, "ordinal": at, "at": to_ms(one.at), "session": one.session,
@@ -107,6 +107,14 @@ class Memories:
         texts = (segment(memory.subject), segment(memory.content), " ".join(memory.tags))
         names = " ".join(identifiers(f"{memory.subject}\n{memory.content}"))
         self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
+
+    def index_again(self, memory_ids: Sequence[str]) -> None:
+        """Add memories to the full text from which they are missing; they keep their rows."""
+        for memory_id in memory_ids:
+            row, memory = self._db.one("find_memory_row", id=memory_id), self.find(memory_id)
+            if row and memory:
+                self._db.words.drop(Indexed.MEMORIES, [row[0]])
+                self._index(row[0], memory)
 
     def set_importance(self, memory_id: str, importance: int) -> None:
         """Change nothing but the importance, so that the memory keeps its row and its vectors."""

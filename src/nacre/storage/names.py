@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from nacre.storage.database import Database
+from nacre.storage.database import Database, fits_index
 from nacre.text.wikilinks import aliases_in, called, mentioned
 from nacre.values.memory import Memory
 
@@ -39,11 +39,14 @@ class Names:
             [
                 {"name": name, "memory": memory.id, "written": written, "is_alias": int(is_alias)}
                 for name, (written, is_alias) in names.items()
+                if fits_index(name)
             ],
         )
-        links = mentioned(memory.content)
+        links = [name for name in mentioned(memory.content) if fits_index(name)]
         self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
-        self.resolve({*former, *names}, memory.id)
+        if not links:
+            self._db.run("delete_body_links", sources=json.dumps([memory.id]))
+        self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
         """Find the links anew of whoever uses some names, and of some sources."""

@@ -31,10 +31,10 @@ class Reviews:
 
         ``once``: not again with a detail that was settled before.
         """
-        self._db.run(
-            "insert_review", memory=memory_id, reason=reason.value, detail=detail, suggested=suggested.value, at=at,
-            once=once,
-        )  # fmt: skip
+        about = {"memory": memory_id, "reason": reason.value, "detail": detail}
+        with self._db.transaction():
+            if not self._db.one("find_review", **about, once=once):
+                self._db.run("insert_review", **about, suggested=suggested.value, at=at)
 
     def pending(self) -> list[QueuedReview]:
         """What waits, the oldest first."""

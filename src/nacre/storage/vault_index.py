@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from nacre import __version__
-from nacre.storage.database import Database, Row
+from nacre.storage.database import Database, Row, fits_index
 from nacre.values.operation import Intent, Project, SeenMemoryFile
 
 Times = Mapping[str, tuple[int, int]]
@@ -179,7 +179,8 @@ class VaultIndex:
         self._db.run("delete_project_keys", project=project.id)
         self._db.run("delete_orphaned_project_keys")  # or they would stand in the way of whoever claims the same
         self._db.run_many(
-            "insert_project_key", [{"key": key, "value": value, "project": project.id} for key, value in keys]
+            "insert_project_key",
+            [{"key": key, "value": value, "project": project.id} for key, value in keys if fits_index(value)],
         )
         self._db.run("delete_project_dependencies", project=project.id)
         for name in dependencies:

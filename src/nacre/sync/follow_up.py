@@ -27,6 +27,7 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
         schedule.judge_in_background(home)
     if not commits:
         return
+    schedule.exchange_in_background(home)
     if home.settings.flag("sync.auto") and schedule.sync_in_background(home):
         return
     if home.journal.waiting()[0]:

@@ -59,11 +59,10 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
     """
     assert plan.commit is not None  # noqa: S101 - nothing that was only looked at is brought in
     home.problems.clear()
-    files = {path: _over_listing(home, path, one) for path, one in plan.changes.items() if path != LEDGER}
     with FileLock(home.settings.home / COMMIT_LOCK):
         if home.repository.head() != head:
             return _MEANWHILE
-        obstacle = _edited(home, files, held) or _in_parts(home, plan, files, held)
+        obstacle = write_plan(home, plan, held)
         if obstacle:
             return obstacle
         if not home.repository.move_head(plan.commit, head.commit, "nacre sync"):
@@ -73,6 +72,12 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
         scan(home)
         home.problems[:] = dict.fromkeys((*told, *home.problems))
     return None
+
+
+def write_plan(home: Home, plan: Plan, held: Mapping[str, str]) -> str | None:
+    """Write what changed, and no commit; returns what stands in the way. Raises EditConflict, VaultUnusable."""
+    files = {path: _over_listing(home, path, one) for path, one in plan.changes.items() if path != LEDGER}
+    return _edited(home, files, held) or _in_parts(home, plan, files, held)
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
@@ -151,7 +156,7 @@ def _parts(home: Home, changes: Mapping[str, FileChange], given_up: Collection[s
     """What changes, in parts of some thirty files, each whole. ``given_up`` go with their files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
-    for group in _together(changes):
+    for group in together(changes):
         part.changes |= {path: changes[path] for path in group}
         part.given_up |= {going.pop(path) for path in group if path in going}
         if len(part.changes) >= _FILES_A_PART:
@@ -162,7 +167,7 @@ def _parts(home: Home, changes: Mapping[str, FileChange], given_up: Collection[s
         yield part
 
 
-def _together(changes: Mapping[str, FileChange]) -> list[list[str]]:
+def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Paths that change at once: what is one memory, what one supersedes, what lies where another has its folder."""
     above: dict[str, str] = {}
 

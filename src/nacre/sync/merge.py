@@ -12,7 +12,7 @@ from nacre.history.commit import author_of
 from nacre.history.commit_message import BEGINNING, RecordedOperation, read_message, write_message
 from nacre.home.home import Home
 from nacre.values.operation import SYNC, Operation
-from nacre.vault.identity import id_in, is_document
+from nacre.vault.identity import Tree, id_in, is_document
 from nacre.vault.layout import LEDGER, is_memory_file
 from nacre.vault.ledger import Entry
 from nacre.vault.ledger import read as read_ledger
@@ -61,29 +61,47 @@ def plan_join(home: Home, head: Head, theirs: str, *, rewritten_from: str | None
     """
     repository = home.repository
     here, there = repository.tree(head.commit), repository.tree(theirs)
-    _refuse_paths(there)
+    refuse_paths(there)
     left_out = tuple(sorted(path for path in there if not _is_plain(there, path)))
     if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
         changes = _changes(home, here, there)
-        return Plan(theirs, changes, given_up=_united_in(changes), left_out=left_out)
+        return Plan(theirs, changes, given_up=united_in(changes), left_out=left_out)
     bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
-    base = _base(home, bases)
-    merged, wanted = _merged(home, base, here, there)
+    trees = (_base(home, bases), here, there)
+    paths = _wanted(trees)
+    base, ours, remote = (_contents(home, tree, paths) for tree in trees)
+    plan, merged = plan_merge(home, base, ours, remote, is_rewritten=bool(rewritten_from))
+    plan = replace(plan, left_out=left_out)
+    if dry_run:
+        return plan
+    assert plan.operation is not None  # noqa: S101 - a merge is one
+    if rewritten_from:
+        onto = changes_between(remote, merged)
+        commit = _commit(home, theirs, onto, (), [*_unsent(home, head, rewritten_from), *_told(plan.operation, onto)])
+    else:
+        commit = _commit(home, head.commit, plan.changes, (theirs,), _told(plan.operation, plan.changes))
+    return replace(plan, commit=commit)
+
+
+def plan_merge(home: Home, base: Tree, here: Tree, there: Tree, *, is_rewritten: bool = False) -> tuple[Plan, Tree]:
+    """Merge two vaults that were made from ``base``: what changes here, and what both are to hold.
+
+    ``is_rewritten``: what there is no more was taken out on purpose.
+    """
+    merged = merge_vaults(base, here, there)
     operation = Operation(home.ids(), home.now(), SYNC)
     _tell_united(merged, operation)
     forgotten = _leave_out_forgotten(merged)
-    changes = _against(home, here, merged, wanted)
+    changes = changes_between(here, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
-    given_up = _united_in(changes) | forgotten | (_taken_out(changes, merged) if rewritten_from else frozenset())
-    plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
-    if dry_run:
-        return plan
-    if rewritten_from:
-        onto = _against(home, there, merged, wanted)
-        commit = _commit(home, theirs, onto, (), [*_unsent(home, head, rewritten_from), *_told(operation, onto)])
-    else:
-        commit = _commit(home, head.commit, changes, (theirs,), _told(operation, changes))
-    return replace(plan, commit=commit)
+    given_up = united_in(changes) | forgotten | (_taken_out(changes, merged) if is_rewritten else frozenset())
+    return Plan(None, changes, merged.notes, given_up, operation), merged.files
+
+
+def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
+    """The files that differ."""
+    changes = {path: FileChange(before.get(path), after.get(path)) for path in sorted({*before, *after})}
+    return {path: change for path, change in changes.items() if change.before != change.after}
 
 
 def operations_between(home: Home, since: str | None, until: str) -> list[RecordedOperation]:
@@ -97,12 +115,10 @@ def operations_between(home: Home, since: str | None, until: str) -> list[Record
     return list(found.values())
 
 
-def _merged(home: Home, base: Entries, here: Entries, there: Entries) -> tuple[MergedVault, list[str]]:
-    """The merge, and the paths it was about: other files than documents that are the same everywhere stay out of it."""
-    trees = (base, here, there)
+def _wanted(trees: Sequence[Entries]) -> list[str]:
+    """The paths a merge is about: other files than documents that are the same everywhere stay out of it."""
     paths = sorted({path for tree in trees for path in tree})
-    wanted = [path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1]
-    return merge_vaults(*(_contents(home, tree, wanted) for tree in trees)), wanted
+    return [path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1]
 
 
 def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
@@ -113,8 +129,10 @@ def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
     for other in commits[1:] if depth < _DEEPEST else ():
         there = home.repository.tree(other)
         inner = _base(home, home.repository.merge_bases(commits[0], other), depth + 1)
-        merged, wanted = _merged(home, inner, found, there)
-        known = {blob for tree in (inner, found, there) for _, blob in tree.values()}
+        trees = (inner, found, there)
+        wanted = _wanted(trees)
+        merged = merge_vaults(*(_contents(home, tree, wanted) for tree in trees))
+        known = {blob for tree in trees for _, blob in tree.values()}
         stored = {path: _stored(home, data, known) for path, data in merged.files.items()}
         found = {path: entry for path, entry in found.items() if path not in wanted} | stored
     return found
@@ -135,18 +153,7 @@ def _contents(home: Home, tree: Entries, paths: Sequence[str]) -> dict[str, byte
 
 def _changes(home: Home, here: Entries, there: Entries) -> dict[str, FileChange]:
     paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
-    before, after = (_contents(home, tree, paths) for tree in (here, there))
-    return {
-        path: FileChange(before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)
-    }  # fmt: skip
-
-
-def _against(home: Home, tree: Entries, merged: MergedVault, wanted: Sequence[str]) -> dict[str, FileChange]:
-    """What a merge changes in one of its sides."""
-    before = _contents(home, tree, wanted)
-    paths = sorted({*before, *merged.files})
-    changes = {path: FileChange(before.get(path), merged.files.get(path)) for path in paths}
-    return {path: change for path, change in changes.items() if change.before != change.after}
+    return changes_between(*(_contents(home, tree, paths) for tree in (here, there)))
 
 
 def _commit(
@@ -182,7 +189,7 @@ def _tell_united(merged: MergedVault, operation: Operation) -> None:
         merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
 
 
-def _united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
+def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
     """Ids that new lines of the ledger say were given up."""
     ledger = changes.get(LEDGER, FileChange(None, None))
     known = set((ledger.before or b"").splitlines())
@@ -222,8 +229,9 @@ def _is_plain(tree: Entries, path: str) -> bool:
     return tree[path][0].startswith("100")
 
 
-def _refuse_paths(tree: Entries) -> None:
-    """Names that would reach into the repository itself, whatever the file system makes of them."""
+def refuse_paths(tree: Iterable[str]) -> None:
+    """Raises RepositoryUnusable for names that would reach into git's own folder, whatever the file system makes of
+    them."""
     for path in tree:
         for part in path.split("/"):
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")

@@ -23,6 +23,7 @@ from nacre.platform.lazy import Module
 from nacre.spending.spool import fold_notes
 from nacre.tombstones.affected import Affected, handed_over, survey
 from nacre.tombstones.quotes import Quotes
+from nacre.tombstones.text_search import Pattern
 from nacre.tombstones.tombstones import (
     ALLOW_AGAIN,
     FORGET,
@@ -37,10 +38,11 @@ from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
 if TYPE_CHECKING:
-    from nacre.tombstones import archive_erasure, chat_erasure
+    from nacre.tombstones import archive_erasure, chat_erasure, version_erasure
 else:
     archive_erasure = Module("nacre.tombstones.archive_erasure")
     chat_erasure = Module("nacre.tombstones.chat_erasure")
+    version_erasure = Module("nacre.tombstones.version_erasure")
 
 FORGETTING = "forgetting"
 """The operation that changes what is left: evidence and links that go, memories that are retired for it."""
@@ -128,7 +130,7 @@ def erase_bytes(home: Home) -> bool:
         return True
     try:
         _unhurried(home, home.erasing.blank_passages)
-        is_done = chat_erasure.erase_bytes(home) if home.database.is_server else _erase_from_file(home)
+        is_done = (_erase_from_server if home.database.is_server else _erase_from_file)(home)
     except StoreBusy:
         return False
     if is_done:
@@ -136,8 +138,14 @@ def erase_bytes(home: Home) -> bool:
     return is_done
 
 
+def _erase_from_server(home: Home) -> bool:
+    """A server writes over the room of deleted rows by itself."""
+    home.erasing.prune_names()
+    return chat_erasure.erase_bytes(home)
+
+
 def _erase_from_file(home: Home) -> bool:
-    """A server writes over the room of deleted rows by itself; a file is written anew without them."""
+    """A file is written anew without deleted rows."""
     _unhurried(home, home.erasing.merge_full_text)
     purge_shards(home)
     with home.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
@@ -153,7 +161,7 @@ def _unhurried(home: Home, work: Callable[[], object]) -> None:
         home.database.tighten()
 
 
-def clear_words(home: Home, memory_ids: Iterable[str], quotes: re.Pattern[str] | None = None) -> None:
+def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
     """Take from the ledger what it says about forgotten memories beside ids and numbers.
 
     It is the one exception to append-only. With ``quotes``, also from entries that hold what it matches. Tombstones and
@@ -170,7 +178,7 @@ def clear_words(home: Home, memory_ids: Iterable[str], quotes: re.Pattern[str] |
         home.vault.write(LEDGER, "\n".join(changed), base=bytes_hash(data))
 
 
-def _without_words(line: str, ids: set[str], quotes: re.Pattern[str] | None) -> str:
+def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
     if not (ids & set(_ID.findall(line))) and not (quotes and quotes.search(line)):
         return line
     item = next(ledger.read(line.encode("utf-8")), None)
@@ -195,6 +203,7 @@ def _erase_memories(change: Change, found: Affected) -> None:
         change.put(found.changed[start : start + _MEMORIES_A_STEP])
     change.append(told)
     change.apply()
+    version_erasure.erase_naming(change.home, found.memories)
     with change.transaction():
         for memory_id in sorted(memory.id for memory in found.memories):
             _erase_memory(change.home, memory_id)
@@ -207,7 +216,7 @@ def _erase_memory(home: Home, memory_id: str) -> None:
     """Not by an intent: what is to go must not be written down once more on its way."""
     file = home.files.file_of(memory_id)
     if file:
-        home.vault.remove(file.path)
+        version_erasure.remove_for_good(home, file.path)
         home.files.forget(file.path)
     home.memories.delete(memory_id)
     home.erasing.delete_traces(memory_id)
@@ -225,7 +234,7 @@ def _erase_sessions(home: Home, found: Affected) -> None:
     home.erasing.delete_sessions([session.row for session in found.sessions])
 
 
-def clear_told(home: Home, quotes: re.Pattern[str]) -> None:
+def clear_told(home: Home, quotes: Pattern) -> None:
     """Take away the traces that quote a text, and all that may: whole prompts, and kept answers."""
     _clear_traces(home, lambda said: quotes.search(said) is not None)
 
@@ -259,7 +268,7 @@ def _clear_pages(home: Home, barred: Barred) -> None:
         for slug in barred.projects(scope, slugs) or ():
             if slug not in named:
                 for page in ("project.md", "MEMORY.md"):
-                    home.vault.remove(f"projects/{slug}/{page}")
+                    version_erasure.remove_for_good(home, f"projects/{slug}/{page}")
                 home.files.forget_project(slug)
 
 

@@ -19,6 +19,24 @@ AN_AGENT = "an agent"
 """The name of an agent that nobody knows by name."""
 
 
+class Role(StrEnum):
+    """What an account may do in a space on a server.
+
+    An owner: everything, and says who belongs to it. A member reads and writes. A service does, too, for programs, and
+    raises nothing into other spaces. A reader reads.
+    """
+
+    OWNER = "owner"
+    MEMBER = "member"
+    SERVICE = "service"
+    READER = "reader"
+
+    def at_most(self, most: Role | None) -> Role:
+        """The lesser of two."""
+        ranks = list(Role)
+        return self if most is None else ranks[max(ranks.index(self), ranks.index(most))]
+
+
 class Face(StrEnum):
     """Through what an operation is reached; ``mcp`` are the tools of agents, ``http`` the routes of the daemon."""
 
@@ -30,11 +48,27 @@ class Face(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who shows a key: an account, in one space, at most in that role."""
+
+    account: str
+    space: str
+    most: Role
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks. ``agent`` is the agent's tool, as transcripts call it, or ``None`` for the owner."""
+    """Who asks. ``agent`` is the agent's tool, as transcripts call it, or ``None`` for the owner; ``bearer`` whose key
+    was shown, if one was."""
 
     face: Face
     agent: str | None = None
+    bearer: Bearer | None = None
+
+    @property
+    def most(self) -> Role | None:
+        """The role beyond which the key does not go."""
+        return self.bearer.most if self.bearer else None
 
     @property
     def is_agent(self) -> bool:

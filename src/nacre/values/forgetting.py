@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
@@ -82,9 +81,9 @@ class ForgetPlan:
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
     found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
-    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds. ``held`` counts
-    messages, parts of answers and names that only the gateway's database has. ``project`` is the one that goes whole,
-    with its code that was read.
+    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds, a text or a
+    regular expression. ``held`` counts messages, parts of answers and names that only the gateway's database has.
+    ``project`` is the one that goes whole, with its code that was read.
     """
 
     how: str
@@ -100,7 +99,8 @@ class ForgetPlan:
     files: tuple[str, ...] = ()
     traces: int = 0
     held: int = 0
-    match: re.Pattern[str] | None = None
+    match: str | None = None
+    regex: bool = False
     project: str | None = None
 
     @property

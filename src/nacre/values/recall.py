@@ -154,6 +154,7 @@ class MemoryHit:
     """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
 
     ``outdated_by`` are newer memories that are likely to say otherwise; those that are hits, too, come before it.
+    ``space`` is whose it is, where several spaces were asked.
     """
 
     memory: Memory
@@ -161,6 +162,7 @@ class MemoryHit:
     components: dict[str, float]
     evidence: tuple[Evidence, ...] = ()
     outdated_by: tuple[str, ...] = ()
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

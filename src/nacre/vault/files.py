@@ -98,6 +98,11 @@ class Vault:
         found = [_stat_of(path, seen) for path, seen in self.walk()]
         return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
 
+    def paths(self) -> list[str]:
+        """Every document in Markdown, whether it is a memory or not; hidden ones and symbolic links are none."""
+        found = (file.relative_to(self.root) for file in self.root.rglob("*.md") if not file.is_symlink())
+        return sorted(path.as_posix() for path in found if not any(part[0] == "." for part in path.parts))
+
     def times(self) -> Mapping[str, tuple[int, int]]:
         """``mtime_ns`` and size of every file that :meth:`scan` would find, by path."""
         return self.watch.times() if self.watch else times_of(self.walk())

@@ -16,6 +16,7 @@ from nacre.errors import NotFound, Unavailable
 from nacre.link.client import Away, Refused, ask
 from nacre.link.start import environment_of, program, start_process
 from nacre.platform import private_files
+from nacre.platform.environment import server_address
 from nacre.platform.ids import utc_now
 from nacre.settings import Settings
 from nacre.transcripts.registry import environment as tool_variables
@@ -87,8 +88,9 @@ def install(settings: Settings) -> Installation:
 
     Raises Unavailable where the system's own program is missing or refuses.
     """
-    if settings.server:
-        raise Unavailable("a service is not told the address of a server: it holds a password", hint="nacre watch")
+    if server_address(settings.environ):
+        told = "a service is not told the address of a server by NACRE_DB: it may hold a password"
+        raise Unavailable(told, hint="nacre config set storage.url postgresql://login@server:5432/database")
     found = installation(settings)
     _require(settings, found)
     stop(settings)

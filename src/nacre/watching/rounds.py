@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -60,11 +61,13 @@ def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = 
 class Round:
     """A round in a process of low priority. ``done`` is told what came of it, from a thread."""
 
-    def __init__(self, settings: Settings, wanted: RoundRequest, done: Callable[[RoundOutcome], None]) -> None:
-        """Start it. Raises OSError."""
+    def __init__(
+        self, settings: Settings, wanted: RoundRequest, done: Callable[[RoundOutcome], None], context: Path | None
+    ) -> None:
+        """Start it; ``context`` is a file to keep up to date. Raises OSError."""
         self._done = done
         self._process = subprocess.Popen(
-            [*program(), "watch", "--once", "--json", *_arguments(wanted)],
+            [*program(), "watch", "--once", "--json", *_arguments(wanted, context)],
             env=environment_of(str(settings.home), settings.environ),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             creationflags=_BELOW_NORMAL,
@@ -86,10 +89,11 @@ class Round:
         self._done(_outcome(said, self._process.returncode))
 
 
-def _arguments(wanted: RoundRequest) -> list[str]:
+def _arguments(wanted: RoundRequest, context: Path | None) -> list[str]:
     found = ["--background"]
     found += [] if wanted.reads else ["--no-read"]
     found += [] if wanted.learns else ["--no-learn"]
+    found += ["--context", str(context)] if context else []
     if wanted.seconds is not None:
         found += ["--seconds", f"{wanted.seconds:.0f}"]
     return [*found, "--", *map(str, wanted.paths)]

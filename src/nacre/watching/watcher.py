@@ -71,14 +71,15 @@ class WatchEvent:
 class WatchOptions:
     """What to follow (no paths: all that discovery finds), and how often to look at all of it whatever was told.
 
-    ``interval_seconds`` and ``polling`` are the settings' unless given here. Without ``learns`` sessions are made
-    searchable, and nothing else.
+    ``interval_seconds``, ``polling`` and ``context`` are the settings' unless given here. Without ``learns`` sessions
+    are made searchable, and nothing else.
     """
 
     paths: tuple[Path, ...] = ()
     interval_seconds: float | None = None
     polling: bool = False
     learns: bool = True
+    context: Path | None = None
 
 
 class Watcher:
@@ -90,6 +91,7 @@ class Watcher:
     ) -> None:  # fmt: skip
         self._open_home = open_home
         self._home: Home | None = None
+        self._config: Stamp | None = None
         self._options = options
         self._tell_of = tell
         self._pace = Pace(time.monotonic())
@@ -287,7 +289,7 @@ class Watcher:
         wanted = RoundRequest(paths=paths, reads=reads, seconds=rounds.VECTOR_SECONDS, learns=self._options.learns)
         self._pace.begin_round(time.monotonic())
         try:
-            self._round = rounds.Round(self._settings, wanted, self._messages.put)
+            self._round = rounds.Round(self._settings, wanted, self._messages.put, self._options.context)
         except OSError as error:
             self._complain(f"no process for learning can be started: {error.strerror}", "is there enough memory?")
             self._pace.failed(time.monotonic())
@@ -367,10 +369,13 @@ class Watcher:
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:
         """The home, opened anew where its database was made anew since, or its settings may have changed."""
-        if self._home and not self._home.database.is_in_place():
-            self._close()
+        if self._home:
+            is_same = self._home.database.is_in_place() and self._config == _stamp(self._home.settings.config)
+            if not is_same:
+                self._close()
         if self._home is None:
             self._home = self._open_home()
+            self._config = _stamp(self._home.settings.config)
         try:
             yield self._home
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 
 import anyio
@@ -28,7 +28,7 @@ _RETRY = b"retry: 2000\n\n"
 _BEAT = b":\n\n"
 _REFUSED = 1008
 
-Permit = Callable[[], bool]
+Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
@@ -55,7 +55,7 @@ async def socket(websocket: WebSocket) -> None:
 
 
 async def _ready(connection: HTTPConnection) -> Live:
-    live = served_by(connection).live
+    live = await anyio.to_thread.run_sync(served_by(connection).live_for, connection.scope)
     if live.bus.listeners >= MOST_LISTENERS:
         raise Unavailable("too many listen to events", hint="close some pages, or come again later")
     await anyio.to_thread.run_sync(live.wait_ready)
@@ -81,10 +81,18 @@ async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]
 
 
 def _permit(connection: HTTPConnection) -> Permit:
-    """Whether whoever listens still may: ``nacre open --forget`` ends that."""
+    """Whether whoever listens still may: ``nacre open --forget`` ends that, and the end of a key."""
     served, scope = served_by(connection), connection.scope
-    actor = served.actor(scope)
-    return lambda: served.actor(scope) == actor
+    actor, key, bearer_of = served.actor(scope), served.given_key(scope), served.bearer
+
+    async def may() -> bool:
+        if served.traffic.is_leaving:
+            return False
+        if key and bearer_of and actor:
+            return await anyio.to_thread.run_sync(bearer_of, key) == actor.bearer
+        return served.actor(scope) == actor
+
+    return may
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
@@ -103,7 +111,7 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
             woken.clear()
             found = listener.take()
             if found or loop.time() >= due:
-                if not permit():
+                if not await permit():
                     return
                 for event in found or (None,):
                     yield event

@@ -1,7 +1,7 @@
 """``Idempotency-Key``: a write that is sent again, because its answer did not arrive, is not done again.
 
-Answers are kept in memory alone. They hold words of memories, and what a home's database holds has to be found again
-by whoever forgets; decision 80 says what protects a retry after the daemon ended.
+Answers are kept in memory alone: they hold words of memories, and what lies in a home has to be found again by whoever
+forgets. That a key was used is kept in the home; decision 95 says what is answered after the daemon ended.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from nacre.web.problems import problem_response
+from anyio import to_thread
+
+from nacre.errors import NacreError
+from nacre.web.problems import of_error, problem_response
+from nacre.web.used_keys import LIFE_SECONDS, UsedKey, UsedKeys
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_KEPT = 1_000
@@ -25,9 +32,8 @@ MOST_KEPT = 1_000
 MOST_KEPT_BYTES = 16_000_000
 """Of all answers that are kept at once."""
 
-LIFE_SECONDS = 86_400.0
 MOST_BYTES = 256_000
-"""Of an answer that is kept; a longer one is sent and not kept, and its write done again."""
+"""Of an answer that is kept; a longer one is sent and not kept."""
 
 _LONGEST_KEY = 255
 _HEADER = b"idempotency-key"
@@ -53,12 +59,14 @@ class _Kept:
 class Once:
     """Answers a write again that has the key and the body of one before; other requests pass.
 
-    A key belongs to who sends it, a method and a path. While the first is at work, others wait for its answer.
+    A key belongs to who sends it, a method and a path. While the first is at work, others wait for its answer. ``used``
+    knows those whose answers are gone.
     """
 
-    def __init__(self, app: ASGIApp, most_body: int) -> None:
+    def __init__(self, app: ASGIApp, most_body: int, used: UsedKeys) -> None:
         self._app = app
         self._most_body = most_body
+        self._used = used
         self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,10 +87,7 @@ class Once:
         digest = hashlib.sha256(body).digest()
         while (kept := self._known(identity)) is not None:
             if kept.body != digest:
-                refusal = problem_response(
-                    422, "key_reused", "this Idempotency-Key was used for another request", "use a new key"
-                )
-                return await refusal(scope, receive, send)
+                return await _reused()(scope, receive, send)
             await kept.ready.wait()
             if kept.answer:
                 return await _replay(kept.answer, send)
@@ -90,12 +95,27 @@ class Once:
                 del self._kept[identity]
         kept = self._kept[identity] = _Kept(digest, time.monotonic())
         try:
-            kept.answer = await self._answered(scope, _replayed(messages, receive), send)
+            if refusal := await to_thread.run_sync(self._refusal, identity.hex(), digest.hex()):
+                return await refusal(scope, receive, send)
+            sent = await self._answered(scope, _replayed(messages, receive), send)
+            kept.answer = _to_keep(sent)
+            with suppress(NacreError):  # the answer is on its way
+                await to_thread.run_sync(self._used.settle, identity.hex(), *_outcome(sent))
         finally:
             kept.ready.set()
             if not kept.answer and self._kept.get(identity) is kept:
                 del self._kept[identity]
             self._make_room()
+
+    def _refusal(self, key: str, body: str) -> Response | None:
+        """Claim a key; an answer where that cannot be."""
+        try:
+            used = self._used.claim(key, body)
+        except NacreError as error:
+            return of_error(error)
+        if used is None:
+            return None
+        return _reused() if used.body != body else _done_already(used)
 
     def _make_room(self) -> None:
         size = sum(one.size for one in self._kept.values())
@@ -121,7 +141,7 @@ class Once:
         return messages, body
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> tuple[Message, ...]:
-        """Send the answer; returns it where it is to be kept."""
+        """Send the answer, and return it."""
         sent: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -129,10 +149,37 @@ class Once:
             await send(message)
 
         await self._app(scope, receive, keep)
-        status = int(sent[0]["status"]) if sent else 500
-        size = _size(sent)
-        is_kept = status < 500 and status not in _NOT_DONE and 0 < size <= MOST_BYTES  # empty: nobody waited for it
-        return tuple(sent) if is_kept else ()
+        return tuple(sent)
+
+
+def _to_keep(sent: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The answer, where it is to be kept; an empty one is none: nobody waited for it."""
+    status = _status(sent)
+    return sent if status < 500 and status not in _NOT_DONE and 0 < _size(sent) <= MOST_BYTES else ()
+
+
+def _outcome(sent: tuple[Message, ...]) -> tuple[str, str]:
+    """Whether a write was done, and where its result is."""
+    if not _size(sent) or _status(sent) >= 300:
+        return "free", ""
+    return "done", next((value.decode() for name, value in sent[0]["headers"] if name == b"location"), "")
+
+
+def _status(sent: tuple[Message, ...]) -> int:
+    return int(sent[0]["status"]) if sent else 500
+
+
+def _reused() -> Response:
+    return problem_response(422, "key_reused", "this Idempotency-Key was used for another request", "use a new key")
+
+
+def _done_already(used: UsedKey) -> Response:
+    at = datetime.fromtimestamp(used.at, UTC).isoformat(timespec="seconds")
+    if used.state == "done":
+        told, hint = f"this write was done at {at}; its answer is not kept any more", "nacre log has it"
+    else:
+        told, hint = f"this write began at {at}; whether it was done is not known", "look, and use a new key if not"
+    return problem_response(409, "already_done", told, hint, {"Location": used.location} if used.location else None)
 
 
 def _size(messages: Iterable[Message]) -> int:

@@ -38,6 +38,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (Unprocessable, 422),
     (errors.InvalidInput, 400),
     (errors.OwnerOnly, 403),
+    (errors.NotAllowed, 403),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.SecretFound, 422),
@@ -63,7 +64,7 @@ def problem_response(
 def of_error(error: errors.NacreError) -> Response:
     """The answer for an error of nacre's."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-    headers = {"Retry-After": str(_RETRY_SECONDS)} if isinstance(error, errors.Unavailable) else None
+    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnly) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 

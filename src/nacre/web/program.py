@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -16,14 +17,18 @@ from starlette.routing import Mount, Route, WebSocketRoute
 
 from nacre.errors import NacreError
 from nacre.serving.guard import Guard, Refusal, shows_token, values_of
+from nacre.values.actor import Actor, Face, acting
 from nacre.web import events, operations, pages, problems
 from nacre.web.agents import Agents
 from nacre.web.compatibility import agent_knowledge
 from nacre.web.compatibility.clawxmemory import clawxmemory_routes
+from nacre.web.health import get_live, get_ready
 from nacre.web.idempotency import Once
 from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, Limit, Limits
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
+from nacre.web.served import BEARER, program_of
+from nacre.web.used_keys import KeysInFile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -56,13 +61,16 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             ]),
             *api_routes(),
             *agent_knowledge.agent_knowledge_routes(), *clawxmemory_routes(),
+            Route("/health/live", get_live), Route("/health/ready", get_ready),
             Route("/open", pages.get_open),
             Mount("/assets", pages.Assets(directory=pages.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", pages.get_page),
         ],
         middleware=[
-            Middleware(_Edge, traffic=served.traffic), _guard(served), *_shared(served),
-            Middleware(_Counted, served=served), Middleware(Once, most_body=operations.MOST_BYTES),
+            Middleware(_Edge, traffic=served.traffic), Middleware(_Bearers, served=served),
+            _guard(served), *_shared(served),
+            Middleware(_Counted, served=served),
+            Middleware(Once, most_body=operations.MOST_BYTES, used=served.used or KeysInFile(served.home)),
         ],
         exception_handlers={
             NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
@@ -78,10 +86,13 @@ def _guard(served: Served) -> Middleware:
     is_agents = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
-        return is_agents(scope) if scope["path"].startswith(MCP) else served.actor(scope) is not None
+        if scope["path"].startswith(MCP):
+            return is_agents(scope) or BEARER in scope.get("state", {})
+        return served.actor(scope) is not None
 
     def lacks(scope: Scope) -> Refusal | None:
-        if served.token is None or not scope["path"].startswith((MCP, *pages.API)) or _is_preflight(scope):
+        is_open = served.token is None and not served.given_key(scope)  # with a key that ended nobody is somebody else
+        if is_open or not scope["path"].startswith((MCP, *pages.API)) or _is_preflight(scope):
             return None
         return served.lacks(scope)
 
@@ -108,6 +119,36 @@ def _shared(served: Served) -> list[Middleware]:
             expose_headers=["ETag", "Link", "Location", "Retry-After", "Idempotency-Replayed"],
         )
     ]
+
+
+class _Bearers:
+    """Notes whose key to a space a request shows. Such a key opens operations and resources, events and tools of that
+    space, and nothing that is of the home that serves."""
+
+    def __init__(self, app: ASGIApp, served: Served) -> None:
+        self._app = app
+        self._served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = self._served.given_key(scope) if scope["type"] in ("http", "websocket") else ""
+        if key and self._served.bearer and _is_of_a_space(scope["path"]):
+            try:
+                bearer = await anyio.to_thread.run_sync(self._served.bearer, key)
+            except NacreError as error:  # whose key it is cannot be told now
+                if scope["type"] == "http":
+                    await problems.of_error(error)(scope, receive, send)
+                    return
+                bearer = None
+            if bearer:
+                scope = {**scope, "state": {**scope.get("state", {}), BEARER: bearer}}
+                with acting(Actor(Face.MCP, program_of(bearer), bearer)):  # the tools of agents ask who it is
+                    await self._app(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_of_a_space(path: str) -> bool:
+    return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
 
 
 class _Counted:
@@ -159,6 +200,8 @@ class _Edge:
         async def policed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if self._traffic.is_leaving:
+                    headers["Connection"] = "close"
                 for name, value in pages.POLICY.items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith(pages.API):

@@ -13,21 +13,34 @@ import anyio
 
 from nacre.events.live import Live
 from nacre.serving.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
-from nacre.values.actor import Actor, Face
+from nacre.values.actor import Actor, Bearer, Face
 from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+    from nacre.web.used_keys import UsedKeys
+
 A_PROGRAM = "a program"
 """The agent that asks where a request shows the token and no cookie."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+BEARER = "nacre.bearer"
+"""In the state of a request: whose key to a space it shows, if it shows one that holds."""
+
+KEYS = "Bearer nacre_"
+"""How the authorization of such a request begins."""
+
 OWN_HEADER = b"x-nacre"
 """The browser's key: pages of other origins know none, and could not send it."""
 
 _MOST_LONG = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
+
+
+def program_of(bearer: Bearer) -> str:
+    """The agent that asks where a request shows a key."""
+    return f"{bearer.account}'s program"
 
 
 class Asking(Protocol):
@@ -57,6 +70,8 @@ class Traffic:
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
+    is_leaving: bool = False
+    """Whether clients are to go elsewhere, as the process is about to end."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -82,17 +97,44 @@ class Served:
     token: str | None
     names: Names
     tell: Callable[[str], None]
+    bearer: Callable[[str], Bearer | None] | None = None
+    """Whose key a secret is, where the memory is on a server; blocks."""
+
+    live_of: Callable[[Bearer], Live] | None = None
+    """The events of the space that a key opens."""
+
+    is_ready: Callable[[], bool] = lambda: True
+    """Whether what answers need is there; blocks."""
+
+    used: UsedKeys | None = None
+    """Where used ``Idempotency-Key`` are kept, if not in the home."""
+
     traffic: Traffic = field(default_factory=Traffic)
     room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))
     """For operations that take long: else those that wait for their turn would take the threads of all others."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Who asks: the owner by a cookie, a program by the token (which counts as an agent), or nobody known."""
+        """Who asks: the owner by a cookie, a program by the token or by a key to a space (it counts as an agent), or
+        nobody known."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
+        if given := self.given_key(scope):
+            bearer = scope.get("state", {}).get(BEARER)
+            return Actor(Face.HTTP, program_of(bearer), bearer) if given and bearer else None
         if self.token is None or shows_token(self.token)(scope):
             return Actor(Face.HTTP, A_PROGRAM)
         return None
+
+    def live_for(self, scope: Scope) -> Live:
+        """The events for whoever asks: of the home, or of the space whose key is shown."""
+        bearer = scope.get("state", {}).get(BEARER)
+        return self.live_of(bearer) if bearer and self.live_of else self.live
+
+    def given_key(self, scope: Scope) -> str:
+        """The key to a space that a request shows; empty where it shows none, or none is asked for."""
+        given = values_of(scope, b"authorization")
+        is_one = self.bearer is not None and len(given) == 1 and given[0].startswith(KEYS)
+        return given[0].partition(" ")[2].strip() if is_one else ""
 
     def lacks(self, scope: Scope) -> Refusal:
         """How somebody is refused who is nobody known."""

@@ -18,6 +18,7 @@ from nacre.hosts.places import Places
 from nacre.hosts.programs import Programs
 from nacre.hosts.registry import HOSTS
 from nacre.hosts.terminals import OPENCLAW
+from nacre.platform.environment import server_address
 from nacre.settings import Settings
 from nacre.values.wiring import WiringWish
 from nacre.wiring.record import load
@@ -127,7 +128,7 @@ def own_programs(settings: Settings) -> Programs:
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.hooks.process"))
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
-    if settings.server:
+    if server_address(environ):
         del environ["NACRE_DB"]  # an address holds a password, and these are files of hosts
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)

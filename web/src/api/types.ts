@@ -463,6 +463,13 @@ export interface Digest {
   left: number;
 }
 
+export interface Documents {
+  count: number;
+  bytes: number;
+  ledger_lines: number;
+  hash: string;
+}
+
 export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
 
 export interface DreamEstimate {
@@ -549,6 +556,17 @@ export interface Evidence {
 export interface Excerpt {
   of: string;
   text: string;
+}
+
+export interface Exchanged {
+  url: string;
+  space: string;
+  sent: number;
+  received: number;
+  turns: number;
+  notes: Array<NacreVaultMergeNotesNote>;
+  held: Array<[string, string]>;
+  problems: Array<string>;
 }
 
 export interface Expected {
@@ -662,6 +680,7 @@ export interface ForgetPlan {
   traces: number;
   held: number;
   match: string | null;
+  regex: boolean;
   project: string | null;
 }
 
@@ -940,6 +959,17 @@ export interface Kept {
   mtime_ns: number;
 }
 
+export interface Key {
+  id: string;
+  space: string;
+  account: string;
+  role: Role;
+  created: string | null;
+  expires: string | null;
+  revoked: string | null;
+  last_used: string | null;
+}
+
 export type Kind = "decision" | "event" | "fact" | "lesson" | "preference" | "relationship" | "todo";
 
 export interface Lane {
@@ -1076,6 +1106,12 @@ export interface Matches {
 
 export type Maturity = "candidate" | "established" | "proven";
 
+export interface Member {
+  account: string;
+  role: Role;
+  since: string | null;
+}
+
 export interface Memory {
   id: string;
   kind: Kind;
@@ -1116,6 +1152,7 @@ export interface MemoryHit {
   components: Record<string, number>;
   evidence: Array<Evidence>;
   outdated_by: Array<string>;
+  space: string | null;
 }
 
 export interface MemoryView {
@@ -1155,6 +1192,25 @@ export interface Move {
   now: number | null;
 }
 
+export interface MoveReport {
+  place: string;
+  kept: string;
+  tenant: string;
+  rows: Record<string, number>;
+  written: number;
+  passes: number;
+  documents: Documents;
+  documents_there: Documents;
+  answers: SameAnswers;
+  is_in_use: boolean;
+  left: string;
+}
+
+export interface NewKey {
+  key: Key;
+  secret: string;
+}
+
 export interface Node {
   id: string;
   subject: string | null;
@@ -1162,15 +1218,6 @@ export interface Node {
   project: string | null;
   state: string;
   trusted: boolean;
-}
-
-export interface Note {
-  outcome: MergeOutcome;
-  path: string;
-  memory: string | null;
-  subject: string | null;
-  other: string | null;
-  fields: Array<string>;
 }
 
 export interface Offer {
@@ -1362,6 +1409,10 @@ export interface Proposal {
   asked: Extraction | null;
 }
 
+export interface Pushed {
+  obstacle: string;
+}
+
 export interface Question {
   first: Memory;
   second: Memory;
@@ -1387,6 +1438,8 @@ export interface QuickstartResult {
   changed: [string, number] | null;
   has_examples: boolean;
 }
+
+export type Raising = "members" | "owners";
 
 export interface Reach {
   memories: number;
@@ -1437,6 +1490,17 @@ export interface Refusal {
 export interface Rehearsal {
   outcome: StoreOutcome;
   memory: Memory;
+}
+
+export interface RemoteStanding {
+  url: string;
+  space: string;
+  private: boolean;
+  succeeded: string | null;
+  problem: string;
+  hint: string;
+  documents: number;
+  waiting_turns: number;
 }
 
 export interface Repair {
@@ -1504,6 +1568,8 @@ export interface Review {
   usage: Usage;
 }
 
+export type Role = "member" | "owner" | "reader" | "service";
+
 export type Route = "none" | "owner" | "project";
 
 export interface Said {
@@ -1514,6 +1580,13 @@ export interface Said {
   at: string;
   is_owner: boolean;
   files: Array<[string, string]>;
+}
+
+export interface SameAnswers {
+  asked: number;
+  same: number;
+  same_first: number;
+  differing: Array<string>;
 }
 
 export interface SampleAnswer {
@@ -1546,6 +1619,21 @@ export interface ScrubReport {
 export interface Series {
   name: string;
   values: Array<number>;
+}
+
+export interface ServerChanges {
+  space: string;
+  version: number;
+  newest: number;
+  ledger_at: number;
+  documents: Array<ServerDocument>;
+  ledger: Array<string>;
+  is_all: boolean;
+}
+
+export interface ServerDocument {
+  path: string;
+  text: string | null;
 }
 
 export interface Session {
@@ -1648,6 +1736,12 @@ export interface Settled {
   newer: Memory | null;
 }
 
+export interface Shared {
+  memory: Memory;
+  space: string;
+  is_new: boolean;
+}
+
 export interface Side {
   size: number;
   central: Memory;
@@ -1667,6 +1761,17 @@ export interface Skipped {
   reason: string;
   count: number;
 }
+
+export interface Space {
+  name: string;
+  kind: SpaceKind;
+  raising: Raising;
+  role: Role;
+  is_own: boolean;
+  is_read: boolean;
+}
+
+export type SpaceKind = "organisation" | "person" | "team";
 
 export type Speaker = "agent" | "owner" | "system" | "tool";
 
@@ -1791,7 +1896,7 @@ export interface Synced {
   branch: string | null;
   sent: number;
   received: number;
-  notes: Array<Note>;
+  notes: Array<NacreVaultMergeNotesNote>;
   held: Array<Held>;
   left_out: Array<string>;
   problems: Array<string>;
@@ -2224,6 +2329,14 @@ export interface NacreSetupOffersTrial {
   cost: string | null;
 }
 
+export interface NacreSpacesValuesNote {
+  at: string | null;
+  account: string;
+  action: string;
+  subject: string;
+  outcome: string;
+}
+
 export interface NacreSpendingEmbeddingConsentPlace {
   host: string;
   is_here: boolean;
@@ -2333,6 +2446,15 @@ export interface NacreValuesWiringFileChange {
   is_pristine: boolean;
 }
 
+export interface NacreVaultMergeNotesNote {
+  outcome: MergeOutcome;
+  path: string;
+  memory: string | null;
+  subject: string | null;
+  other: string | null;
+  fields: Array<string>;
+}
+
 export interface NacreViewsPlace {
   project: string | null;
   known: Array<string>;
@@ -2378,11 +2500,23 @@ export interface ActivityRequest {
   project?: string | null;
 }
 
+export interface AddMemberRequest {
+  space: string;
+  account: string;
+  role?: Role;
+}
+
 export interface AddQueryRequest {
   queries?: string | null;
   question: string;
   query_id?: string | null;
   expects?: Array<string>;
+}
+
+export interface AddRemoteRequest {
+  url: string;
+  key?: string;
+  private?: boolean;
 }
 
 export interface AlikeRequest {
@@ -2474,6 +2608,19 @@ export interface ContextRequest {
 
 export interface CostRequest {
   days?: number;
+}
+
+export interface CreateKeyRequest {
+  space?: string | null;
+  account?: string | null;
+  role?: Role;
+  days?: number;
+}
+
+export interface CreateSpaceRequest {
+  space: string;
+  kind?: SpaceKind;
+  raising?: Raising;
 }
 
 export interface DatabaseCheckRequest {
@@ -2777,14 +2924,6 @@ export interface ListRequest {
   offset?: number;
 }
 
-export interface LogRequest {
-  reference?: string | null;
-  project?: string | null;
-  action?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
 export interface MapRequest {
   project?: string | null;
   kinds?: Array<Kind>;
@@ -2811,6 +2950,13 @@ export interface ModelRequest {
 }
 
 export type Moment = "prompt" | "start";
+
+export interface MoveRequest {
+  to?: string | null;
+  source?: string | null;
+  tenant?: string | null;
+  questions?: number;
+}
 
 export interface NewLink {
   source: string;
@@ -2889,6 +3035,29 @@ export interface PruneRequest {
   budget_mb?: number;
 }
 
+export interface PushedDocument {
+  path: string;
+  text: string | null;
+  base?: string | null;
+}
+
+export interface PushedSession {
+  session: SessionInput;
+  project: string | null;
+  turns: Array<PushedTurn>;
+}
+
+export interface PushedTurn {
+  id: string;
+  speaker: Speaker;
+  text: string;
+  time?: string | null;
+  calls?: string;
+  flags?: number;
+  trust?: Trust;
+  author?: string | null;
+}
+
 export interface QueriesRequest {
   queries?: string | null;
 }
@@ -2947,6 +3116,30 @@ export interface ReflectRequest {
 export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_on" | "elaborates" | "part_of" | "related_to" | "specializes";
 
 export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
+
+export interface RemoteChangesRequest {
+  since?: number;
+  ledger_since?: number;
+}
+
+export interface RemotePushRequest {
+  documents: Array<PushedDocument>;
+  ledger: Array<string>;
+}
+
+export interface RemoteTurnsRequest {
+  sessions: Array<PushedSession>;
+}
+
+export interface RemoteVersionsRequest {
+  at: number;
+  names: Array<string>;
+}
+
+export interface RemoveMemberRequest {
+  space: string;
+  account: string;
+}
 
 export interface RemoveQueryRequest {
   queries?: string | null;
@@ -3009,6 +3202,17 @@ export interface ReviewUndoRequest {
   reference: string;
 }
 
+export interface RevokeKeyRequest {
+  id: string;
+  space?: string | null;
+}
+
+export interface RotateKeyRequest {
+  id: string;
+  space?: string | null;
+  days?: number;
+}
+
 export interface RoundRequest {
   paths?: Array<string>;
   reads?: boolean;
@@ -3026,6 +3230,22 @@ export interface ScrubOptions {
   history?: boolean;
   remove_copies?: boolean;
   vectors?: boolean;
+}
+
+export interface SessionInput {
+  tool: string;
+  native_id: string;
+  title?: string | null;
+  cwd?: string | null;
+  branch?: string | null;
+  repository?: string | null;
+  label?: string | null;
+  kind?: SessionKind;
+  parent?: string | null;
+  started?: string | null;
+  tool_version?: string | null;
+  model?: string | null;
+  tokens?: Tokens | null;
 }
 
 export interface SessionFilter {
@@ -3091,6 +3311,12 @@ export interface SettingRequest {
   key: string;
 }
 
+export interface ShareRequest {
+  reference: string;
+  space: string;
+  scope?: Scope | null;
+}
+
 export interface SignalLimits {
   min_importance?: number;
   most_at_once?: number;
@@ -3103,6 +3329,10 @@ export interface Source {
   session?: string | null;
   turns?: Array<string>;
   file?: string | null;
+}
+
+export interface SpaceRequest {
+  space?: string | null;
 }
 
 export interface StaleRequest {
@@ -3169,6 +3399,12 @@ export interface TodayRequest {
   until?: string | null;
   project?: string | null;
   limit?: number;
+}
+
+export interface Tokens {
+  input?: number;
+  cached?: number;
+  output?: number;
 }
 
 export interface TraceRequest {
@@ -3293,6 +3529,18 @@ export interface WriterRequest {
   dollars_per_day?: number | null;
 }
 
+export interface NacreHistoryRequestsLogRequest {
+  reference?: string | null;
+  project?: string | null;
+  action?: string | null;
+  limit?: number;
+  offset?: number;
+}
+
+export interface NacreSpacesRequestsLogRequest {
+  limit?: number;
+}
+
 export interface Operations {
   "recall": [RecallQuery, RecallResult];
   "deep-recall": [DeepQuery, DeepResult];
@@ -3391,7 +3639,7 @@ export interface Operations {
   "unanswered-dismiss": [GapRequest, UnansweredQuestion];
   "claims-estimate": [EstimateClaimsRequest, NacreReviewClaimsEstimate];
   "claims-backfill": [BackfillRequest, Backfill];
-  "log": [LogRequest, Array<Listed>];
+  "log": [NacreHistoryRequestsLogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
   "undo-plan": [UndoRequest, Undoing];
   "undo": [UndoRequest, Undoing];
@@ -3402,6 +3650,25 @@ export interface Operations {
   "forgotten": [Record<string, never>, Array<Forgotten>];
   "forget-allow-again": [AllowAgainRequest, Forgotten];
   "scrub": [ScrubOptions, ScrubReport];
+  "share": [ShareRequest, Shared];
+  "spaces": [Record<string, never>, Array<Space>];
+  "spaces-create": [CreateSpaceRequest, Space];
+  "spaces-members": [SpaceRequest, Array<Member>];
+  "spaces-add": [AddMemberRequest, Array<Member>];
+  "spaces-remove": [RemoveMemberRequest, Array<Member>];
+  "spaces-log": [NacreSpacesRequestsLogRequest, Array<NacreSpacesValuesNote>];
+  "keys": [SpaceRequest, Array<Key>];
+  "keys-create": [CreateKeyRequest, NewKey];
+  "keys-rotate": [RotateKeyRequest, NewKey];
+  "keys-revoke": [RevokeKeyRequest, Key];
+  "remote": [Record<string, never>, RemoteStanding];
+  "remote-add": [AddRemoteRequest, Exchanged];
+  "remote-sync": [Record<string, never>, Exchanged];
+  "remote-remove": [Record<string, never>, RemoteStanding];
+  "remote-changes": [RemoteChangesRequest, ServerChanges];
+  "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
+  "remote-push": [RemotePushRequest, Pushed];
+  "remote-turns": [RemoteTurnsRequest, number];
   "project-list": [Record<string, never>, Array<ProjectLine>];
   "project-show": [ProjectRequest, ProjectDetail];
   "project-rename": [ProjectRenameRequest, ProjectMoved];
@@ -3414,6 +3681,7 @@ export interface Operations {
   "backup-create": [BackupRequest, BackupReport];
   "backup-verify": [VerifyRequest, Array<Check>];
   "backup-restore": [RestoreRequest, RestoreReport];
+  "move": [MoveRequest, MoveReport];
   "archive-status": [Record<string, never>, ArchiveStatus];
   "archive-verify": [Record<string, never>, Array<Problem>];
   "archive-mend": [Record<string, never>, number];

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli import progress
+from nacre.cli.cluster.scale import scale
 from nacre.cli.command import Group, command
+from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
@@ -20,7 +22,6 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.speed import machine as speed_machine
     from nacre.speed import measurement
-    from nacre.speed.machine import Machine
     from nacre.speed.measurement import Latency, SpeedResult
 else:
     measurement = Module("nacre.speed.measurement")
@@ -28,8 +29,8 @@ else:
 
 _FOR_DEVELOPERS = frozenset(
     (
-        "claims code context dreams extraction gaps gateway graph hooks judge locks redaction retrieval scale silence "
-        "stale writers"
+        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval size "
+        "silence stale writers"
     ).split()
 )
 """Benchmarks that are part of a checkout only."""
@@ -88,17 +89,7 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 
 benchmark.add_command(speed)
-
-
-def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-    """Answer with the figures and the machine they were taken on."""
-    machine = speed_machine.describe()
-
-    def render_all(paper: Paper) -> None:
-        render(paper)
-        _render_machine(paper, machine)
-
-    run.answer({**record, "machine": dataclasses.asdict(machine)}, render_all)
+benchmark.add_command(scale)
 
 
 def _render_speed(paper: Paper, result: SpeedResult) -> None:
@@ -134,14 +125,3 @@ def _latencies(paper: Paper, latencies: Sequence[Latency]) -> None:
         for latency in latencies
     ]
     paper.table(rows, indent=2)
-
-
-def _render_machine(paper: Paper, machine: Machine) -> None:
-    """What was measured on."""
-    paper.blank()
-    paper.line(
-        dim(
-            f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
-            f"nacre {machine.commit or 'installed'}"
-        )
-    )

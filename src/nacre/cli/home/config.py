@@ -49,14 +49,12 @@ def show(run: Run) -> None:
     settings = run.settings
     views = visible_settings.list_settings(settings)
     record = {
-        "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
+        "home": str(settings.home), "config": str(settings.config), "database": settings.where,
         "settings": [asdict(one) for one in views],
     }  # fmt: skip
 
     def render(paper: Paper) -> None:
-        paper.facts(
-            (("home", str(settings.home)), ("config", str(settings.config)), ("database", str(settings.database)))
-        )
+        paper.facts((("home", str(settings.home)), ("config", str(settings.config)), ("database", settings.where)))
         paper.blank()
         paper.table(
             [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],

@@ -86,7 +86,7 @@ def vacuum(run: Run) -> None:
 def version(run: Run) -> None:
     """Tell which schema the database has, and which SQLite reads it."""
     found: DatabaseVersion = perform(run, "db-version")
-    record = {"nacre": found.nacre, "schema": found.schema, "sqlite": found.sqlite, "database": str(found.database)}
+    record = {"nacre": found.nacre, "schema": found.schema, "sqlite": found.sqlite, "database": found.database}
     run.answer(record, lambda paper: paper.facts(tuple((name, str(value)) for name, value in record.items())))
 
 
@@ -95,8 +95,8 @@ def version(run: Run) -> None:
 def path(run: Run) -> None:
     """Print where the database is."""
     settings = run.settings
-    record = {"database": str(settings.database), "home": str(settings.home), "vault": str(settings.vault)}
-    run.answer(record, lambda paper: paper.verbatim(str(settings.database)))
+    record = {"database": settings.where, "home": str(settings.home), "vault": settings.where_documents}
+    run.answer(record, lambda paper: paper.verbatim(settings.where))
 
 
 @db.command("rebuild", examples=["nacre db rebuild", "nacre db rebuild --yes --no-vectors"])
@@ -196,8 +196,11 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
             ("projects", f"{stats.projects:,}"),
             ("links", f"{stats.links:,}"),
             ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
-            ("vault", f"{settings.vault} ({count(stats.vault_files, 'file')})"),
-            ("database", f"{settings.database} ({size(stats.database_bytes)})"),
+            ("vault", f"{settings.where_documents} ({count(stats.vault_files, 'file')})"),
+            (
+                "database",
+                f"{settings.where} ({size(stats.database_bytes)})" if stats.database_bytes else settings.where,
+            ),
             *([("index", f"{settings.index} ({size(stats.index_bytes)})")] if stats.index_bytes else []),
         ),
         indent=2,

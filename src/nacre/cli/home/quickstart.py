@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -43,7 +42,7 @@ def quickstart(run: Run) -> None:
     """
     with progress.shown(run) as notify:
         result: QuickstartResult = perform(run, "quickstart", notify)
-    vault = run.settings.vault
+    vault = run.settings.where_documents
     run.answer(_quickstart_record(result), lambda paper: render_quickstart(paper, result, vault))
     if is_short_of_vectors(result):
         run.afterwards.append(partial(finish_vectors, run))
@@ -84,7 +83,7 @@ def _reach_record(found: Reach) -> Record:
     }  # fmt: skip
 
 
-def render_quickstart(paper: Paper, result: QuickstartResult, vault: Path) -> None:
+def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> None:
     """What was read, what was learned, a few questions answered, what is in reach, and how to go on."""
     render_first_look(paper, result)
     render_reach(paper, result.reach)
@@ -174,7 +173,7 @@ def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
     paper.blank()
 
 
-def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
+def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
     paper.heading("Go on")
     rows = [('nacre recall "…"', "ask anything, in your own words")]
     if result.changed:
@@ -188,7 +187,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
         ("nacre open", "see, search and change all of it in your browser"),
         ("nacre init", "plug it into your agents' tools: they start knowing what matters"),
         ('nacre store "…"', "keep something you tell it"),
-        (str(vault), "the memories, as Markdown: read and edit them"),
+        (vault, f"the memories, as Markdown{'' if '://' in vault else ': read and edit them'}"),
     ]
     paper.table([(bold(what), why) for what, why in rows[:-1]], indent=2)
     paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2, hang=2)

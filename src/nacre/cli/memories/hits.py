@@ -45,6 +45,7 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         "evidence": [evidence_record(item) for item in hit.evidence],
         "outdated_by": list(hit.outdated_by),
         "components": hit.components,
+        "space": hit.space,
     }
 
 
@@ -79,7 +80,13 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
         _render_words(paper, rank, memory)
-    facts = (place_name(memory), when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
+    facts = (
+        hit.space or "",
+        place_name(memory),
+        when(memory.created),
+        f"importance\u00a0{memory.importance}",
+        short_id(memory),
+    )
     paper.line(dim(joined(facts)), indent=_INDENT)
     _render_notes(paper, hit)
     if explain:

@@ -54,7 +54,7 @@ def page(run: Run, name: str, text: str | None, project: str | None, edit: bool,
     if found.tokens > found.told_tokens:
         run.warnings.append(f"{found.tokens} tokens: a session is told some {found.told_tokens}, from the top on")
     record = {
-        "page": name, "path": str(run.settings.vault / found.path), "text": found.text, "tokens": found.tokens,
+        "page": name, "path": str(run.settings.shown_vault / found.path), "text": found.text, "tokens": found.tokens,
         "told_tokens": found.told_tokens, "changed": did_change, "etag": found.etag,
     }  # fmt: skip
     run.answer(record, lambda paper: _show(paper, found, did_change=did_change, is_asked=text is None and not remove))

@@ -60,9 +60,9 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
         return
 
     view = ask(run, "look", reference=reference, update=update, session=session)
-    vault = run.settings.vault
+    vault = run.settings.shown_vault
     stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
-    record = {**_view_record(view, str(vault)), "stale": stale.memories[0].confidence if stale.memories else 0.0}
+    record = {**_view_record(view, vault), "stale": stale.memories[0].confidence if stale.memories else 0.0}
     run.answer(record, lambda paper: render_memory(paper, view, vault, stale))
 
 
@@ -71,7 +71,7 @@ def _show_history(run: Run, reference: str) -> None:
     run.answer({"history": [_step_record(step) for step in steps]}, lambda paper: _render_history(paper, steps))
 
 
-def _view_record(view: MemoryView, vault: str) -> Record:
+def _view_record(view: MemoryView, vault: Path) -> Record:
     """One memory with its evidence, links and file."""
     memory = view.memory
     return {
@@ -81,7 +81,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
         "evidence": [evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
         "links": [_link_record(link) for link in view.links],
-        "path": f"{vault}/{view.path}" if view.path else None,
+        "path": str(vault / view.path) if view.path else None,
         "etag": view.etag,
         "recall_count": view.usage.recall_count,
         "last_recalled": stamp(view.usage.last_recalled),

@@ -16,7 +16,7 @@ from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.errors import MemoryInvalid
+from nacre.errors import MemoryInvalid, Unavailable
 from nacre.platform.lazy import Module
 from nacre.text import passages
 
@@ -162,6 +162,8 @@ def _edit_file(run: Run, reference: str) -> Memory:
         raise click.UsageError(
             "say what to change: there is no terminal to open an editor in", click.get_current_context()
         )
+    if run.settings.server:
+        raise Unavailable("this memory is on a server, and has no file", hint="say what to change: nacre edit --help")
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
     after = views.look_at(run.home, view.memory.id)

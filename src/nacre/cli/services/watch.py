@@ -26,19 +26,23 @@ from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line, event_record
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.home.territory import territory
 from nacre.platform.lazy import Module
 from nacre.values.actor import Face
 
 if TYPE_CHECKING:
     from nacre import settings
+    from nacre.context import snapshot
     from nacre.home import home
     from nacre.home.home import Home
+    from nacre.values.context import ContextBlock
     from nacre.values.reports import IngestReport
     from nacre.watching import log as watching_log
     from nacre.watching import watcher
     from nacre.watching.survey import Survey
-    from nacre.watching.watcher import WatchEvent
+    from nacre.watching.watcher import WatchEvent, WatchOptions
 else:
+    snapshot = Module("nacre.context.snapshot")
     home = Module("nacre.home.home")
     watcher = Module("nacre.watching.watcher")
     watching_log = Module("nacre.watching.log")
@@ -52,7 +56,7 @@ _BACKGROUND_NICENESS = 10
     "watch",
     examples=[
         "nacre watch",
-        "nacre watch ~/exports --interval 30",
+        "nacre watch --context ~/code/shop/CONTEXT.md",
         "nacre watcher install        # have the system do it",
     ],
 )
@@ -61,6 +65,10 @@ _BACKGROUND_NICENESS = 10
 @click.option("--interval", type=click.FloatRange(1, 86_400), help="Seconds between two looks at all transcripts.")
 @click.option("--polling", is_flag=True, help="Look again and again instead of being told: for network drives.")
 @option("watch-once", "learns", "--no-learn", help="Make sessions searchable; write no memories, make no vectors.")
+@click.option(
+    "--context", type=click.Path(dir_okay=False, resolve_path=True, path_type=Path),
+    help="After each round, write there what nacre context tells in its folder.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only say what would be followed, and what waits to be read.")
 @click.option("--log", is_flag=True, help="Write into the home's logs/watcher.log instead of here.")
 @click.option("--background", is_flag=True, hidden=True, help="With --once: give way to everything else.")
@@ -69,7 +77,7 @@ _BACKGROUND_NICENESS = 10
 @click.pass_obj
 def watch(  # noqa: PLR0913 - its options
     run: Run, paths: tuple[Path, ...], once: bool, interval: float | None, polling: bool, learns: bool,
-    dry_run: bool, log: bool, background: bool, reads: bool, seconds: float | None,
+    context: Path | None, dry_run: bool, log: bool, background: bool, reads: bool, seconds: float | None,
 ) -> None:  # fmt: skip
     """Follow your agents' sessions as they happen.
 
@@ -80,9 +88,9 @@ def watch(  # noqa: PLR0913 - its options
     if dry_run:
         _survey(run, paths)
     elif once:
-        _go_round(run, paths, background=background, reads=reads, learns=learns, seconds=seconds)
+        _go_round(run, paths, context, background=background, reads=reads, learns=learns, seconds=seconds)
     else:
-        _follow(run, paths, interval, polling=polling, learns=learns, to_log=log)
+        _follow(run, watcher.WatchOptions(paths, interval, polling, learns, context), to_log=log)
 
 
 def _survey(run: Run, paths: tuple[Path, ...]) -> None:
@@ -91,16 +99,27 @@ def _survey(run: Run, paths: tuple[Path, ...]) -> None:
 
 
 def _go_round(
-    run: Run, paths: tuple[Path, ...], *, background: bool, reads: bool, learns: bool, seconds: float | None
-) -> None:
+    run: Run, paths: tuple[Path, ...], context: Path | None, *, background: bool, reads: bool, learns: bool,
+    seconds: float | None,
+) -> None:  # fmt: skip
     if background:
         _give_way()
     wanted: dict[str, Any] = {"paths": paths, "reads": reads, "seconds": seconds, "learns": learns}
     with progress.shown(run) as notify:
         report: IngestReport = perform(run, "watch-once", notify, **wanted)
+    _write_context(run, context)
     if report.problems and not background:
         run.exit_code = 1
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
+
+
+def _write_context(run: Run, path: Path | None) -> None:
+    """Keep a file with what an agent should know in its folder; else the one of ``watch.context``, if it is set."""
+    named = run.settings.text("watch.context")
+    place = path or (Path(named).expanduser() if named else None)
+    if place:
+        block: ContextBlock = perform(run, "context", moment="start", folder=str(place.parent))
+        snapshot.write_snapshot(place, block, territory(run.settings))
 
 
 def _give_way() -> None:
@@ -114,10 +133,7 @@ def _give_way() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
-def _follow(
-    run: Run, paths: tuple[Path, ...], interval: float | None, *, polling: bool, learns: bool, to_log: bool
-) -> None:
-    options = watcher.WatchOptions(paths, interval, polling, learns)
+def _follow(run: Run, options: WatchOptions, *, to_log: bool) -> None:
     write: Callable[[str], None] = watching_log.Log(run.settings.home).write if to_log else click.echo
     stop = stopped_by_signals()
 

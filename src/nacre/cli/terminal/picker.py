@@ -161,7 +161,7 @@ class Picker:
         except NacreError as error:
             self._view.told = joined((error.message, error.hint), "; ")
             return
-        vault = self._run.settings.vault
+        vault = self._run.settings.shown_vault
         self._view.whole = self._screen.page(lambda paper: render_memory(paper, view, vault, stale))
 
     def _act(self, key: str) -> None:
@@ -174,7 +174,7 @@ class Picker:
             return
         try:
             path = perform(self._run, "look", reference=memory.id, update=False, session=None).path
-            if path is None:
+            if path is None or self._run.settings.server:
                 self._view.told = "It has no file."
                 return
             self._screen.open_file(str(self._run.settings.vault / path))

@@ -31,7 +31,7 @@ class Foreign:
 
 
 class Resolution:
-    """The edges between the files of one repository. ``texts`` are the manifests of package managers by path."""
+    """The edges between the files of one repository. ``texts`` are manifests by path."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.index = Index(files, texts)

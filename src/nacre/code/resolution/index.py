@@ -33,7 +33,7 @@ Target = Node | Module
 
 
 class Index:
-    """The files and definitions of a repository. ``texts`` are the manifests of package managers by path."""
+    """The files and definitions of a repository. ``texts`` are manifests by path."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.paths = [path for path, _ in files]

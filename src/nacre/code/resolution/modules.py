@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from nacre.code.facts import Import
+from nacre.code.resolution.aliases import AliasTable
 from nacre.code.resolution.index import OUTSIDE, Index, Module
 
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
@@ -109,15 +110,23 @@ def _python_place(path: str) -> str:
 
 
 class EcmaModules(Modules):
-    """Relative paths, without an extension or with that of the compiled file."""
+    """Relative paths, without an extension or with that of the compiled file, and aliases of them."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(index)
+        self._aliases = AliasTable(index.texts)
 
     def find(self, file: int, module: str) -> Module:
-        """Only paths that begin with a dot lie in this repository."""
+        """A path that begins with a dot, or an alias that leads to a file of this repository."""
         if not module:
             return Module((file,))
-        if not module.startswith("."):
-            return OUTSIDE
-        place = posixpath.normpath(posixpath.join(posixpath.dirname(self.index.paths[file]), module))
+        folder = posixpath.dirname(self.index.paths[file])
+        if module.startswith("."):
+            return self._at(posixpath.normpath(posixpath.join(folder, module)))
+        places = map(self._at, self._aliases.of(folder).places(module))
+        return next((found for found in places if not found.is_outside), OUTSIDE)
+
+    def _at(self, place: str) -> Module:
         stem = re.sub(r"\.[cm]?jsx?$", "", place)
         for start in dict.fromkeys((place, stem)):
             for ending in _ECMA_ENDINGS:

@@ -140,7 +140,9 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
         _degraded(found),
     )
     records = {
-        "memories": [record_of(hit.memory) | {"score": round(hit.score, 4)} for hit in hits[:shown]],
+        "memories": [
+            record_of(hit.memory) | {"score": round(hit.score, 4), "space": hit.space} for hit in hits[:shown]
+        ],
         "turns": [_turn_record(hit) for hit in beside[:told_turns]],
         "cursor": str(last) if hits and more else None,
     }
@@ -171,7 +173,8 @@ def _hit(hit: MemoryHit) -> str:
     title = title_of(memory)
     body = indented(content)
     head = f"[{short_id(memory.id)}] {title}" if not _says(content, title) else f"[{short_id(memory.id)}]"
-    return f"{head}\n{body}{rest}{doubts}\n  ({origin_of(memory)}; {said_in(memory)})"
+    space = f"space {hit.space}, " if hit.space else ""
+    return f"{head}\n{body}{rest}{doubts}\n  ({space}{origin_of(memory)}; {said_in(memory)})"
 
 
 def _says(content: str, title: str) -> bool:

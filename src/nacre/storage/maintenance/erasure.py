@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
@@ -114,14 +113,16 @@ class Erasing:
             self._db.run(statement, id=memory_id)
 
     @in_transaction
-    def clear_journal(self, quotes: re.Pattern[str]) -> None:
+    def clear_journal(self, quotes: Callable[[str], object]) -> None:
         """Take from the journal whatever quotes a text: what was written cannot be undone then."""
         texts = self._db.all("list_journal_texts")
-        written = [seq for seq, *said in texts if any(map(quotes.search, said))]
+        written = [seq for seq, *said in texts if any(map(quotes, said))]
         operations = self._db.all("list_operation_texts")
-        told = [operation for operation, *said in operations if any(map(quotes.search, said))]
+        told = [operation for operation, *said in operations if any(map(quotes, said))]
+        paths = [path for path, *said in self._db.all("list_touched_paths") if any(map(quotes, (path, *said)))]
         self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
         self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
+        self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
         """Take hash, vector and bits of passages that nobody says any more; returns how many.
@@ -137,6 +138,10 @@ class Erasing:
                 for row in rows[start : start + _TURNS_A_TRANSACTION]:
                     self._blank(row, named)
         return len(rows)
+
+    def prune_names(self) -> None:
+        """Delete identifiers that no text holds any more; a file keeps them with their shards."""
+        self._db.run("prune_names")
 
     def merge_full_text(self) -> None:
         """Leave no deleted word in the full text, in steps that let others write."""

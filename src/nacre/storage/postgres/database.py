@@ -3,7 +3,9 @@
 One connection a :class:`PostgresDatabase`; threads each open their own. Who writes holds the tenant's lock until the
 transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew by the first
 statement of a block, except where a lock or temporary tables are gone with it; within a block, its loss is
-StoreUnusable.
+StoreUnusable. A statement that is a transaction of its own is done again where the server took it back
+(:mod:`nacre.storage.postgres.retry`); whether a commit whose answer was lost went through, nobody knows, and nothing is
+done again.
 """
 
 from __future__ import annotations
@@ -19,45 +21,61 @@ import apsw
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from nacre.errors import InvalidInput, NacreError, StoreUnusable
+from nacre.errors import InvalidInput, NacreError, NotAllowed, StoreUnusable
 from nacre.storage.database import Row
 from nacre.storage.postgres.connection import CONNECT_SECONDS, connect, translated_errors
 from nacre.storage.postgres.dialect import query, translated, writes
-from nacre.storage.postgres.migrate import migrate, version
+from nacre.storage.postgres.distribution import IS_DISTRIBUTED, telling_nodes
+from nacre.storage.postgres.migrate import migrate, state
+from nacre.storage.postgres.retry import Result, repeated
 from nacre.storage.postgres.words import ServerWords
 from nacre.storage.postgres.zone import local_zone
 from nacre.storage.sqlite.database import stemmer
+from nacre.values.actor import Role
 
 ROLE = "nacre_tenant"
 """What a connection becomes: it sees one tenant's rows, whoever signed in."""
 
 _SIGN_IN = f"""
-SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp; SELECT set_config('nacre.tenant', %s, false);
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
 """What was committed is on the server's disk."""
+
+_SEARCH = {"hnsw.ef_search": "400", "hnsw.iterative_scan": "relaxed_order", "hnsw.max_scan_tuples": "40000"}
+"""Searches of vectors go on until they have enough of this tenant's."""
 
 _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _BREATH_SECONDS = 0.03
 
 
 class PostgresDatabase:
-    """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``."""
+    """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``.
+
+    ``account`` is who comes, by default the one that the tenant is called after. Nothing can be written where it may
+    only read, or where ``unwritable`` says why.
+    """
 
     is_server = True
 
-    def __init__(self, url: str, tenant: str) -> None:
-        """Connect, and migrate an older server. Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput."""
+    def __init__(self, url: str, tenant: str, account: str = "", unwritable: NacreError | None = None) -> None:
+        """Connect, and migrate an older server.
+
+        Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput, NotAllowed where the account does not belong there.
+        """
         if not _TENANT.fullmatch(tenant):
             raise InvalidInput(f"{tenant!r} cannot name a tenant", hint="use up to 64 lower-case letters and digits")
         self.tenant = tenant
-        self.unwritable: NacreError | None = None
+        self.account = account or tenant
+        self.unwritable = unwritable
         self._url = url
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # a block
         self._is_final = False  # the connection; its temporary tables cannot be had again, or it was closed
         self._own = 0
+        self._has_written = False  # in the block that is open
+        self._opening = b""
         self._held: set[str] = set()
         self._connect()
 
@@ -67,13 +85,31 @@ class PostgresDatabase:
             with translated_errors():
                 _require_utf8(self._connection)
                 migrate(self._connection)
-                self._connection.execute(_SIGN_IN, (self.tenant,))
+                self._connection.execute(_SIGN_IN)
                 info = self._connection.info
                 self._identity = info.host, info.port, info.dbname, self.tenant
-                self._connection.execute("SELECT set_config('TimeZone', %s, false)", (local_zone(),))
+                self._settle({"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH})
+            self.unwritable = self._admitted() or self.unwritable
         except BaseException:
             self._connection.close()
             raise
+
+    def _settle(self, settings: dict[str, str]) -> None:
+        set_all = "set_config(%s, %s, false), " * len(settings)
+        values = [told for setting in settings.items() for told in setting]
+        found = self._connection.execute(f"SELECT {set_all} {IS_DISTRIBUTED}".encode(), values).fetchone()
+        self._opening = telling_nodes(self._connection, settings) if found and found[-1] else b""
+
+    def _admitted(self) -> NacreError | None:
+        """Why nothing may be written. Raises NotAllowed where nothing may be read either."""
+        with translated_errors():
+            found = self._connection.execute(query("read_standing"), {"account": self.account}).fetchone()
+        if found is None:
+            raise NotAllowed(
+                f"{self.account} does not belong to the space {self.tenant}",
+                hint="storage.account says who you are; an owner lets you in: nacre spaces add",
+            )
+        return NotAllowed(f"{self.account} may only read {self.tenant}") if found[0] == Role.READER else None
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
@@ -90,16 +126,24 @@ class PostgresDatabase:
 
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
-        with self.transaction(), translated_errors():
-            self._is_final |= name.startswith("create_")
-            return max(0, self._connection.execute(query(name), _clean(parameters)).rowcount)
+        self._is_final |= name.startswith("create_")
+        sql, values = query(name), _clean(parameters)
+        return max(0, self._alone(lambda: self._note(self._connection.execute(sql, values)).rowcount))
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
+        self._many(query(name), rows)
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement composed in this package once for each of ``rows``, in one transaction."""
+        self._many(translated(sql), rows)
+
+    def _many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
         if not rows:
             return
         with self.transaction(), translated_errors(), self._connection.cursor() as cursor:
-            cursor.executemany(query(name), [_clean(row) for row in rows])
+            cursor.executemany(sql, [_clean(row) for row in rows])
+            self._note(cursor)
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
         """Insert a row into a table, within a transaction; returns the value of one of its columns."""
@@ -148,9 +192,8 @@ class PostgresDatabase:
         if self.is_in_transaction:
             yield
             return
-        self._revive()
-        with translated_errors():
-            self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        begin = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+        self._first(lambda: self._connection.execute(begin + self._opening))
         self._is_open = True
         try:
             yield
@@ -234,10 +277,11 @@ class PostgresDatabase:
         return self._identity
 
     def schema(self) -> int:
-        """The number of the last migration that the server's database went through."""
-        self._revive()
-        with translated_errors():
-            return version(self._connection)
+        """The number of the oldest program's schema that still works with the server's database.
+
+        Newer ones may have added what older ones need not know.
+        """
+        return self._first(lambda: state(self._connection).needs)
 
     def hold(self, lock: str) -> bool:
         """Take a lock of the tenant's beside that of who writes; ``False`` where another connection holds it.
@@ -262,32 +306,71 @@ class PostgresDatabase:
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
         """A statement that writes is a transaction of its own, or part of the one that is open."""
-        self._revive()
-        with self.transaction() if writes(sql) else contextlib.nullcontext(), translated_errors():
-            return self._connection.execute(sql, _clean(parameters)).fetchall()
+        values = _clean(parameters)
+        if writes(sql):
+            return self._alone(lambda: self._note(self._connection.execute(sql, values)).fetchall())
+        return self._first(lambda: self._read(sql, values))
 
-    def _begin(self) -> None:
+    def _read(self, sql: str, values: Any) -> list[Row]:
+        if self._is_open or not self._opening:
+            return self._connection.execute(sql, values).fetchall()
+        cursor = self._connection.execute(self._opening + sql.encode(), values)
+        cursor.nextset()
+        return cursor.fetchall()
+
+    def _note(self, cursor: psycopg.Cursor[Row]) -> psycopg.Cursor[Row]:
+        self._has_written |= cursor.rowcount > 0
+        return cursor
+
+    def _alone(self, work: Callable[[], Result]) -> Result:
+        """A statement that writes: part of the transaction that is open, or one that is done again if need be."""
+
+        def whole() -> Result:
+            with self.transaction(), translated_errors():
+                return work()
+
+        return whole() if self.is_in_transaction else repeated(whole)
+
+    def _first(self, work: Callable[[], Result]) -> Result:
+        """What changes nothing. Outside of a block, where it shows that the connection is lost, it is done over
+        another one."""
         self._revive()
         try:
             with translated_errors():
-                self._connection.execute("BEGIN")
-                self._connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.tenant,))
+                return work()
+        except StoreUnusable:
+            if not (self._connection.closed and self._may_connect()):
+                raise
+            self._connect()
+        with translated_errors():
+            return work()
+
+    def _begin(self) -> None:
+        try:
+            self._first(self._ask_for_lock)
         except BaseException:
             self._roll_back()
             raise
         self._is_open = True
         self._since = time.monotonic()
 
+    def _ask_for_lock(self) -> None:
+        if self.unwritable:  # connecting tells anew
+            raise self.unwritable
+        self._connection.execute(b"BEGIN;" + self._opening)
+        self._connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.tenant,))
+
     def _commit(self) -> None:
         if self._connection.info.transaction_status == TransactionStatus.INERROR:
             raise StoreUnusable("nothing was written: the server refused a part of it", hint="repeat the command")
         with translated_errors():
-            counted = self._connection.execute(f"{query('count_edition')} COMMIT").rowcount
-        self._own += counted
-        self._is_open = False
+            counting = query("count_edition") if self._has_written else ""
+            self._connection.execute(f"{counting} COMMIT")
+        self._own += self._has_written
+        self._is_open = self._has_written = False
 
     def _roll_back(self) -> None:
-        self._is_open = False
+        self._is_open = self._has_written = False
         with contextlib.suppress(psycopg.Error):
             if self._connection.info.transaction_status != TransactionStatus.IDLE:
                 self._connection.execute("ROLLBACK")
@@ -296,13 +379,17 @@ class PostgresDatabase:
 
     def _revive(self) -> None:
         """Outside a block: where the server hung up meanwhile, connect again."""
-        if self._is_open or self._is_final or self._held:
+        if not self._may_connect():
             return
         with contextlib.suppress(psycopg.OperationalError):
             for _ in range(2):  # its last words, and then the end
                 self._connection.pgconn.consume_input()
         if self._connection.closed:
             self._connect()
+
+    def _may_connect(self) -> bool:
+        """Whether nothing would be gone with the connection."""
+        return not (self._is_open or self._is_final or self._held)
 
 
 def _require_utf8(connection: psycopg.Connection[Row]) -> None:

@@ -16,6 +16,8 @@ _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
 _TARGET = re.compile(r"\bON CONFLICT \(")
+_LIST = re.compile(r"(FROM json_each\((?::\w+|\?)\))\)")
+_COPIES = re.compile(r".*\bINSERT INTO (?!.*\b(?:VALUES|ON CONFLICT|RETURNING)\b)", re.DOTALL)
 _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 
@@ -39,8 +41,16 @@ def _all() -> dict[str, str]:
 @cache
 def translated(sql: str) -> str:
     """``:name`` and ``?`` as psycopg's placeholders; keys that an insert may meet begin with the tenant; a limit below
-    zero is none."""
+    zero is none.
+
+    What is compared with the values of a list is compared after these were cast, which ``OFFSET 0`` sees to: a cast
+    may tell what it was given, so that row-level security keeps comparisons that hold one from using an index. Rows
+    that a statement finds and inserts are told one by one: else Citus copies them, which row-level security forbids.
+    """
     bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
+    bare = _LIST.sub(r"\1 OFFSET 0)", bare)
+    if _COPIES.match(bare):
+        bare = f"{bare.rstrip(' ;')} RETURNING 1"
     return _TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 

@@ -1,13 +1,16 @@
-"""Documents of a vault as rows: every version stays."""
+"""Documents of a vault as rows: every version stays, unless it is forgotten: then its number stays, without path and
+bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import Clock, to_ms
 from nacre.storage.database import Database, in_transaction
+
+_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,55 @@ class Documents:
     @in_transaction
     def append(self, lines: Iterable[bytes]) -> int:
         """Append lines to the ledger that are not there yet; returns the bytes of all."""
-        rows: list[dict[str, object]] = [
-            {"hash": blake2b(line, digest_size=16).digest(), "line": line} for line in lines
-        ]
+        rows: list[dict[str, object]] = [{"hash": _digest(line), "line": line} for line in lines]
         self._db.run_many("insert_ledger_line", rows)
         return int((self._db.one("size_of_ledger") or (0,))[0])
 
     def ledger(self) -> bytes:
         """All lines of the ledger."""
-        return b"".join(bytes(line) + b"\n" for (line,) in self._db.all("list_ledger_lines"))
+        return b"".join(bytes(line) + b"\n" for _, line in self._db.all("list_ledger_lines"))
+
+    def ledger_lines(self) -> int:
+        """The number of the ledger's last line; it grows with each."""
+        return int((self._db.one("last_ledger_line") or (0,))[0])
+
+    @in_transaction
+    def reword(self, lines: Sequence[bytes]) -> None:
+        """Some lines of the ledger say less from now on; ``lines`` are all of them."""
+        for (number, line), wanted in zip(self._db.all("list_ledger_lines"), lines, strict=True):
+            if bytes(line) != wanted and not self._db.run(
+                "update_ledger_line", number=number, hash=_digest(wanted), line=wanted
+            ):
+                self._db.run("delete_ledger_line", number=number)
+
+    @in_transaction
+    def forget(self, path: str) -> None:
+        """Remove a document with all its versions."""
+        self._db.run("delete_document", path=path)
+        self._db.run("blank_versions_of", path=path)
+
+    @in_transaction
+    def keep_present(self, path: str) -> None:
+        """Delete what a page said before."""
+        self._db.run("delete_former_versions", path=path)
+
+    def former(self) -> Iterator[tuple[int, str, bytes]]:
+        """What documents said before, read in pieces: number, path, bytes."""
+        after = 0
+        while found := self._db.all("list_former_versions", after=after, limit=_STEP):
+            yield from ((version, path, bytes(data)) for version, path, data in found)
+            after = found[-1][0]
+
+    def forget_former(self, tells: Callable[[str, bytes], bool]) -> None:
+        """Forget former versions that tell something, by path or bytes."""
+        told = [version for version, path, data in self.former() if tells(path, data)]
+        with self._db.transaction():
+            self._db.run_many("blank_version", [{"version": version} for version in told])
+            self._db.run("blank_removals")
 
     def _now(self) -> int:
         return to_ms(self._clock()) or 0
+
+
+def _digest(line: bytes) -> bytes:
+    return blake2b(line, digest_size=16).digest()

@@ -48,6 +48,10 @@ class ServerLock:
         if self._depth == 0:
             self._db.let_go(self._name)
 
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for it: that is not to be seen, as who waits tries again and again."""
+        return False
+
     def let_others(self) -> None:
         """Give it to whoever waits for it, and take it again, unless somebody further out relies on it."""
         if self._depth == 1:

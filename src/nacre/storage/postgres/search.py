@@ -19,9 +19,10 @@ MOST_CANDIDATES = 20_000
 _MOST_NAMES = 200
 """Identifiers that hold a part: beyond, the part is everywhere."""
 
+_MOST_IN_PART = 1_000
+"""Of turns that hold one of those, so many are put in order: who asks wants a few, or learns that there are many."""
+
 _LEAST_IDF = 1e-6
-_K1, _B = 1.2, 0.75
-"""FTS5's own."""
 
 _MEMORIES = "JOIN {source} m ON m.row = w.row"
 _TURNS = "JOIN turns t ON t.row = w.row JOIN sessions s ON s.row = t.session"
@@ -31,31 +32,33 @@ _PLACES = {
     Indexed.FAILURES: ("t.row, t.session, t.seq", _TURNS),
 }
 
-# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too. Each stem of a question is a
+# column, as it is much dearer to go through them row by row. k1 = 1.2 and b = 0.75 are those of FTS5.
+_SCORED = """
+SELECT row, length, ARRAY[{names}] AS held, {score} AS score FROM (
+    SELECT w.row, w.length, 1.2 * (0.25 + 0.75 * w.length / CAST(? AS float8)) AS slope, {counts}
+    FROM word_rows w WHERE w.kind = ? AND {sought} OFFSET 0
+) AS counted
+ORDER BY score DESC, row LIMIT ?
+"""
 _MATCH = """
-SELECT {fields}, h.held, w.length FROM words w {places}
-CROSS JOIN LATERAL (
-    SELECT array_agg(c.count ORDER BY q.n) AS held,
-        sum(q.idf * c.count * 2.2 / (c.count + 1.2 * (0.25 + 0.75 * w.length / ?))) AS score
-    FROM unnest(CAST(? AS bigint[]), CAST(? AS float8[])) WITH ORDINALITY AS q (key, idf, n)
-    CROSS JOIN LATERAL (SELECT coalesce(w.counts[array_position(w.keys, q.key)], 0)::float8 AS count) AS c
-) AS h
-WHERE w.kind = ? AND {{sought}} AND {{where}}
-ORDER BY h.score DESC, w.row LIMIT ?
+SELECT {fields}, w.held, w.length FROM ({{{{scored}}}}) AS w {places} WHERE {{where}}
+ORDER BY w.score DESC, w.row LIMIT ?
 """
 _MATCH_PARTS = """
-SELECT {fields} FROM words w {places}
-WHERE w.kind = ? AND w.names <> '{{{{}}}}' AND w.names && CAST(? AS bigint[]) AND {{where}}
-ORDER BY cardinality(w.names), w.row DESC LIMIT ?
+WITH found AS MATERIALIZED (
+    SELECT w.row, cardinality(w.names) AS count FROM word_rows w
+    WHERE w.kind = ? AND w.names <> '{{{{}}}}' AND w.names && CAST(? AS bigint[])
+)
+SELECT {fields} FROM (SELECT row, count FROM found LIMIT ?) AS w {places} WHERE {{where}}
+ORDER BY w.count, w.row DESC LIMIT ?
 """
 _AT = """
-SELECT t.row, t.session, t.seq, ARRAY(
-    SELECT coalesce(w.counts[array_position(w.keys, q.key)], 0)::float8
-    FROM unnest(CAST(? AS bigint[])) WITH ORDINALITY AS q (key, n) ORDER BY q.n
-), w.length
-FROM turns t JOIN words w ON w.kind = 'turns' AND w.row = t.row
+SELECT t.row, t.session, t.seq, CAST(ARRAY[{counts}] AS float8[]), w.length
+FROM turns t JOIN word_rows w ON w.kind = 'turns' AND w.row = t.row
 WHERE (t.session, t.seq) IN (SELECT * FROM unnest(CAST(? AS bigint[]), CAST(? AS bigint[])))
 """
+_COUNT = "count_of(CAST(? AS bigint), w.keys, w.counts)"
 
 
 class ServerSearch(WordSearch):
@@ -105,8 +108,9 @@ class ServerSearch(WordSearch):
         if not words:
             return []
         sought, arrays = _sought(words)
-        values = (max(1.0, of.average_length), _array(keys), _array(idf), self._kind.value, *arrays)
-        statement = where.into(self._match.replace("{sought}", sought))
+        scored, most = _scored(len(keys), sought), limit if self._is_open(where) else -1
+        values = (*idf, max(1.0, of.average_length), *keys, self._kind.value, *arrays, most)
+        statement = where.into(self._match).replace("{scored}", scored)
         return [_to_match(row, terms) for row in self._db.rows(statement, (*values, *where.values, limit))]
 
     def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
@@ -117,8 +121,13 @@ class ServerSearch(WordSearch):
         }  # fmt: skip
         if not known:
             return []
-        values = (self._kind.value, _array(sorted(known)), *where.values, limit)
+        most = _MOST_IN_PART if self._is_open(where) else -1
+        values = (self._kind.value, _array(sorted(known)), most, *where.values, limit)
         return [(row, session, seq) for row, session, seq in self._db.rows(where.into(self._parts), values)]
+
+    def _is_open(self, where: Clause) -> bool:
+        """Whether all that words find passes: no more is wanted of it than in the end."""
+        return where.is_open and self._kind is not Indexed.MEMORIES
 
 
 def memory_search(database: PostgresDatabase) -> WordSearch:
@@ -158,7 +167,8 @@ class ServerTurnSearch:
         left out."""
         keys = [key_of(self._db.tenant, Indexed.TURNS, term.stem) for term in terms]
         sessions, seqs = [session for session, _ in places], [seq for _, seq in places]
-        found = self._db.rows(_AT, (_array(keys), _array(sessions), _array(seqs)))
+        statement = _AT.format(counts=", ".join([_COUNT] * len(keys)))
+        found = self._db.rows(statement, (*keys, _array(sessions), _array(seqs)))
         return [_to_match(row, terms) for row in found]
 
     def match_parts(self, names: Sequence[str], wanted: Filter, limit: int) -> list[tuple[int, int, int]]:
@@ -196,6 +206,15 @@ def _sought(words: Sequence[_Word]) -> tuple[str, list[str]]:
     several = [word.keys for word in words if len(word.keys) > 1]
     conditions = ["w.keys && CAST(? AS bigint[])"] * bool(single) + ["w.keys @> CAST(? AS bigint[])"] * len(several)
     return f"({' OR '.join(conditions)})", [_array(keys) for keys in ([single] if single else []) + several]
+
+
+def _scored(stems: int, sought: str) -> str:
+    """Rows that meet a condition, with what they hold of so many stems and their BM25."""
+    names = [f"c{at}" for at in range(stems)]
+    return _SCORED.format(
+        names=", ".join(names), counts=", ".join(f"{_COUNT} AS {name}" for name in names), sought=sought,
+        score=" + ".join(f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names),
+    )  # fmt: skip
 
 
 def _idf(rows: int, count: int) -> float:

@@ -9,11 +9,14 @@ from hashlib import blake2b
 import msgspec
 
 from nacre.platform.lazy import load
-from nacre.storage.database import Database, Indexed, Words
+from nacre.storage.database import Database, Indexed, Words, fits_index
 from nacre.storage.filters import Clause
 
 WEIGHTS = {Indexed.MEMORIES: (1.5, 1.0, 1.0), Indexed.TURNS: (1.0, 0.5), Indexed.FAILURES: (0.5, 1.0)}
 """What each column counts: a subject more than what is said of it, what was said more than what was done."""
+
+_MOST_SHOWN = 200
+"""Characters of a stem kept beside its number, for who looks for its beginning: an index takes 2,700 bytes."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,16 +36,17 @@ class ServerWords:
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         """Index rows that are not in it yet."""
-        names = self._rows_of_names({name for one in rows for name in one.names.split()})
+        names = self._rows_of_names({name for one in rows for name in one.names.split() if fits_index(name)})
         written, terms, total = [], Counter[str](), 0
         for one in rows:
             counts, length = self._count(kind, one.texts)
+            held = sorted((key_of(self._tenant, kind, stem), count) for stem, count in counts.items())
             terms.update(counts.keys())
             total += length
-            own = sorted({names[name] for name in one.names.split()})
-            written.append((one.row, self._keys(kind, counts), [*counts.values()], length, own))
+            own = sorted({names[name] for name in one.names.split() if name in names})
+            written.append((one.row, [key for key, _ in held], [count for _, count in held], length, own))
         self._db.run("insert_words", kind=kind.value, rows=_told(written))
-        told = [(key_of(self._tenant, kind, stem), stem, count) for stem, count in terms.items()]
+        told = [(key_of(self._tenant, kind, stem), stem[:_MOST_SHOWN], count) for stem, count in terms.items()]
         self._db.run("count_in_terms", kind=kind.value, terms=_told(told))
         self._db.run("count_in_totals", kind=kind.value, rows=len(rows), words=total)
 
@@ -74,9 +78,6 @@ class ServerWords:
             for stem in stems:
                 counts[stem] = counts.get(stem, 0.0) + weight
         return counts, length
-
-    def _keys(self, kind: Indexed, stems: Sequence[str] | dict[str, float]) -> list[int]:
-        return [key_of(self._tenant, kind, stem) for stem in stems]
 
     def _rows_of_names(self, names: set[str]) -> dict[str, int]:
         if not names:

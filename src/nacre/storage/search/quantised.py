@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,16 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float32]
 _PORTION = 16_384
 _ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What searches keep in memory of the passages of one database: the model that made them, their bits, which nobody
+    changes in place, and the row that comes next."""
+
+    held: tuple[str | None, str | None]
+    bits: NDArray[np.uint64]
+    next: int
 
 
 def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
@@ -71,6 +83,13 @@ def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
     packed = np.packbits(vectors > 0, axis=1)
     words = -(-packed.shape[1] // 8)  # whole words, whatever the size of the vectors
     return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)
+
+
+class Walk(Protocol):
+    """Passages from the nearest to the farthest."""
+
+    def next(self, count: int) -> list[int]:
+        """About so many rows more, where there are any."""
 
 
 class Outward:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform.ids import to_ms
+from nacre.platform.lazy import load
 from nacre.storage.database import Database
 from nacre.storage.search import quantised
-from nacre.storage.search.quantised import Matrix, Outward
+from nacre.storage.search.quantised import Kept, Matrix, Outward, Walk
 from nacre.storage.search.selection import Admission
 from nacre.storage.search.vector_tables import VectorTables
 
@@ -46,16 +47,6 @@ class Near:
 
     row: int
     cosine: float
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What searches keep in memory of the passages of one database: the model that made them, their bits, which nobody
-    changes in place, and the row that comes next."""
-
-    held: tuple[str | None, str | None]
-    bits: NDArray[np.uint64]
-    next: int
 
 
 class Vectors:
@@ -278,11 +269,7 @@ class Vectors:
         few = admitted.few(_FEW_TURNS) if admitted else None
         if few is not None:
             return _sorted(self.cosines_of_turns(query, few))[:limit]
-        self._load_bits()
-        if not self._bits.size:
-            return []
-        distances = quantised.distances(self._bits, quantised.to_bits(quantised.to_int8(query[None, :]))[0])
-        nearest = Outward(distances)
+        nearest = self._outward(quantised.to_bits(quantised.to_int8(query[None, :]))[0])
         if admitted is None:
             return self._rank(query, nearest.next(_NEAREST_BY_BITS), None)[:limit]
         found: list[Near] = []
@@ -373,6 +360,14 @@ class Vectors:
             if passage in cosines and (among is None or turn in among):
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
+
+    def _outward(self, bits: NDArray[np.uint64]) -> Walk:
+        """Passages from the nearest on: a server compares them itself."""
+        if self._in_use.is_server:
+            walk: Walk = load("nacre.storage.postgres.signs:ServerWalk")(self._in_use, bits)
+            return walk
+        self._load_bits()
+        return Outward(quantised.distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))
 
     def _load_bits(self) -> None:
         held = (self.model(), self._value("begun"))

@@ -134,10 +134,14 @@ class FileDatabase:
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
+        self.many(query(name), rows)
+
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
+        """Run a statement composed in this package once for each of ``rows``."""
         self._begin_alone()
         self._refuse_unwritable()
         with _translated(self.path):
-            self._connection.executemany(query(name), rows)
+            self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """All rows of a statement composed in this package; values are always bound."""

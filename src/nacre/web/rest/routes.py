@@ -20,6 +20,7 @@ from nacre.platform import json_values
 from nacre.web.operations import answer_of, json_body
 from nacre.web.problems import problem_response
 from nacre.web.rest import cursors
+from nacre.web.rest.cursors import Cursor
 from nacre.web.rest.parameters import EXPECTED, converted, expects, has_pages, request_of
 from nacre.web.rest.resources import PREFIX, RESOURCES, Resource
 
@@ -30,6 +31,9 @@ NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _PAGE = 200
 """Items that are read at once where all of them are asked for."""
+
+_NEAR = 25
+"""Places before and after its own at which the last item of a page is looked for."""
 
 _TAG_BYTES = 12
 _CREATED = frozenset({"stored", "accepted"})
@@ -83,9 +87,10 @@ async def _read(resource: Resource, request: Request) -> Response:
     wants_lines = resource.rows is not None and NDJSON in request.headers.get("accept", "")
     if wants_lines and "limit" not in asked.fields:
         return await _all_lines(asked, request)
-    further = {resource.offset: cursor} if cursor else {}
+    skipped = await _place(asked, request, cursor) if cursor else 0
+    further = {resource.offset: skipped} if cursor else {}
     result = await answer_of(request, resource.operation, asked.encoded(**further))
-    headers = _next_page(asked, request, result, cursor)
+    headers = _next_page(asked, request, result, skipped)
     if wants_lines:
         return Response(b"".join(bytes(one) + b"\n" for one in _rows(resource, result)), 200, headers, NDJSON)
     tag = entity_tag(result)
@@ -94,15 +99,31 @@ async def _read(resource: Resource, request: Request) -> Response:
     return Response(result, 200, headers | {"ETag": tag}, _JSON)
 
 
-def _asked(resource: Resource, request: Request) -> tuple[_Asked, int]:
-    """What is asked for, and how many items its cursor skips. Raises InvalidInput."""
+async def _place(asked: _Asked, request: Request, cursor: Cursor) -> int:
+    """How many items come up to the one with which the page before ended: what was stored or deleted since moved it.
+
+    It is looked for where it was, then near by; what is gone, or ranked for a question, has the place that it had.
+    """
+    if asked.operation.name == "recall" or not cursor.last:
+        return cursor.skip
+    near = max(0, cursor.skip - 1 - _NEAR)
+    for start, limit in ((cursor.skip - 1, 1), (near, 2 * _NEAR)):
+        rows = await _page(asked, request, {asked.resource.offset: start, "limit": limit})
+        names = [cursors.name_of(row) for row in rows]
+        if cursor.last in names:
+            return start + names.index(cursor.last) + 1
+    return cursor.skip
+
+
+def _asked(resource: Resource, request: Request) -> tuple[_Asked, Cursor | None]:
+    """What is asked for, and where it goes on. Raises InvalidInput."""
     query = list(request.query_params.multi_items())
     cursor = next((text for name, text in query if name == "cursor"), None)
     if cursor is not None and not has_pages(resource):
         raise InvalidInput(f"{request.url.path} has no pages", hint="leave cursor out")
     texts = [*request.path_params.items(), *((name, text) for name, text in query if name != "cursor")]
     asked = _Asked(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
-    return asked, cursors.read(cursor, _mark(asked)) if cursor else 0
+    return asked, cursors.read(cursor, _mark(asked)) if cursor else None
 
 
 def _mark(asked: _Asked) -> str:
@@ -114,14 +135,15 @@ def _next_page(asked: _Asked, request: Request, result: bytes, skipped: int) -> 
     """Where the next page is, if there may be one."""
     if not has_pages(asked.resource):
         return {}
-    found = len(_rows(asked.resource, result))
+    rows = _rows(asked.resource, result)
+    found = len(rows)
     limit = asked.number("limit")
     skipped = skipped or asked.number(asked.resource.offset)
     if not found or found < limit or _is_last(result, skipped + found):
         return {}
     query = [one for one in request.query_params.multi_items() if one[0] not in ("cursor", asked.resource.offset)]
-    cursor = cursors.write(skipped + found, _mark(_without_offset(asked)))
-    return {"Link": f'<{quote(request.url.path)}?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'}
+    cursor = Cursor(skipped + found, _mark(_without_offset(asked)), cursors.name_of(rows[-1]))
+    return {"Link": f'<{quote(request.url.path)}?{urlencode([*query, ("cursor", cursors.write(cursor))])}>; rel="next"'}
 
 
 def _without_offset(asked: _Asked) -> _Asked:

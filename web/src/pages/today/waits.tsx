@@ -20,9 +20,16 @@ export function Waits({ waiting }: { waiting: Waiting }) {
       <header>
         <h2>{t.value.waits(total)}</h2>
         <p>{parts.join(" · ")}</p>
-        <a class="button primary" href={waiting.candidates || doubts ? "/review" : "/conflicts"}>
-          {t.value.review}
-        </a>
+        {waiting.conflicts > 0 && (
+          <a class="button" href="/conflicts">
+            {t.value.settle(waiting.conflicts)}
+          </a>
+        )}
+        {waiting.candidates + doubts > 0 && (
+          <a class="button primary" href="/review">
+            {t.value.review(waiting.candidates + doubts)}
+          </a>
+        )}
       </header>
       <ul>
         {first(waiting).map((one) => (

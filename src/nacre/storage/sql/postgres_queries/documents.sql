@@ -34,7 +34,46 @@ INSERT INTO ledger_lines (hash, line) VALUES (:hash, :line) ON CONFLICT (hash) D
 
 -- list_ledger_lines --
 -- All lines in their order.
-SELECT line FROM ledger_lines ORDER BY number;
+SELECT number, line FROM ledger_lines ORDER BY number;
+
+-- last_ledger_line --
+-- How far it goes.
+SELECT coalesce(max(number), 0) FROM ledger_lines;
+
+-- update_ledger_line --
+-- A line lost words, unless another says the same already.
+UPDATE ledger_lines SET hash = :hash, line = :line
+WHERE number = :number AND NOT EXISTS (SELECT 1 FROM ledger_lines o WHERE o.hash = :hash);
+
+-- delete_ledger_line --
+-- Another line says the same.
+DELETE FROM ledger_lines WHERE number = :number;
+
+-- list_former_versions --
+-- What documents said before, in pieces.
+SELECT v.version, v.path, v.data FROM document_versions v
+WHERE v.version > :after AND v.data IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.version = v.version)
+ORDER BY v.version LIMIT :limit;
+
+-- blank_version --
+-- The number stays; path and bytes are forgotten.
+UPDATE document_versions SET path = '', data = NULL WHERE version = :version;
+
+-- blank_versions_of --
+-- The same, of all that a document ever said.
+UPDATE document_versions SET path = '', data = NULL WHERE path = :path;
+
+-- blank_removals --
+-- Of a document whose every version is forgotten nobody is to know the path.
+UPDATE document_versions v SET path = ''
+WHERE v.data IS NULL AND v.path <> ''
+    AND NOT EXISTS (SELECT 1 FROM document_versions o WHERE o.path = v.path AND o.data IS NOT NULL);
+
+-- delete_former_versions --
+-- What a page said before that is made from memories.
+DELETE FROM document_versions v
+WHERE v.path = :path AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.version = v.version);
 
 -- size_of_ledger --
 -- Its bytes, with the ends of its lines.

@@ -4,5 +4,5 @@ SELECT coalesce((SELECT number FROM edition), 0);
 
 -- count_edition --
 -- The transaction wrote something.
-INSERT INTO edition (one, number) SELECT 1, 1 WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+INSERT INTO edition (one, number) VALUES (1, 1)
 ON CONFLICT (one) DO UPDATE SET number = edition.number + 1;

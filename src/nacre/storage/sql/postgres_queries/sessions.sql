@@ -13,11 +13,4 @@ VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :
 ON CONFLICT (path) DO UPDATE SET
     tool = :tool, inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
     carry = :carry, corrupt = CASE WHEN :goes_on = 1 THEN transcript_cursors.corrupt ELSE 0 END + :corrupt,
-    unknown = CASE WHEN :goes_on = 1 THEN (
-        SELECT coalesce(json_object_agg(record, times), '{}')::text FROM (
-            SELECT record, sum(times) AS times FROM (
-                SELECT key AS record, value::bigint AS times FROM json_each(transcript_cursors.unknown)
-                UNION ALL SELECT key, value::bigint FROM json_each(:unknown)
-            ) AS counted GROUP BY record
-        ) AS added
-    ) ELSE :unknown END;
+    unknown = CASE WHEN :goes_on = 1 THEN counts_added(transcript_cursors.unknown, :unknown) ELSE :unknown END;

@@ -9,5 +9,5 @@ ON CONFLICT (memory) DO UPDATE SET
     last_recalled = greatest(coalesce(usage.last_recalled, 0), :at),
     recall_intervals = CASE WHEN :first = 0 THEN usage.recall_intervals ELSE (
         CASE WHEN jsonb_array_length(usage.recall_intervals::jsonb) >= 100 THEN usage.recall_intervals::jsonb - 0
-        ELSE usage.recall_intervals::jsonb END || to_jsonb(CAST(:at AS BIGINT))
+        ELSE usage.recall_intervals::jsonb END || CAST(CAST(:at AS BIGINT) AS TEXT)::jsonb
     )::text END;

@@ -59,7 +59,7 @@ ORDER BY term;
 
 -- find_rows_of_stem --
 -- Rows with a stem that begins so.
-SELECT row FROM words
+SELECT row FROM word_rows
 WHERE kind = :kind AND keys && ARRAY(
     SELECT key FROM terms WHERE kind = :kind AND starts_with(term, :stem) AND term >= :stem ORDER BY rows DESC LIMIT 200
 )

@@ -50,7 +50,7 @@ DELETE FROM archive_segments WHERE archived = (SELECT row FROM archived WHERE pa
 -- insert_archive_segment --
 -- One of them.
 INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
-VALUES ((SELECT row FROM archived WHERE path = :path), :number, :start, :until, :digest, :is_copy);
+SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 
 -- list_archive_segments --
 -- What a pack holds, in order.

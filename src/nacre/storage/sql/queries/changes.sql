@@ -23,6 +23,7 @@ SELECT id, updated, flags, hash, project, active FROM memory_states;
 
 -- list_memory_changes --
 -- What became of which memory since, and the last operation that touched it.
+WITH known AS MATERIALIZED (SELECT id, updated, flags, hash, project, active FROM known_memories)
 SELECT
     CASE
         WHEN k.id IS NULL THEN iif(m.active, 'stored', 'retired')
@@ -31,12 +32,12 @@ SELECT
         ELSE 'changed'
     END,
     m.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = m.id)
-FROM memory_states m LEFT JOIN known_memories k ON k.id = m.id
+FROM memory_states m LEFT JOIN known k ON k.id = m.id
 WHERE k.id IS NULL OR k.updated <> m.updated OR k.flags <> m.flags OR k.active <> m.active OR k.hash <> m.hash
     OR k.project IS DISTINCT FROM m.project
 UNION ALL
 SELECT 'removed', k.id, (SELECT max(t.operation) FROM touched t WHERE t.memory = k.id)
-FROM known_memories k WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = k.id);
+FROM known k WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = k.id);
 
 -- drop_known_memory --
 -- It was told of.

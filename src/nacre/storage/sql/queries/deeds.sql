@@ -5,12 +5,11 @@ SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_file_uses --
--- Which turn touched which file, and how.
+-- Which turn touched which file, and how. The limit has a server take the list apart before it compares.
 INSERT INTO file_uses (file, turn, action)
-SELECT f.row, t.row, value ->> 3
-FROM json_each(:uses)
-    JOIN turns t ON t.row = CAST(value ->> 0 AS BIGINT)
-    JOIN files f ON f.path = value ->> 1
+SELECT f.row, t.row, u.action FROM (
+    SELECT CAST(value ->> 0 AS BIGINT) AS turn, value ->> 1 AS path, value ->> 3 AS action FROM json_each(:uses) LIMIT -1
+) u JOIN turns t ON t.row = u.turn JOIN files f ON f.path = u.path
 WHERE true
 ON CONFLICT DO NOTHING;
 

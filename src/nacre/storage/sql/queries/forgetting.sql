@@ -128,7 +128,15 @@ DELETE FROM touched WHERE memory = :id;
 
 -- list_journal_texts --
 -- What the journal quotes.
-SELECT seq, coalesce(document, ''), coalesce(former, '') FROM intents WHERE applied = 1;
+SELECT seq, coalesce(document, ''), coalesce(former, ''), path, replace(path, '-', ' ') FROM intents WHERE applied = 1;
+
+-- list_touched_paths --
+-- Every file that any operation touched, as it was called then.
+SELECT DISTINCT path, replace(path, '-', ' ') FROM touched;
+
+-- delete_touched_path --
+-- Nobody is to know that it was called so.
+DELETE FROM touched WHERE path = :path;
 
 -- delete_intent_for_good --
 -- Not even as the journal.

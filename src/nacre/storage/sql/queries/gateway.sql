@@ -60,6 +60,10 @@ UPDATE inbound SET attempts = max(0, attempts - 1) WHERE state = 'taken';
 -- It is answered; the row stays to know it again.
 UPDATE inbound SET state = 'done', message = '' WHERE seq = :seq;
 
+-- is_done_inbound --
+-- Whether it is answered, or was forgotten.
+SELECT 1 FROM inbound WHERE seq = :seq AND state = 'done';
+
 -- trim_heard --
 -- Of what was heard in a conversation, keep the last ones.
 DELETE FROM inbound WHERE key = :key AND state = 'heard' AND seq NOT IN (

@@ -4,15 +4,16 @@ SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since,
 WHERE l.source = :id OR l.target = :id ORDER BY l.rel, l.target, l.source;
 
 -- list_links_at --
--- The edges at some memories that hold on a day; what is merely alike is none.
+-- The edges at some memories that hold on a day; what is merely alike is none. :among: where the other end is to be.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND (:among IS NULL OR l.target IN (SELECT value FROM json_each(:among)))
     AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
-UNION
+UNION ALL
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
-WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
-    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
-ORDER BY 1, 2, 3;
+WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.source NOT IN (SELECT value FROM json_each(:ids))
+    AND l.origin <> 'auto' AND (:among IS NULL OR l.source IN (SELECT value FROM json_each(:among)))
+    AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)));
 
 -- page_links --
 -- Links at one memory, or between memories that hold. The last column counts all of them.

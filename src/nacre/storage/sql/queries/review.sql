@@ -1,11 +1,11 @@
 -- insert_review --
--- One pending entry a memory and reason; what was dismissed with the same detail does not come back.
-INSERT INTO review_queue (memory, reason, detail, suggested, created)
-SELECT :memory, :reason, :detail, :suggested, :at
-WHERE NOT EXISTS (
-    SELECT 1 FROM review_queue
-    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 1 AND detail IS NOT DISTINCT FROM :detail))
-);
+-- A memory waits for a person.
+INSERT INTO review_queue (memory, reason, detail, suggested, created) VALUES (:memory, :reason, :detail, :suggested, :at);
+
+-- find_review --
+-- Whether a memory waits for the same reason, or was settled with the same detail.
+SELECT 1 FROM review_queue
+WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 1 AND detail IS NOT DISTINCT FROM :detail));
 
 -- list_reviews --
 -- What waits for a person, the oldest first.

@@ -10,7 +10,7 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     title = coalesce(excluded.title, sessions.title),
     cwd = coalesce(sessions.cwd, excluded.cwd),
     branch = coalesce(sessions.branch, excluded.branch),
-    kind = CASE excluded.kind WHEN 'main' THEN 'main' ELSE sessions.kind END,
+    kind = CASE WHEN excluded.kind = 'main' THEN 'main' ELSE sessions.kind END,
     started = coalesce(min(sessions.started, excluded.started), sessions.started, excluded.started),
     tool_version = coalesce(excluded.tool_version, sessions.tool_version),
     model = coalesce(excluded.model, sessions.model),
@@ -334,3 +334,7 @@ ORDER BY 1;
 SELECT author, count(*) FROM turns
 WHERE author IS NOT NULL AND speaker = 'owner' AND trust = 'untrusted'
 GROUP BY author ORDER BY count(*) DESC, author LIMIT 10;
+
+-- list_turns_after --
+-- The next turns that were stored.
+SELECT row FROM turns WHERE row > :after ORDER BY row LIMIT :limit;

@@ -1,0 +1,1 @@
+"""Commands of a cluster: its schema, its tenants, its processes."""

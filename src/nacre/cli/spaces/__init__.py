@@ -1,0 +1,1 @@
+"""Commands about whose memory it is."""

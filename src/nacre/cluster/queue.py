@@ -1,0 +1,98 @@
+"""The queue of a cluster's jobs: procrastinate's tables, in a schema of their own on the same server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+from nacre.errors import NotFound, Unavailable
+from nacre.platform.distribution import install_hint
+from nacre.platform.installed import is_installed
+from nacre.platform.lazy import Module
+from nacre.storage.postgres.registry import Registry
+
+if TYPE_CHECKING:
+    import procrastinate
+    from procrastinate import jobs
+else:
+    procrastinate = Module("procrastinate")
+
+QUEUE = "nacre"
+TEND = "tend"
+MOST_TRIES = 5
+
+_SCHEMA = "nacre_jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job for a space: ``state`` is ``todo``, ``doing``, or ``failed`` where it was given up; ``tries`` counts how
+    often it was begun and not ended."""
+
+    id: int
+    space: str
+    state: str
+    tries: int
+    due: datetime | None
+
+
+def queue_of(url: str, tend: Callable[[str], None] = lambda _: None, backoff: int = 4) -> procrastinate.App:
+    """The queue; ``tend`` does the job for a space. What fails is tried again after ``backoff`` seconds, then after
+    that to the power of two, of three and of four. Raises Unavailable where the library is missing."""
+    if not is_installed("procrastinate"):
+        raise Unavailable("a cluster's jobs need a library: procrastinate", hint=install_hint("cluster"))
+    told = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
+    app = procrastinate.App(
+        connector=procrastinate.PsycopgConnector(conninfo=url, kwargs={"options": told}, min_size=1, max_size=4)
+    )
+    retry = procrastinate.RetryStrategy(max_attempts=MOST_TRIES - 1, exponential_wait=backoff)
+    app.task(name=TEND, queue=QUEUE, retry=retry)(tend)
+    return app
+
+
+def prepare_queue(url: str) -> None:
+    """Make the queue's tables where there are none. Raises Unavailable, NotAllowed."""
+    app = queue_of(url)
+    with closing(Registry(url)) as registry:
+        if registry.all("has_queue"):
+            return
+        registry.run("create_queue")
+    with app.open():
+        app.schema_manager.apply_schema()
+
+
+def list_jobs(url: str) -> list[Job]:
+    """The jobs that wait, are done now, or were given up."""
+    with queue_of(url).open() as app:
+        return [_job(one) for one in app.job_manager.list_jobs(queue=QUEUE) if one.status != "succeeded"]
+
+
+def retry_failed(url: str, number: int) -> None:
+    """Have a job that was given up done again. Raises NotFound."""
+    with queue_of(url).open() as app:
+        if not [one for one in app.job_manager.list_jobs(id=number) if one.status == "failed"]:
+            raise NotFound(f"no job {number} was given up", hint="nacre cluster jobs lists them")
+        app.job_manager.retry_job_by_id(number, datetime.now(UTC))
+
+
+def _job(one: jobs.Job) -> Job:
+    return Job(one.id or 0, one.lock or "", str(one.status), one.attempts, one.scheduled_at)
+
+
+def deferred(app: procrastinate.App) -> Callable[[str], Any]:
+    """Puts a job for a space into the queue: at most one of a space is done at a time, and one waits."""
+
+    async def defer(space: str) -> bool:
+        job = app.configure_task(TEND, queue=QUEUE, lock=space, queueing_lock=space)
+        try:
+            await job.defer_async(space=space)
+        except procrastinate.exceptions.AlreadyEnqueued:
+            return False
+        return True
+
+    return defer

@@ -1,0 +1,77 @@
+"""The tenants of a cluster's server, for whoever manages it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from nacre.cluster.schema import server_of
+from nacre.errors import Conflict, NotFound
+from nacre.settings import Settings
+from nacre.storage.postgres.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A space and what it holds; ``bytes`` are its rows without indexes."""
+
+    name: str
+    kind: str
+    members: int
+    memories: int
+    sessions: int
+    turns: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was deleted of a tenant: so many rows. ``left`` are those of all tables, counted again afterwards."""
+
+    name: str
+    rows: int
+    tables: int
+    left: int
+
+
+def list_tenants(settings: Settings) -> list[Tenant]:
+    """All spaces. Every row is read. Raises NotAllowed, StoreUnusable."""
+    with closing(Registry(server_of(settings))) as registry:
+        return [_weighed(registry, *told) for told in registry.all("list_tenants")]
+
+
+def tenant_of(settings: Settings, name: str) -> Tenant:
+    """One of them. Raises NotFound."""
+    with closing(Registry(server_of(settings))) as registry:
+        for told in registry.all("list_tenants"):
+            if told[0] == name:
+                return _weighed(registry, *told)
+    raise NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
+
+
+def remove_tenant(settings: Settings, name: str) -> Removed:
+    """Delete a tenant with all its rows, members and keys. Its audit log stays, which holds ids and no texts.
+
+    Raises NotFound, Conflict where somebody wrote meanwhile.
+    """
+    with closing(Registry(server_of(settings))) as registry:
+        with registry.transaction():
+            is_known = registry.all("lock_space", space=name)
+            if not is_known and not sum(rows for rows, _ in registry.weigh(name).values()):
+                raise NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
+            for statement in ("delete_keys", "delete_members", "delete_tended", "delete_space"):
+                registry.run(statement, space=name)
+            deleted = registry.delete_rows(name)
+        found = registry.weigh(name)
+        left = sum(rows for rows, _ in found.values())
+        if left:
+            raise Conflict(f"{left} rows of {name} were written meanwhile", hint="end what writes there, and repeat it")
+        return Removed(name, deleted, len(found), left)
+
+
+def _weighed(registry: Registry, name: str, kind: str, members: int) -> Tenant:
+    found = registry.weigh(name)
+    memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
+    rows, taken = (sum(one[at] for one in found.values()) for at in (0, 1))
+    return Tenant(name, kind, members, memories, sessions, turns, rows, taken)

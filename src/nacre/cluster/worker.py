@@ -1,0 +1,124 @@
+"""A process that does for spaces what a person's daemon does unasked: it learns, makes vectors, dreams.
+
+Every job may be done twice, and finds then what is done already. A worker that is killed stops telling that it lives,
+and another one begins its job anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nacre.chores.learn import learn_now
+from nacre.cluster.metrics import Metrics
+from nacre.cluster.queue import QUEUE, TEND, deferred, queue_of
+from nacre.cluster.schema import server_of
+from nacre.daemon.spaces import Spaces
+from nacre.dream.dream import dream_unasked
+from nacre.errors import NacreError
+from nacre.indexing.vectors import embed_memories, embed_pending
+from nacre.memories.scan import catch_up
+from nacre.settings import Settings
+from nacre.spending.spool import fold_notes
+from nacre.storage.postgres.registry import Registry
+
+END_SECONDS = 60.0
+"""So long a job may go on once the worker is to end; what is not done by then is begun anew by another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """``jobs`` are done at a time. ``every`` so many seconds it looks in which spaces something was done. A worker that
+    has not told for ``lease`` seconds that it lives is taken for dead."""
+
+    jobs: int = 1
+    every: float = 60.0
+    lease: float = 30.0
+    backoff: int = 4
+
+
+class Worker:
+    """Works until the process is told to end. ``folder`` is empty, and may be deleted afterwards."""
+
+    def __init__(
+        self, settings: Settings, folder: Path, options: WorkerOptions, tell: Callable[[str], None],
+        metrics: Metrics | None = None,
+    ) -> None:  # fmt: skip
+        """Raises InvalidInput where no server is set, Unavailable where a library is missing."""
+        self._url = server_of(settings)
+        self._spaces = Spaces(replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True))
+        self._options = options
+        self._tell = tell
+        self._metrics = metrics
+        self._app = queue_of(self._url, self._tend, options.backoff)
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT. Raises what the server refuses."""
+        lease = self._options.lease
+        async with self._app.open_async():
+            looking = asyncio.create_task(self._look_on())
+            self._tell("works")
+            await self._app.run_worker_async(
+                queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
+                fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
+                update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease,
+            )  # fmt: skip
+            looking.cancel()
+        self._spaces.close()
+
+    async def _look_on(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except (NacreError, OSError) as error:
+                self._tell(f"cannot look what is to be done: {error}")
+            except procrastinate_error() as error:
+                self._tell(f"cannot look what is to be done: {type(error).__name__}")
+            await asyncio.sleep(self._options.every)
+
+    async def _look(self) -> None:
+        """Put into the queue what is to be done; what a dead worker was at is begun anew, what was given up waits for
+        an operator."""
+        manager, defer = self._app.job_manager, deferred(self._app)
+        for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._options.lease):
+            self._tell(f"begins anew: {job.lock}")
+            await manager.retry_job(job)
+        known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
+        for space in await asyncio.to_thread(self._untended):
+            if space not in known:
+                await defer(space)
+
+    def _untended(self) -> list[str]:
+        with closing(Registry(self._url)) as registry:
+            return [name for (name,) in registry.all("list_untended")]
+
+    def _tend(self, space: str) -> None:
+        try:
+            with self._counted(), closing(Registry(self._url)) as registry:
+                [(number,)] = registry.all("read_last_note", space=space)
+                with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
+                    catch_up(home)
+                    learn_now(home, None)
+                    embed_memories(home, begins=True)
+                    embed_pending(home, lambda _: None)
+                    dream_unasked(home)
+                    with suppress(OSError):
+                        fold_notes(home)
+                registry.run("set_tended", space=space, number=number)
+        except NacreError as error:
+            self._tell(f"{space}: {error.code}")
+            raise
+        self._tell(f"{space}: done")
+
+    def _counted(self) -> AbstractContextManager[None]:
+        return self._metrics.counted(TEND) if self._metrics else nullcontext()
+
+
+def procrastinate_error() -> type[Exception]:
+    """What the queue raises where its server is away."""
+    import procrastinate.exceptions  # noqa: PLC0415 - an extra
+
+    return procrastinate.exceptions.ConnectorException

@@ -1,0 +1,1 @@
+"""A home goes to a PostgreSQL server, and comes back."""

@@ -1,0 +1,128 @@
+"""A large home from real sessions: fresh ids, whole sentences exchanged between turns of the same speaker.
+
+A copy with the same words would make every word as common as it is in the little there is, and its postings a regular
+pattern that compresses too well. Whole sentences, drawn from all sessions, keep the words, their frequencies and the
+length of turns as people and agents wrote them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from nacre.home.home import Home
+from nacre.speed.material import scatter_vectors
+from nacre.values.filters import SessionFilter
+from nacre.values.reports import OnProgress, Progress
+from nacre.values.session import Speaker, StoredSession, Turn
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SENTENCE = re.compile(r"[^.!?。\n]*[.!?。\n]+\s*|[^.!?。\n]+$")
+_EXCHANGED = 0.4
+_SESSIONS_A_TRANSACTION = 20
+_DAYS = 365
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Real sessions with their turns, and every sentence in them by who said it."""
+
+    sessions: tuple[tuple[StoredSession, tuple[Turn, ...]], ...]
+    sentences: dict[Speaker, tuple[str, ...]]
+
+    @property
+    def turns(self) -> int:
+        """How many there are."""
+        return sum(len(said) for _, said in self.sessions)
+
+
+def gather(context: Home) -> Material:
+    """What a home holds, to grow from."""
+    stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
+    sessions = tuple((one, tuple(found.turn for found in context.sessions.turns_of(one.row))) for one in stored)
+    sentences: dict[Speaker, list[str]] = defaultdict(list)
+    for _, said in sessions:
+        for turn in said:
+            sentences[turn.speaker] += _SENTENCE.findall(turn.text)
+    return Material(sessions, {speaker: tuple(found) for speaker, found in sentences.items()})
+
+
+def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
+    """Add sessions to a home that has ``have`` turns until there are ``turns``; returns how many there are then.
+
+    What comes depends on ``have`` alone.
+    """
+    draw = random.Random(have)  # noqa: S311 - a repeatable draw
+    endless = _endless(material, draw)
+    while have < turns and material.turns:
+        with context.database.transaction():
+            for _ in range(_SESSIONS_A_TRANSACTION):
+                stored, said = next(endless)
+                have += _add(context, stored, said[: max(0, turns - have)], draw, material)
+        notify(Progress("turns", have, turns))
+    return have
+
+
+def _endless(material: Material, draw: random.Random) -> Iterator[tuple[StoredSession, tuple[Turn, ...]]]:
+    while True:
+        order = list(material.sessions)
+        draw.shuffle(order)
+        yield from order
+
+
+def _add(context: Home, stored: StoredSession, said: tuple[Turn, ...], draw: random.Random, material: Material) -> int:
+    if not said:
+        return 0
+    copy = f"{draw.getrandbits(48):012x}"
+    moved = timedelta(days=draw.randrange(_DAYS))
+    session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy}")
+    if session.started:
+        session = replace(session, started=session.started - moved)
+    row = context.sessions.upsert(session, project=stored.project, file=None)
+    turns = [
+        replace(
+            turn, id=f"{turn.id}-{copy}", time=turn.time - moved if turn.time else None,
+            text=recombined(turn.text, material.sentences[turn.speaker], draw),
+        )
+        for turn in said
+    ]  # fmt: skip
+    added = context.sessions.add_turns(session, row, turns)
+    context.sessions.refresh([row])
+    return added
+
+
+def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
+    """A text with some of its sentences exchanged for those of others."""
+    return "".join(
+        draw.choice(others) if others and draw.random() < _EXCHANGED else sentence
+        for sentence in _SENTENCE.findall(text)
+    )
+
+
+def scatter(
+    context: Home, material: Material, notify: OnProgress, known: dict[bytes, NDArray[np.float32]] | None = None
+) -> int:  # fmt: skip
+    """Give every turn that waits for vectors passages of its own; returns how many passages there are.
+
+    A turn has those of the turn it grew from, with some noise: its words are partly others, and embedding a million
+    turns takes hours. ``known`` keeps them for another home that grows from the same.
+    """
+    texts = {turn.id: turn.text for _, said in material.sessions for turn in said}
+
+    def origins(waiting: Sequence[tuple[int, str]]) -> list[str]:
+        turns = context.sessions.by_rows([row for row, _ in waiting])
+        ids = [turns[row].turn.id for row, _ in waiting]
+        return [
+            texts.get(one) or texts.get(one.rpartition("-")[0], text)
+            for one, (_, text) in zip(ids, waiting, strict=True)
+        ]
+
+    return scatter_vectors(context, notify, origins, known)

@@ -1,0 +1,227 @@
+"""How a server answers as its tenants become more: they are made and filled, and many clients ask."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre.catalogue import CATALOGUE
+from nacre.cluster.schema import migrate_server
+from nacre.cluster.tenants import remove_tenant
+from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.settings import Settings, load_settings
+from nacre.speed.clients import RECALL, Load, Tenant, answering, load, under_load
+from nacre.speed.growing import Material, gather, grow, scatter
+from nacre.speed.material import draw_questions
+from nacre.storage.postgres.registry import Registry
+from nacre.values.reports import OnProgress, Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PREFIX = "scale-"
+"""How the names of tenants begin that are made to measure, and deleted."""
+
+COLD_CLIENTS = 4
+COLD_PAUSE_SECONDS = 0.25
+_QUESTIONS = 50
+_LOADED = 200
+"""Tenants that are asked, at most: keys are made for these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """So many more tenants, of so many turns each."""
+
+    tenants: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A server with so many tenants.
+
+    ``tenant_ms`` is what one of the last took to be made, with its key; ``empty_bytes`` what it takes on the server
+    before anything is in it. ``bytes_per_turn`` is with words, vectors and indexes.
+    """
+
+    tenants: int
+    step: Step
+    tenant_ms: float
+    empty_bytes: int
+    turns_per_second: float
+    passages_per_second: float
+    bytes_per_turn: float
+    mixed: Load
+
+
+@dataclass(frozen=True, slots=True)
+class HotTenant:
+    """How long the others wait for recall, in quiet and while one tenant is asked without a pause."""
+
+    quiet: Load
+    beside: Load
+    hot: Load
+
+    @property
+    def ratio(self) -> float:
+        """Of their p95."""
+        quiet = self.quiet.wait(RECALL).p95_ms
+        return self.beside.wait(RECALL).p95_ms / quiet if quiet else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What was measured."""
+
+    stages: tuple[Stage, ...]
+    hot: HotTenant | None
+    material: int
+
+
+@dataclass(slots=True)
+class _Server:
+    settings: Settings
+    material: Material
+    questions: Sequence[str]
+    known: dict[bytes, NDArray[np.float32]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    tenants: list[Tenant] = field(default_factory=list)
+
+    def opened(self, name: str) -> Home:
+        """A tenant's memory."""
+        return open_home(self.settings.having("storage.tenant", name).having("storage.account", name))
+
+
+def measure_growth(
+    url: str, transcripts: Path, folder: Path, *, steps: Sequence[Step], clients: int, seconds: float,
+    notify: OnProgress,
+) -> Growth:  # fmt: skip
+    """Make tenants on the server at ``url`` step by step, fill them from transcripts, have them asked, delete them.
+
+    ``folder`` is empty. Raises Conflict where an earlier measurement left tenants, NotFound for transcripts without
+    turns, Unavailable, StoreUnusable.
+    """
+    server = _Server(
+        load_settings(folder / "home", {"HOME": str(folder), "NACRE_DB": url}), *_read(folder, transcripts)
+    )
+    migrate_server(server.settings)
+    with _cleared(server), answering(url) as place:
+        stages = tuple(_stage(server, step, place, clients, seconds, notify) for step in steps)
+        hot = _hot(server, place, clients // 2, seconds) if len(server.tenants) > 1 else None
+    return Growth(stages, hot, server.material.turns)
+
+
+def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
+    """What tenants grow from, read in a home in files."""
+    with closing(open_home(load_settings(folder / "material", {"HOME": str(folder)}))) as home:
+        ingest(home, IngestOptions(paths=(transcripts,), extract=False, vectors=False, remember_paths=False))
+        material = gather(home)
+        if not material.turns:
+            raise NotFound(f"there are no turns in {transcripts}", hint="point at a folder of transcripts")
+        return material, draw_questions(home, _QUESTIONS) or ["what did we decide?"]
+
+
+@contextmanager
+def _cleared(server: _Server) -> Iterator[None]:
+    """Nothing of a measurement is there before the block, and nothing after it."""
+    with closing(Registry(server.settings.server)) as registry:
+        there = [name for name, *_ in registry.all("list_tenants") if name.startswith(PREFIX)]
+    if there:
+        raise Conflict(
+            f"{len(there)} tenants of an earlier measurement are there: {there[0]} …",
+            hint=f"delete them: nacre cluster tenants remove {there[0]}",
+        )
+    try:
+        yield
+    finally:
+        for name in server.names:
+            remove_tenant(server.settings, name)
+
+
+def _stage(
+    server: _Server, step: Step, place: tuple[str, int], clients: int, seconds: float, notify: OnProgress
+) -> Stage:
+    before = _bytes(server)
+    names = [f"{PREFIX}{len(server.names) + at:06}" for at in range(step.tenants)]
+    took = []
+    for name in names:
+        began = time.perf_counter()
+        server.names.append(name)
+        secret = _made(server, name)
+        took.append(1000 * (time.perf_counter() - began))
+        if len(server.tenants) < _LOADED:
+            server.tenants.append(Tenant(name, secret, server.questions))
+        notify(Progress("tenants", len(took), len(names)))
+    empty = _bytes(server)
+    filled = [0.0, 0.0, 0]
+    for at, name in enumerate(names):
+        growing, embedding, passages = _fill(server, name, step.turns)
+        filled = [filled[0] + growing, filled[1] + embedding, filled[2] + passages]
+        notify(Progress("filling", at + 1, len(names)))
+    turns = step.turns * step.tenants
+    full = _bytes(server)
+    mixed = load(place, server.tenants, clients=clients, seconds=seconds)
+    return Stage(
+        tenants=len(server.names), step=step, tenant_ms=round(statistics.median(took[-20:]), 1),
+        empty_bytes=round((empty - before) / step.tenants), turns_per_second=round(turns / filled[0], 1),
+        passages_per_second=round(filled[2] / filled[1], 1), bytes_per_turn=round((full - empty) / turns, 1),
+        mixed=mixed,
+    )  # fmt: skip
+
+
+def _made(server: _Server, name: str) -> str:
+    """The secret of a new tenant's key."""
+    with closing(server.opened(name)) as home:
+        for operation, fields in (("spaces-create", {"space": name, "kind": "person"}), ("keys-create", {"days": 1})):
+            found = CATALOGUE[operation]
+            made = found.run_in(home, found.make(fields))
+    return str(made.secret)
+
+
+def _fill(server: _Server, name: str, turns: int) -> tuple[float, float, int]:
+    """Seconds for turns with their words, seconds for vectors, and how many of these."""
+    with closing(server.opened(name)) as home:
+        began = time.perf_counter()
+        grow(home, server.material, 0, turns, lambda _: None)
+        grown = time.perf_counter()
+        passages = scatter(home, server.material, lambda _: None, server.known)
+        return grown - began, time.perf_counter() - grown, passages
+
+
+def _bytes(server: _Server) -> int:
+    with closing(Registry(server.settings.server)) as registry:
+        ((size,),) = registry.all("weigh_database")
+    return int(size)
+
+
+def _hot(server: _Server, place: tuple[str, int], clients: int, seconds: float) -> HotTenant:
+    hot, *cold = server.tenants
+    quiet = load(
+        place, cold, clients=COLD_CLIENTS, seconds=seconds, kinds=(RECALL,), pause=COLD_PAUSE_SECONDS
+    )  # fmt: skip
+    with under_load(place, hot, clients=max(1, clients), seconds=seconds) as asked:
+        beside = load(
+            place, cold, clients=COLD_CLIENTS, seconds=seconds, kinds=(RECALL,), pause=COLD_PAUSE_SECONDS
+        )  # fmt: skip
+    return HotTenant(quiet, beside, asked[0])
+
+
+def steps_of(texts: Sequence[str]) -> tuple[Step, ...]:
+    """``100x1000`` is 100 tenants of 1,000 turns each. Raises InvalidInput."""
+    found = []
+    for text in texts:
+        tenants, _, turns = text.partition("x")
+        if not (tenants.isdecimal() and turns.isdecimal() and int(tenants) and int(turns)):
+            raise InvalidInput(f"{text!r} is no step", hint="100x1000 is 100 tenants of 1,000 turns each")
+        found.append(Step(int(tenants), int(turns)))
+    return tuple(found)

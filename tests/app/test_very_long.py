@@ -1,0 +1,72 @@
+"""What is longer than anybody looks for is stored like anything else, in files and on a server."""
+
+from __future__ import annotations
+
+import random
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre import open_memory
+from tests.cli.conftest import said, write_transcript
+from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
+
+_random = random.Random(24)  # noqa: S311 - any will do
+
+
+def _word(length: int) -> str:
+    """Nothing that compresses."""
+    return "".join(_random.choices(string.ascii_letters + string.digits, k=length))
+
+
+@pytest.fixture(params=["file", "server"], autouse=True)
+def engine(request: pytest.FixtureRequest, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home in files, and one on a server."""
+    if request.param == "server":
+        monkeypatch.setenv("NACRE_DB", request.getfixturevalue("server_url"))
+        monkeypatch.setenv("NACRE_STORAGE_TENANT", request.getfixturevalue("tenant"))
+
+
+def _call(number: int, name: str, **given: str) -> dict[str, Any]:
+    record = said("assistant", "", number)
+    record["message"]["content"] = [{"type": "tool_use", "id": f"call{number}", "name": name, "input": given}]
+    return record
+
+
+def test_a_session_with_endless_words_paths_and_names_is_read(user_home: Path) -> None:
+    records = [
+        said("user", f"The ferry timetable is in {_word(9_000)} now.", 0),
+        said("assistant", f"I read {_word(3_000)}.{_word(3_000)}() of {_word(60)}/{_word(4_000)}.py.", 1),
+        _call(2, "Edit", file_path=f"/code/{_word(3_500)}/x.py", old_string="a", new_string="b"),
+        _call(3, "Read", file_path=f"/code/ferry/{_word(4_000)}"),
+        _call(4, _word(4_000), command=f"ls {_word(4_000)}"),
+        said("user", "The harbour office closes at six.", 5, cwd=f"/code/{_word(3_900)}"),
+    ]
+    for record in records:
+        record["gitBranch"] = _word(3_000)
+    records[1]["uuid"] = _word(4_000)
+    write_transcript(user_home / ".claude/projects/-code-ferry/7f3a1c2d-0000-4000-8000-000000000001.jsonl", records)
+    with open_memory() as memory:
+        assert memory.call("ingest").turns == len(records)
+        found = memory.call("search-sessions", text="harbour office closes")
+        assert "harbour office" in str(found)
+        assert memory.call("recall", text=f"{_word(5_000)} harbour office")
+
+
+def test_a_session_whose_id_is_endless_keeps_no_other_from_being_read(user_home: Path) -> None:
+    folder = user_home / ".claude/projects/-code-ferry"
+    write_transcript(folder / "a.jsonl", [said("user", "The first.", 0, session=_word(4_000))])
+    write_transcript(folder / "b.jsonl", [said("user", "The harbour office closes at six.", 0)])
+    with open_memory() as memory:
+        memory.call("ingest")
+        assert "harbour office" in str(memory.call("search-sessions", text="harbour office closes"))
+
+
+def test_a_memory_with_endless_names_is_stored(user_home: Path) -> None:
+    with open_memory() as memory:
+        memory.call("store", content=f"The code is {_word(6_000)}.", subject=_word(3_000), tags=[_word(3_000)])
+        memory.call("store", content=f"See [[{_word(3_000)}]] and `{_word(3_000)}` of the harbour.")
+        assert memory.call("list").total == 2
+        assert "harbour" in str(memory.call("recall", text="harbour"))

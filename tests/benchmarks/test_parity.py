@@ -1,0 +1,47 @@
+"""``python -m benchmarks parity``: the same sessions and questions in a file and on a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from benchmarks.__main__ import benchmarks
+from nacre.storage.postgres.connection import connect
+from tests.storage.conftest import server_url  # noqa: F401 - a fixture
+
+
+def figures(server: str, data: Path, *more: str) -> dict[str, Any]:
+    result = CliRunner().invoke(
+        benchmarks, ["parity", "--server", server, "--data", str(data), "--no-vectors", "--json", *more]
+    )
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_both_engines_are_asked_the_same(data: Path, tmp_path: Path, server_url: str) -> None:  # noqa: F811
+    (suite,) = figures(server_url, data, "--suite", "locomo", "--cache", str(tmp_path / "cache"))["suites"]
+    assert (suite["homes"], suite["questions"], suite["hit_file"], suite["hit_server"]) == (1, 5, 100.0, 100.0)
+    assert (suite["overlap"], suite["silence"]) == (100.0, 100.0)
+    assert suite["asked"] == 5
+    assert suite["server"]["count"] == suite["file"]["count"] == 5
+
+
+def test_a_suite_whose_files_are_not_there_is_named(tmp_path: Path, server_url: str) -> None:  # noqa: F811
+    (tmp_path / "empty").mkdir()
+    found = figures(server_url, tmp_path / "empty", "--suite", "locomo", "--cache", str(tmp_path / "cache"))
+    assert found["absent"] == ["locomo"]
+    assert found["suites"] == []
+
+
+def test_homes_on_a_server_are_new_tenants_each_time(data: Path, tmp_path: Path, server_url: str) -> None:  # noqa: F811
+    for _ in range(2):
+        figures(server_url, data, "--suite", "devmembench", "--cache", str(tmp_path / "cache"))
+    with connect(server_url) as server:
+        found = server.execute(
+            "SELECT count(DISTINCT tenant) FROM nacre_rows.sessions WHERE tenant LIKE 'devmembench%'"
+        ).fetchone()
+    assert found == (2,)

@@ -1,0 +1,99 @@
+"""A person whose memory is on a server: what they are shown names the server, and one that is away is told soon."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import StoreUnusable
+from nacre.home.home import open_to_read
+from nacre.settings import load_settings
+from tests.cli.conftest import Nacre, environment
+from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
+
+PASSWORD = "sesame"
+PROMPT = json.dumps({"session_id": "a", "prompt": "where does the mill stand?", "cwd": "/code"})
+
+
+@pytest.fixture
+def on_server(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> str:  # noqa: F811
+    """A home in files whose memory moved to a server since: the tenant."""
+    monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
+    subprocess.run(
+        [sys.executable, "-m", "nacre", "store", "The mill of old stands."],
+        env=environment({}), check=True, capture_output=True,
+    )  # fmt: skip
+    monkeypatch.setenv("NACRE_DB", server_url.replace("postgres:@", f"postgres:{PASSWORD}@"))
+    return tenant
+
+
+@pytest.fixture(params=["closed", "silent"])
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The server is away: nobody listens there, or who listens says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        if request.param == "closed":
+            listener.close()
+        monkeypatch.setenv("NACRE_DB", f"postgresql://ada:{PASSWORD}@127.0.0.1:{port}/db?connect_timeout=2")
+        yield
+
+
+@pytest.mark.parametrize(
+    "command", [("config", "show"), ("db", "path"), ("db", "version"), ("db", "stats"), ("doctor",)]
+)
+def test_what_is_shown_names_the_server_and_no_password(nacre: Nacre, on_server: str, command: tuple[str, ...]) -> None:
+    shown = nacre(*command).out
+    assert f"(tenant {on_server})" in shown
+    for told in (shown, nacre(*command, "--json").out):
+        assert PASSWORD not in told
+        assert "nacre.db" not in told
+
+
+def test_what_is_found_first_is_what_the_server_has(nacre: Nacre, on_server: str) -> None:
+    nacre("store", "The mill stands on the left bank.")
+    assert "left bank" in nacre("home").out
+    assert "of old" not in nacre("home").out
+    (memory,) = nacre("list", "--json").json["memories"]
+    assert nacre("show", memory["id"], "--json").json["path"] == "global/fact/the-mill-stands-on-the-left-bank.md"
+
+
+def test_who_only_reads_does_not_take_an_old_file_for_the_memory_on_a_server(on_server: str) -> None:
+    assert load_settings().database.exists()
+    with pytest.raises(StoreUnusable, match="on a server"):
+        open_to_read(load_settings(), patience_ms=5)
+
+
+def test_a_backup_of_files_does_not_take_the_place_of_a_server(
+    nacre: Nacre, on_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as files:
+        files.delenv("NACRE_DB")
+        nacre("backup", "create", str(tmp_path / "old.zip"))
+    told = nacre("backup", "restore", str(tmp_path / "old.zip"), "--force", "--json", code=5).error
+    assert "on a server" in told["message"]
+    nacre("backup", "restore", str(tmp_path / "old.zip"), "--to", str(tmp_path / "files"))
+    assert (tmp_path / "files" / "nacre.db").exists()
+
+
+@pytest.mark.parametrize("command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("home",)])
+@pytest.mark.usefixtures("away")
+def test_a_server_that_is_away_is_an_error_and_no_hang(process: Nacre, command: tuple[str, ...]) -> None:
+    told = process(*command, "--json", code=1, timeout=30).error
+    assert told["code"] == "store_unusable"
+    assert told["hint"]
+    assert PASSWORD not in json.dumps(told)
+
+
+@pytest.mark.usefixtures("away")
+def test_a_hook_says_nothing_of_a_server_that_is_away() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "nacre.hooks.process", "claude-code", "UserPromptSubmit"],
+        input=PROMPT, env=environment({}), capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

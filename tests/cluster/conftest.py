@@ -1,0 +1,65 @@
+"""Processes of a cluster, and keys to the spaces that they serve."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
+from tests.processes import Processes
+from tests.spaces.conftest import Server, server, server_url, team  # noqa: F401 - fixtures
+
+PATIENCE_SECONDS = 60
+
+
+class Api:
+    """``nacre cluster api`` as a process."""
+
+    def __init__(self, processes: Processes, *options: str) -> None:
+        self.process = processes.start(
+            command("cluster", "api", "--http", "0", *options), env=environment(), stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert self.process.stdout
+        said = self.process.stdout.readline()
+        if figures := re.search(r"figures at (http\S+)", said):
+            self.figures = figures[1]
+            said = self.process.stdout.readline()
+        found = re.search(r"at (http\S+),", said)
+        assert found, said + self.process.stdout.read()
+        self.base = found[1]
+
+    def post(self, operation: str, asked: Any, key: dict[str, str]) -> httpx.Response:
+        """``POST /api/v1/<operation>``, over a connection of its own."""
+        return httpx.post(
+            f"{self.base}/api/v1/{operation}", json=asked, headers=key, timeout=PATIENCE_SECONDS, trust_env=False
+        )
+
+    def get(self, path: str, key: dict[str, str] | None = None) -> httpx.Response:
+        """``GET``."""
+        return httpx.get(self.base + path, headers=key or {}, timeout=PATIENCE_SECONDS, trust_env=False)
+
+    def end(self) -> int:
+        """SIGTERM; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode
+
+
+@pytest.fixture
+def api(processes: Processes) -> Callable[..., Api]:
+    """``api("--linger", "1")`` is a process that answers."""
+    return lambda *options: Api(processes, *options)
+
+
+def key_of(team: Server, account: str, **fields: Any) -> dict[str, str]:  # noqa: F811
+    """What a program of an account sends to get into the team's space."""
+    made = team.opened("anna").call("keys-create", space="ferry-team", account=account, **fields)
+    return {"Authorization": f"Bearer {made.secret}"}

@@ -1,0 +1,183 @@
+"""Processes that answer by keys: any of them any request, and none keeps anything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx2 as httpx
+import psycopg
+import pytest
+
+from nacre.storage.postgres.connection import connect
+from tests.cluster.conftest import PATIENCE_SECONDS, Api, key_of
+from tests.spaces.conftest import Server
+
+_FACT = "The ferry timetable is kept in the file tides.csv."
+_ASKED = {"text": "where is the ferry timetable kept?"}
+_WRITERS = 3
+
+
+def _contents(answer: httpx.Response) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [hit["memory"]["content"] for hit in answer.json()["hits"]]
+
+
+def test_what_one_process_stored_the_other_recalls(team: Server, api: Callable[..., Api]) -> None:
+    key, first, second = key_of(team, "ben"), api(), api()
+    assert first.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
+    assert _contents(second.post("recall", _ASKED, key)) == [_FACT]
+
+
+def test_a_write_that_is_sent_again_to_another_process_is_done_once(team: Server, api: Callable[..., Api]) -> None:
+    processes = [api(), api()]
+    sent = {**key_of(team, "ben"), "Idempotency-Key": "ferry-1"}
+
+    def post(one: Api) -> httpx.Response:
+        return one.post("store", {"content": _FACT, "scope": "personal"}, sent)
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(post, processes * 4))
+    said = Counter((one.status_code, one.headers.get("idempotency-replayed", "")) for one in answers)
+    assert said[200, ""] == 1, [one.text for one in answers]
+    assert {status for status, _ in said} <= {200, 409}
+    assert post(processes[0]).status_code in (200, 409)
+    other = processes[1].post("store", {"content": "Dogs travel free."}, sent)
+    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+    log = team.opened("anna", "ferry-team").call("spaces-log", limit=20)
+    assert [one.action for one in log].count("store") == 1
+
+
+def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
+    team: Server, api: Callable[..., Api], server_url: str
+) -> None:
+    key, one = key_of(team, "ben"), api()
+    assert one.post("list", {}, key).status_code == 200
+    name = psycopg.conninfo.conninfo_to_dict(team.url)["dbname"]
+    with connect(server_url) as admin:
+        admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        away = one.post("list", {}, key)
+        admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+    assert away.status_code == 503
+    assert away.headers["retry-after"]
+    assert one.post("list", {}, key).status_code == 200
+
+
+def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(team: Server, api: Callable[..., Api]) -> None:
+    one = api()
+    assert one.post("recall", _ASKED, {}).status_code == 401
+    assert one.get("/api/v1/events").status_code == 401
+    assert httpx.post(f"{one.base}/mcp", json={}, trust_env=False).status_code == 401
+    refused = one.post("keys-revoke", {"id": "12345678"}, key_of(team, "anna", role="owner"))
+    assert refused.status_code == 403
+
+
+def _tool(one: Api, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18", **key}
+    answer = httpx.post(f"{one.base}/mcp", json=asked, headers=told, timeout=PATIENCE_SECONDS, trust_env=False)
+    assert answer.status_code == 200, answer.text
+    data = next(line for line in answer.text.splitlines() if line.startswith("data:") and "result" in line)
+    found: dict[str, Any] = json.loads(data.removeprefix("data:"))["result"]
+    return found
+
+
+def test_an_agents_tools_work_in_the_space_of_its_key(team: Server, api: Callable[..., Api]) -> None:
+    one, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
+    assert not _tool(one, "memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
+    assert "tides.csv" in str(_tool(one, "memory_search", {"query": _ASKED["text"]}, rita))
+    assert _tool(one, "memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)["isError"]
+    assert "tides.csv" in str(team.opened("anna", "ferry-team").call("list"))
+
+
+@pytest.mark.parametrize("account", ["ben", "rita"])
+def test_events_of_a_space_reach_clients_of_another_process(
+    team: Server, api: Callable[..., Api], account: str
+) -> None:
+    first, second, writer = api(), api(), key_of(team, "ben")
+    with httpx.stream(
+        "GET", f"{second.base}/api/v1/events", headers=key_of(team, account), timeout=PATIENCE_SECONDS,
+        trust_env=False,
+    ) as stream:  # fmt: skip
+        lines = _lines(stream)
+        assert "hello" in next(line for line in lines if line.startswith("event:"))
+        stored = first.post("store", {"content": _FACT}, writer).json()
+        assert stored["action"] == "stored", stored
+        assert "memory" in next(line for line in lines if line.startswith("data:") and "stored" in line)
+
+
+def _lines(stream: httpx.Response) -> Iterator[str]:
+    assert stream.status_code == 200, stream.read()
+    yield from stream.iter_lines()
+
+
+def test_a_process_that_is_to_end_says_so_answers_on_and_leaves_no_file(
+    team: Server, api: Callable[..., Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    key, one = key_of(team, "ben"), api("--linger", "2")
+    assert one.get("/health/live").status_code == 200
+    assert one.get("/health/ready").json() == {"status": "ok"}
+    one.process.terminate()
+    while (told := one.get("/health/ready")).status_code == 200:
+        pass
+    assert told.json() == {"status": "leaving"}
+    assert told.headers["connection"] == "close"
+    assert one.post("store", {"content": _FACT}, key).status_code == 200
+    assert one.end() == 0
+    assert list(tmp_path.glob("nacre-api-*")) == []
+
+
+class Balancer:
+    """A client that asks one process after the other; where nobody listens, it asks the next one."""
+
+    def __init__(self, key: dict[str, str]) -> None:
+        self._key = key
+        self.processes: list[Api] = []
+        self.answered: list[str] = []
+        self.errors: list[str] = []
+
+    def store(self, stop: Event, name: str) -> None:
+        """Store until told to stop; each text once."""
+        for number in cycle(range(10**9)):
+            if stop.is_set():
+                return
+            text = f"Berth {name}{number} belongs to the boat {name}{number * 7}."
+            answer = self._asked(number, text)
+            (self.answered if answer == "200" else self.errors).append(text if answer == "200" else answer)
+
+    def _asked(self, number: int, text: str) -> str:
+        for one in (self.processes[(number + more) % len(self.processes)] for more in range(len(self.processes))):
+            try:
+                return str(one.post("store", {"content": text, "force": True}, self._key).status_code)
+            except httpx.ConnectError:
+                continue
+            except httpx.HTTPError as error:
+                return repr(error)
+        return "nobody listens"
+
+
+def test_a_rolling_restart_under_load_shows_clients_no_error_and_loses_and_doubles_nothing(
+    team: Server, api: Callable[..., Api]
+) -> None:
+    balancer, stop = Balancer(key_of(team, "ben")), Event()
+    balancer.processes = [api("--linger", "1"), api("--linger", "1")]
+    with ThreadPoolExecutor(_WRITERS) as threads:
+        for name in "abc"[:_WRITERS]:
+            threads.submit(balancer.store, stop, name)
+        for place in range(2):
+            fresh, old = api("--linger", "1"), balancer.processes[place]
+            balancer.processes[place] = fresh
+            assert old.end() == 0
+        stop.set()
+    assert balancer.errors == []
+    assert len(balancer.answered) > _WRITERS
+    found = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories)
+    assert found == Counter(balancer.answered)

@@ -1,0 +1,44 @@
+"""``nacre benchmark scale``: tenants are made, asked by many clients, and gone afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nacre.cluster.tenants import list_tenants
+from nacre.errors import InvalidInput
+from nacre.settings import load_settings
+from nacre.speed.growth import steps_of
+from tests.benchmarks.test_size import material
+from tests.cli.conftest import Nacre
+from tests.spaces.conftest import Server
+
+
+def test_tenants_are_made_filled_asked_and_deleted(server: Server, nacre: Nacre, tmp_path: Path) -> None:
+    asked = ("benchmark", "scale", "--url", server.url, "--transcripts", material(tmp_path / "sessions"))
+    found = nacre(*asked, "--step", "1x20", "--step", "2x30", "--clients", "4", "--seconds", "1", "--json").json
+    first, second = found["stages"]
+    assert (first["tenants"], first["step"], second["tenants"]) == (1, {"tenants": 1, "turns": 20}, 3)
+    assert first["turns_per_second"] > 0 < second["bytes_per_turn"]
+    for stage in found["stages"]:
+        assert {wait["name"] for wait in stage["mixed"]["waits"]} <= {"recall", "store", "list"}
+        assert stage["mixed"]["refused"] == {}, "each client is served, or waits"
+    assert found["hot"]["quiet"]["clients"] == found["hot"]["beside"]["clients"] == 4
+    assert found["hot"]["hot"]["clients"] == 2
+    assert list_tenants(load_settings(tmp_path / "none", {"HOME": str(tmp_path), "NACRE_DB": server.url})) == []
+
+
+def test_what_an_earlier_measurement_left_is_not_measured_with(server: Server, nacre: Nacre, tmp_path: Path) -> None:
+    server.opened("scale-000000").call("spaces-create", space="scale-000000", kind="person")
+    asked = ("benchmark", "scale", "--url", server.url, "--transcripts", material(tmp_path / "sessions"))
+    refused = nacre(*asked, code=None)
+    assert refused.code != 0
+    assert "nacre cluster tenants remove scale-000000" in refused.err
+
+
+@pytest.mark.parametrize("text", ["", "5", "0x10", "10x0", "axb", "-1x5", "1x1x1"])
+def test_a_step_is_so_many_tenants_of_so_many_turns(text: str) -> None:
+    assert [(one.tenants, one.turns) for one in steps_of(["100x1000"])] == [(100, 1000)]
+    with pytest.raises(InvalidInput, match="is no step"):
+        steps_of([text])

@@ -1,0 +1,25 @@
+"""The schema of a cluster's server."""
+
+from __future__ import annotations
+
+from nacre.storage.postgres.migrate import migrations
+from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
+from tests.spaces.conftest import Server, server, server_url  # noqa: F401 - fixtures
+
+
+def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811
+    newest = max(migrations())
+    assert nacre("cluster", "migrate", "--json").json == {"before": 0, "after": newest}
+    assert nacre("cluster", "migrate", "--json").json == {"before": newest, "after": newest}
+
+
+def test_a_cluster_without_a_server_is_refused_with_the_setting_that_is_missing(nacre: Nacre) -> None:  # noqa: F811
+    refused = nacre("cluster", "migrate", code=None)
+    assert refused.code == 2
+    assert "NACRE_DB" in refused.err
+
+
+def test_a_server_without_citus_is_told_what_it_needs(server: Server, nacre: Nacre) -> None:  # noqa: F811
+    refused = nacre("cluster", "migrate", "--citus", code=None)
+    assert refused.code != 0
+    assert "CREATE EXTENSION citus" in refused.err

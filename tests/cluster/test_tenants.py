@@ -1,0 +1,49 @@
+"""Tenants as whoever manages the server sees them."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Nacre
+from tests.spaces.conftest import Server
+
+_FACT = "The ferry timetable is kept in the file tides.csv."
+
+
+def _rows(server: Server, tenant: str) -> dict[str, int]:
+    """How many rows each table of the database has that names a tenant, found without nacre."""
+    with server.admin as admin:
+        asked = """SELECT table_schema || '.' || table_name FROM information_schema.columns
+            WHERE table_schema IN ('nacre_rows', 'nacre_spaces') AND column_name IN ('tenant', 'space')
+            AND table_schema || '.' || table_name <> 'nacre_spaces.audit_log'"""
+        tables = [name for (name,) in admin.execute(asked).fetchall()]
+        found = {}
+        for name in tables:
+            column = "tenant" if name.startswith("nacre_rows") else "space"
+            asked = f"SELECT count(*) FROM {name} WHERE {column} = %s"  # noqa: S608 - names of tables
+            row = admin.execute(asked.encode(), (tenant,)).fetchone()
+            assert row
+            found[name] = int(row[0])
+    return found
+
+
+def test_tenants_are_listed_with_what_they_hold(team: Server, nacre: Nacre) -> None:
+    team.opened("anna", "ferry-team").call("store", content=_FACT)
+    found = {one["name"]: one for one in nacre("cluster", "tenants", "--json").json["tenants"]}
+    assert set(found) == {"anna", "ben", "rita", "ferry-team"}
+    assert (found["ferry-team"]["kind"], found["ferry-team"]["members"]) == ("team", 4)
+    assert (found["ferry-team"]["memories"], found["ben"]["memories"]) == (1, 0)
+    assert found["ferry-team"]["bytes"] > len(_FACT) > found["ben"]["bytes"]
+    assert "ferry-team" in nacre("cluster", "tenants").out
+
+
+def test_a_tenant_is_removed_to_the_last_row_and_the_others_keep_theirs(team: Server, nacre: Nacre) -> None:
+    for space in ("ferry-team", "anna"):
+        team.opened("anna", space).call("store", content=_FACT)
+    before = _rows(team, "anna")
+    assert sum(_rows(team, "ferry-team").values()) > 10
+    assert nacre("cluster", "tenants", "remove", "ferry-team", code=None).code != 0  # nobody said yes
+    assert sum(_rows(team, "ferry-team").values()) > 10
+    done = nacre("cluster", "tenants", "remove", "ferry-team", "--yes", "--json").json
+    assert done["left"] == 0
+    assert set(_rows(team, "ferry-team").values()) == {0}
+    assert _rows(team, "anna") == before
+    assert nacre("cluster", "tenants", "remove", "ferry-team", "--yes", code=None).code != 0

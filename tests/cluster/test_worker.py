@@ -1,0 +1,117 @@
+"""Workers: what they are killed at is done by another one, once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre, command, environment
+from tests.processes import Processes
+from tests.spaces.conftest import Server
+
+_FACT = "The ferry timetable is kept in the file tides.csv."
+PATIENCE_SECONDS = 60
+
+
+class Worker:
+    """``nacre cluster worker`` as a process."""
+
+    def __init__(self, processes: Processes, *options: str) -> None:
+        self.process = processes.start(
+            command("cluster", "worker", "--every", "0.3", "--lease", "2", *options), env=environment(),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def until(self, words: str) -> str:
+        """The next line with these words."""
+        timer = threading.Timer(PATIENCE_SECONDS, self.process.kill)
+        timer.start()
+        said = []
+        assert self.process.stdout
+        for line in self.process.stdout:
+            said.append(line)
+            if words in line:
+                timer.cancel()
+                return line
+        raise AssertionError(f"it ended before {words!r}: {said}")
+
+    def end(self, with_signal: int = signal.SIGTERM) -> int:
+        """End it; returns its exit code."""
+        self.process.send_signal(with_signal)
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode
+
+
+@pytest.fixture
+def worker(processes: Processes, team: Server, nacre: Nacre) -> Callable[..., Worker]:
+    """``worker()`` is a worker of the team's server."""
+    nacre("cluster", "migrate")
+    team.opened("anna", "ferry-team").call("store", content=_FACT)
+    return lambda *options: Worker(processes, *options)
+
+
+def _jobs(nacre: Nacre) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = nacre("cluster", "jobs", "--json").json["jobs"]
+    return found
+
+
+def test_a_worker_looks_after_spaces_in_which_something_was_done_and_ends_on_sigterm(
+    worker: Callable[..., Worker], team: Server, nacre: Nacre
+) -> None:
+    one = worker()
+    one.until("ferry-team: done")
+    assert one.end() == 0
+    assert not [job for job in _jobs(nacre) if job["space"] == "ferry-team"]
+    with team.admin as admin:
+        asked = """SELECT t.number >= max(a.number) FROM nacre_spaces.tended t
+            JOIN nacre_spaces.audit_log a USING (space) WHERE space = 'ferry-team' GROUP BY t.number"""
+        assert admin.execute(asked).fetchone() == (1,)
+
+
+def test_what_a_worker_was_killed_at_is_done_by_another_and_nothing_is_lost_or_doubled(
+    worker: Callable[..., Worker], team: Server, nacre: Nacre
+) -> None:
+    with team.admin as admin:
+        with admin.transaction():  # the job waits here, in its middle
+            admin.execute("LOCK TABLE nacre_spaces.tended IN ACCESS EXCLUSIVE MODE")
+            admin.execute("INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)")
+            admin.execute("SELECT set_config('lock_timeout', '0', true)")
+        with admin.transaction():
+            admin.execute("LOCK TABLE nacre_spaces.tended IN SHARE MODE")  # others read, and do not write
+            first = worker()
+            while not [job for job in _jobs(nacre) if job["state"] == "doing"]:
+                assert first.process.poll() is None
+            assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        assert [job["state"] for job in _jobs(nacre)] == ["doing"]
+    second = worker()
+    second.until("begins anew: ferry-team")
+    second.until("ferry-team: done")
+    assert second.end() == 0
+    assert _jobs(nacre) == []
+    found = team.opened("anna", "ferry-team").call("list").memories
+    assert [one.content for one in found] == [_FACT]
+
+
+def test_a_job_that_fails_again_and_again_is_given_up_shown_and_done_when_an_operator_says_so(
+    worker: Callable[..., Worker], team: Server, nacre: Nacre
+) -> None:
+    with team.admin as admin:
+        admin.execute("INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)")
+        admin.execute("ALTER TABLE nacre_spaces.members RENAME TO gone")
+    one = worker("--backoff", "0")
+    for _ in range(5):
+        one.until("ferry-team: ")
+    while [job["state"] for job in _jobs(nacre)] != ["failed"]:
+        assert one.process.poll() is None
+    assert "given up" in nacre("cluster", "jobs").out
+    with team.admin as admin:
+        admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
+    nacre("cluster", "jobs", "retry", str(_jobs(nacre)[0]["id"]))
+    one.until("ferry-team: done")
+    assert one.end() == 0
+    assert _jobs(nacre) == []

@@ -1,0 +1,379 @@
+"""A home is carried to a server and back: every row, every document; what is interrupted goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nacre import open_memory
+from nacre.errors import Conflict, SettingsInvalid, StoreBusy
+from nacre.moving.move import MoveReport, move
+from nacre.moving.requests import MoveRequest
+from nacre.settings import load_settings, write_setting
+from nacre.storage.database import Database
+from nacre.storage.maintenance.mirror import OF_ONE_ENGINE, TABLES
+from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.sqlite.open import open_database
+from nacre.values.reports import OnProgress, Progress
+from tests.catalogue.conftest import known_in, make_home
+from tests.cli.conftest import Nacre, said, write_transcript
+from tests.daemon.conftest import Serving
+from tests.mcp.conftest import SESSION
+
+pytestmark = pytest.mark.usefixtures("user_home")
+
+Carry = Callable[..., MoveReport]
+
+FULL_TEXT = ("_fts", "_parts", "_terms")
+"""What tables of SQLite's full text have in their names."""
+
+OF_FILES = {"shards", "sessions_moved", "turn_words", "sqlite_sequence"}
+OF_SERVERS = {
+    "documents",
+    "document_versions",
+    "ledger_lines",
+    "words",
+    "terms",
+    "word_totals",
+    "last_turns",
+    "edition",
+    "moves",
+    "signs",
+    "schema_version",
+}
+
+
+SAID = "SELECT seq FROM turns WHERE text LIKE ?"
+USED = "SELECT CAST(sum(recall_count) AS BIGINT) FROM usage"
+COUNTED = ("memories", "turns", "sessions", "links", "tombstones", "usage", "code_symbols")
+
+
+@pytest.fixture
+def home(user_home: Path, tmp_path: Path) -> Path:
+    """A home in files with memories in every state, links, sessions, a graph of code, a tombstone, and usage."""
+    make_home(user_home)
+    (tmp_path / "known").mkdir()
+    known = known_in(tmp_path / "known")
+    with open_memory() as memory:
+        memory.call("forget", **known({"memories": ["{forgettable}"]}))
+        memory.store("Nothing\0less, café, 北京, “quotes” and 'that'", kind="fact")
+        memory.recall("which database does billing use?")
+        memory.call("flush")
+    return user_home / ".nacre"
+
+
+@pytest.fixture
+def carry(server_url: str, tenant: str) -> Carry:
+    """``carry(to=True)`` carries the home to the server, ``carry(to=False)`` from there."""
+
+    def carried(*, to: bool, name: str = tenant, on_progress: OnProgress | None = None) -> MoveReport:
+        ends = {"to": server_url} if to else {"source": server_url}
+        return move(load_settings(), MoveRequest(**ends, tenant=name, questions=20), on_progress)
+
+    return carried
+
+
+def rows(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    """All that is carried, without the times at which files and the ledger were seen."""
+    found = {}
+    for table in TABLES:
+        columns = [f'"{name}"' for name in database.columns(table) if name != "mtime_ns"]
+        found[table] = sorted(database.rows(f"SELECT {', '.join(columns)} FROM {table}"), key=repr)  # noqa: S608 - names of ours
+    found["forgetting_values"] = [row for row in found["forgetting_values"] if row[0] != "ledger"]
+    return found
+
+
+def rows_here(home: Path, name: str = "nacre.db") -> dict[str, list[tuple[object, ...]]]:
+    with closing(open_database(home / name)) as database:
+        return rows(database)
+
+
+def documents(vault: Path) -> dict[str, bytes]:
+    """Every document and the ledger."""
+    kept = [*vault.rglob("*.md"), vault / "ledger.jsonl"]
+    return {file.relative_to(vault).as_posix(): file.read_bytes() for file in kept}
+
+
+def test_a_home_goes_to_a_server_and_comes_back_as_it_was(
+    home: Path, carry: Carry, server_url: str, tenant: str
+) -> None:
+    there = carry(to=True)
+    before, files = rows_here(home, "nacre.db.moved"), documents(home / "vault")
+    assert sum(map(bool, before.values())) > 25
+    assert there.is_same
+    assert there.is_in_use
+    assert {table: there.rows[table] for table in COUNTED} == {table: len(before[table]) for table in COUNTED}
+    assert (there.documents.count, there.answers.same) == (len(files) - 1, there.answers.asked)
+    assert there.answers.asked > 5
+    with closing(PostgresDatabase(server_url, tenant)) as database:
+        assert plain(rows(database)) == plain(before)
+    shutil.rmtree(home / "vault")
+    (home / "nacre.db.moved").unlink()
+    (home / "moved.json").unlink()
+    assert not (home / "nacre.db").exists()
+    with open_memory() as memory:
+        assert memory.recall("which database does billing use?").hits
+        assert not (home / "vault").exists()
+    back = carry(to=False)
+    assert back.is_same
+    assert documents(home / "vault") == files
+    assert plain(rows_here(home)) == plain(before)
+    with open_memory() as memory:
+        assert {check.state for check in memory.call("doctor-deep")} <= {"ok", "info"}
+
+
+def plain(found: dict[str, list[tuple[object, ...]]]) -> dict[str, list[str]]:
+    """Rows without what a server's texts cannot hold."""
+    return {table: [repr(row).replace("\\x00", "\ufffd") for row in held] for table, held in found.items()}
+
+
+def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> None:
+    carry(to=True)
+    with open_memory() as memory:
+        stored = memory.store("The pier is painted every third year", kind="fact")
+        retired = memory.list()[-1].id
+        memory.retire(retired)
+    assert not [file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")]
+    carry(to=False)
+    with open_memory() as memory:
+        assert memory.recall("when is the pier painted?").hits[0].memory.id == stored.memory_id
+        assert not [one for one in memory.list() if one.id == retired]
+        assert memory.call("doctor-deep")
+    assert [file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")]
+
+
+def test_what_waits_in_files_goes_along(home: Path, carry: Carry, nacre: Nacre, server_url: str, tenant: str) -> None:
+    nacre("handoff", "--store", "The rope of the ferry is half spliced", "--session", f"claude-code:{SESSION}")
+    with closing(open_database(home / "nacre.db")) as here:
+        before = here.rows(USED)
+    with open_memory() as memory:
+        assert memory.recall("which database does billing use?").hits
+    carry(to=True)
+    with closing(PostgresDatabase(server_url, tenant)) as there:
+        assert there.rows(USED) > before
+    with open_memory() as memory:
+        assert "half spliced" in memory._home.handoffs.everything()[0].content
+    carry(to=False)
+    with open_memory() as memory:
+        assert "half spliced" in memory._home.handoffs.everything()[0].content
+
+
+def test_what_was_done_before_a_move_can_be_undone_after_it(home: Path, carry: Carry) -> None:
+    with open_memory() as memory:
+        here = memory.store("The buoy is red", kind="fact").memory_id
+    carry(to=True)
+    with open_memory() as memory:
+        memory.undo(memory.log(here)[0].operation.id)
+        assert here not in {one.id for one in memory.list(limit=500)}
+        there = memory.store("The buoy is green", kind="fact").memory_id
+    carry(to=False)
+    with open_memory() as memory:
+        memory.undo(memory.log(there)[0].operation.id)
+        assert there not in {one.id for one in memory.list(limit=500)}
+        assert not memory.call("commit").held
+
+
+def test_two_homes_with_the_same_numbers_go_on_side_by_side(
+    home: Path, carry: Carry, user_home: Path, tenant: str
+) -> None:
+    shutil.copytree(home, user_home / "twin")
+    carry(to=True)
+    with open_memory() as memory:
+        mine = [memory.store(f"Mine is number {number}", kind="fact").memory_id for number in range(3)]
+    os.environ["NACRE_HOME"] = str(user_home / "twin")
+    carry(to=True, name=f"{tenant}-twin")
+    folder = user_home / ".claude" / "projects" / "-code-other"
+    write_transcript(
+        folder / "5f0c2a4d-0000-4000-8000-000000000001.jsonl", [said("user", "The quay is closed in May", 1)]
+    )
+    with open_memory() as memory:
+        theirs = [memory.store(f"Theirs is number {number}", kind="fact").memory_id for number in range(3)]
+        assert memory.ingest(vectors=False).turns
+        assert not {one.id for one in memory.list(limit=500)} & set(mine)
+        assert {one.id for one in memory.list(limit=500)} >= set(theirs)
+
+
+@pytest.mark.parametrize("point", [1, 5, 20, 45, 60, 75])
+def test_a_move_that_was_killed_goes_on_with_the_same_command(
+    home: Path,
+    carry: Carry,
+    server_url: str,
+    tenant: str,
+    point: int,
+) -> None:
+    program = f"""
+import os, signal
+from nacre.moving.move import move
+from nacre.moving.requests import MoveRequest
+from nacre.settings import load_settings
+left = [{point}]
+
+def at(progress):
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+move(load_settings(), MoveRequest(to={server_url!r}, tenant={tenant!r}, questions=5), at)
+"""
+    killed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not load_settings().server
+    report = carry(to=True)
+    assert report.is_same
+    before = rows_here(home, "nacre.db.moved")
+    with closing(PostgresDatabase(server_url, tenant)) as database:
+        assert plain(rows(database)) == plain(before)
+
+
+@pytest.mark.parametrize("point", [3, 30, 70])
+def test_a_way_back_that_was_interrupted_goes_on(home: Path, carry: Carry, point: int) -> None:
+    carry(to=True)
+    before, files = rows_here(home, "nacre.db.moved"), documents(home / "vault")
+    left = [point]
+
+    def at(progress: Progress) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry(to=False, on_progress=at)
+    assert load_settings().server
+    assert carry(to=False).is_same
+    assert documents(home / "vault") == files
+    assert plain(rows_here(home)) == plain(before)
+
+
+def test_what_was_written_here_during_a_move_is_there_in_the_end(home: Path, carry: Carry) -> None:
+    told = []
+
+    def at(progress: Progress) -> None:
+        if progress.stage == "questions" and not told:
+            told.append(progress)
+            with closing(open_database(home / "nacre.db")) as database, database.transaction():
+                database.rows("UPDATE usage SET recall_count = recall_count + 7")
+                database.rows("DELETE FROM traces")
+
+    carry(to=True, on_progress=at)
+    with closing(open_database(home / "nacre.db.moved")) as database:
+        used = database.rows("SELECT memory, recall_count FROM usage ORDER BY memory")
+    assert used
+    with open_memory() as memory:
+        rows = memory._home.database.rows("SELECT memory, recall_count FROM usage ORDER BY memory")
+        assert rows == used
+        assert memory._home.database.rows("SELECT count(*) FROM traces") == [(0,)]
+
+
+def test_where_somebody_writes_all_the_time_the_move_does_not_end(home: Path, carry: Carry) -> None:
+    def at(progress: Progress) -> None:
+        if progress.note == "traces":
+            with closing(open_database(home / "nacre.db")) as database, database.transaction():
+                database.rows("UPDATE usage SET recall_count = recall_count + 1")
+
+    with pytest.raises(StoreBusy, match="all the time"):
+        carry(to=True, on_progress=at)
+    assert not load_settings().server
+    assert carry(to=True).is_in_use
+
+
+def test_a_tenant_with_another_memory_is_left_alone(home: Path, carry: Carry, user_home: Path) -> None:
+    carry(to=True)
+    os.environ["NACRE_HOME"] = str(user_home / "other")
+    with open_memory() as memory:
+        memory.store("The other home knows this", kind="fact")
+    with pytest.raises(Conflict, match="holds a memory already"):
+        carry(to=True)
+    with pytest.raises(Conflict, match="memory of its own"):
+        carry(to=False)
+    assert not load_settings().server
+
+
+def test_a_file_that_was_edited_since_is_not_overwritten(home: Path, carry: Carry) -> None:
+    carry(to=True)
+    edited = next((home / "vault" / "global").rglob("*.md"))
+    edited.write_text(edited.read_text("utf-8") + "\nWritten by hand.\n", "utf-8")
+    with pytest.raises(Conflict, match="edited since"):
+        carry(to=False)
+    assert edited.read_text("utf-8").endswith("Written by hand.\n")
+
+
+def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None:
+    carry(to=True)
+    (home / "vault" / "identity.md").write_text("I mend boats.", "utf-8")
+    page = next((home / "vault" / "projects").glob("*/project.md"))
+    page.write_text("My own page.", "utf-8")
+    carry(to=False)
+    kept = home / "vault.before-move"
+    assert (kept / "identity.md").read_text("utf-8") == "I mend boats."
+    assert (kept / page.relative_to(home / "vault")).read_text("utf-8") == "My own page."
+
+
+def test_the_commands_say_what_they_did(home: Path, nacre: Nacre, server_url: str, tenant: str) -> None:
+    assert "--yes" in nacre("move", "--to", server_url, "--tenant", tenant, code=2).err
+    done = nacre("move", "--to", server_url, "--tenant", tenant, "--yes")
+    assert "byte for byte the same" in done.out
+    assert nacre("config", "get", "storage.tenant").out.strip().endswith(tenant)
+    again = nacre("move", "--to", server_url, "--tenant", tenant, "--yes", code=4)
+    assert "on a server already" in again.err
+    back = nacre("move", "--from", server_url, "--tenant", tenant, "--json").json
+    assert back["is_same"] is True
+
+
+def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre) -> None:
+    failed = nacre("move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1)
+    assert "cannot connect" in failed.err
+    assert "s3cretword" not in failed.err
+    assert not (home / "moved.json").exists()
+
+
+def test_the_settings_keep_no_password(home: Path) -> None:
+    for address in ("postgresql://ada:pw@host/nacre", "postgresql://host/nacre?password=pw", "host/nacre"):
+        with pytest.raises(SettingsInvalid) as refused:
+            write_setting(load_settings().config, "storage.url", address)
+        assert "pw" not in f"{refused.value.message} {refused.value.hint}".replace("~/.pgpass", "")
+    assert not load_settings().server
+
+
+def test_every_table_is_carried_or_belongs_to_one_engine(home: Path, server_url: str, tenant: str) -> None:
+    with closing(open_database(home / "nacre.db")) as file, closing(PostgresDatabase(server_url, tenant)) as server:
+        here = {name for (name,) in file.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        there = {
+            name for (name,) in server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'nacre_rows'")
+        }
+    here = {name for name in here if not any(part in name for part in FULL_TEXT)}
+    assert here - set(TABLES) - OF_ONE_ENGINE == OF_FILES
+    assert there - set(TABLES) - OF_ONE_ENGINE == OF_SERVERS
+    assert set(TABLES) <= here & there
+
+
+def test_a_daemon_goes_on_where_the_memory_is(
+    home: Path, carry: Carry, serving: Callable[..., Serving], user_home: Path, server_url: str, tenant: str
+) -> None:
+    daemon = serving()
+    daemon.until("following")
+    carry(to=True)
+    with closing(PostgresDatabase(server_url, tenant)) as there:
+        _say(user_home, 1)
+        daemon.until("read 1 turn")
+        assert there.rows(SAID, ["%quay number 1%"])
+        assert not (home / "nacre.db").exists()
+        carry(to=False)
+        _say(user_home, 2)
+        daemon.until("read 1 turn")
+        assert not there.rows(SAID, ["%quay number 2%"])
+    with closing(open_database(home / "nacre.db")) as here:
+        assert here.rows(SAID, ["%quay number 2%"])
+
+
+def _say(user_home: Path, number: int) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-other"
+    talk = [said("user", f"Which boat lies at quay number {number}?", 1)]
+    write_transcript(folder / f"5f0c2a4d-0000-4000-8000-00000000000{number}.jsonl", talk)

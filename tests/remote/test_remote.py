@@ -1,0 +1,298 @@
+"""Machines keep in step with a memory on a server: memories go both ways, sessions there, secrets nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.canary import CORE, FORMS, SECRET
+from tests.remote.conftest import Machine, Place, ingest
+
+pytestmark = pytest.mark.usefixtures("user_home")
+
+Machines = Callable[..., Machine]
+
+SESSION = "7f3a1c2d-0000-4000-8000-000000000009"
+_FACT = "The ferry timetable is kept in the file tides.csv."
+
+
+def test_what_one_machine_stores_the_other_has_byte_for_byte(machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    laptop("store", _FACT, "--subject", "Ferry timetable")
+    assert laptop.sync()["sent"] >= 1
+    assert desk.sync()["received"] >= 1
+    assert desk.contents() == {_FACT}
+    assert desk.documents() == laptop.documents()
+    assert laptop.sync()["sent"] == desk.sync()["sent"] == 0
+
+
+def test_the_first_exchange_carries_what_was_there_before(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop", added=False)
+    laptop("store", _FACT, "--subject", "Ferry timetable")
+    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    told = laptop("remote", "add", place.url, "--yes").out
+    assert "2 turns" in told
+    found = place.ask("search-sessions", text="timetable ferry")
+    assert SESSION in str(found)
+    assert _FACT in str(place.ask("list"))
+
+
+def test_edits_of_different_fields_are_merged(machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    laptop("store", _FACT, "--subject", "Ferry timetable")
+    laptop.sync()
+    desk.sync()
+    laptop("edit", "Ferry timetable", "--importance", "9")
+    desk("edit", "Ferry timetable", "--tag", "ferry")
+    laptop.sync()
+    assert desk.sync()["notes"]
+    laptop.sync()
+    text = laptop.file_of(_FACT).read_text()
+    assert "importance: 9" in text
+    assert "ferry" in text.partition("\n---\n")[0]
+    assert laptop.documents() == desk.documents()
+
+
+def test_two_wordings_of_one_memory_are_both_kept(machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    laptop("store", _FACT, "--subject", "Ferry timetable")
+    laptop.sync()
+    desk.sync()
+    for machine, words in ((laptop, "It is kept in tides.json."), (desk, "It is kept on paper.")):
+        file = machine.file_of(_FACT)
+        file.write_text(file.read_text().replace(_FACT, words))
+    laptop.sync()
+    desk.sync()
+    laptop.sync()
+    assert {"It is kept in tides.json.", "It is kept on paper."} <= laptop.contents()
+    assert laptop.contents() == desk.contents()
+
+
+def test_retired_and_deleted_memories_go_everywhere(machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    for words in (_FACT, "Dogs travel free.", "The harbour office closes at six."):
+        laptop("store", words, "--subject", words)
+    laptop.sync()
+    desk.sync()
+    laptop("retire", "Dogs travel free.", "--reason", "no longer")
+    laptop.file_of("The harbour office").unlink()
+    laptop.sync()
+    desk.sync()
+    assert desk.contents() == laptop.contents() == {_FACT}
+
+
+def test_what_was_forgotten_on_one_machine_is_nowhere_and_does_not_come_back(place: Place, machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    words = "The spare key of the ferry office lies under the third stone."
+    ingest(laptop, SESSION, ("user", words), ("assistant", "Noted, the third stone."))
+    laptop("store", words, "--subject", "Spare key")
+    laptop.sync()
+    desk.sync()
+    assert "third stone" in place.texts()
+    laptop("forget", "--match", "third stone", "--yes")
+    laptop.sync()
+    assert "third stone" not in place.texts()
+    desk.sync()
+    assert "third stone" not in str(desk.documents())
+    assert desk.contents() == set()
+    for path in (desk.folder / ".nacre").rglob("remote.json"):
+        assert "stone" not in path.read_text()
+    desk("store", _FACT)
+    desk.sync()
+    laptop.sync()
+    assert "third stone" not in place.texts()
+
+
+def test_a_machine_works_without_the_server_and_catches_up(place: Place, machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    place.daemon.end()
+    laptop("store", _FACT)
+    assert laptop("recall", "where is the ferry timetable kept?").out
+    failed = laptop("remote", "sync", code=5)
+    assert "cannot be reached" in failed.err
+    assert "cannot be reached" in laptop("remote").out
+    desk("store", "Dogs travel free.")
+    place.restart()
+    laptop.sync()
+    desk.sync()
+    laptop.sync()
+    assert laptop.contents() == desk.contents() == {_FACT, "Dogs travel free."}
+    assert "Not in step" not in laptop("remote").out
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMS) - {"private"}))
+def test_no_secret_leaves_in_documents_or_turns(place: Place, machines: Machines, form: str) -> None:
+    laptop = machines("laptop", added=False)
+    laptop("store", _FACT, "--subject", "Ferry timetable")
+    file = laptop.file_of(_FACT)
+    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    file.write_text(file.read_text() + f"\n{FORMS[form]}\n")
+    held = laptop("remote", "add", place.url, "--yes", "--json").json["held"]
+    assert [one["reason"] for one in held] == ["holds what looks like a secret"]
+    assert CORE.lower() not in place.texts().lower()
+
+
+def test_what_is_a_secret_by_a_later_rule_stays_out_of_the_turns_that_leave(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop", added=False)
+    ingest(laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted."))
+    laptop("config", "set", "redaction.patterns", '["hb-[0-9]+-x"]')
+    laptop("remote", "add", place.url, "--yes")
+    assert "harbour" in place.texts()
+    assert "4711" not in place.texts()
+
+
+def test_private_memories_and_sessions_stay_where_the_owner_says_so(place: Place, machines: Machines) -> None:
+    laptop, desk = machines("laptop", "--no-private", added=False), machines("desk")
+    laptop("store", "My sister pays for the boat.", "--subject", "Boat")
+    laptop("store", _FACT, "--subject", "Ferry timetable", "--scope", "personal")
+    ingest(laptop, SESSION, ("user", "Remember: my sister pays for the boat."), ("assistant", "Noted."))
+    laptop("remote", "add", place.url, "--yes", "--no-private")
+    desk.sync()
+    assert desk.contents() == {_FACT}
+    assert "sister" not in place.texts()
+    assert "Boat" not in place.texts()
+    desk("edit", "Ferry timetable", "--importance", "9")
+    desk.sync()
+    laptop.sync()
+    assert "importance: 9" in laptop.file_of(_FACT).read_text()
+    assert "sister" not in place.texts()
+
+
+def test_a_turn_is_there_once_however_often_it_is_sent(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop")
+    turns = [("user", f"Question {number} about the ferry.") for number in range(5)]
+    ingest(laptop, SESSION, *turns)
+    assert laptop.sync()["turns"] == 5
+    (laptop.folder / ".nacre/remote.json").unlink()
+    assert laptop.sync()["turns"] == 5
+    ingest(laptop, SESSION, *turns, ("assistant", "An answer."))
+    assert laptop.sync()["turns"] == 1
+    with place.rows as rows:
+        assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (6,)
+
+
+def test_a_turn_of_ten_million_characters_holds_up_no_other(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop")
+    ingest(laptop, SESSION, ("user", "\x01" * 400_000 + "é" * 10_000_000), ("assistant", "That is much."))
+    assert laptop.sync()["turns"] == 2
+    assert "That is much." in place.texts()
+
+
+def test_after_the_index_is_built_anew_no_turn_is_missed(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop")
+    ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."))
+    laptop.sync()
+    laptop("db", "rebuild", "--yes")
+    ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."), ("user", "The second one."))
+    laptop.sync()
+    with place.rows as rows:
+        assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    ("space", "account", "role"), [("ada", "ada", "member"), ("ada", "ada", "reader"), ("ferry-team", "ada", "owner")]
+)
+def test_only_an_owners_key_to_a_persons_space_keeps_a_machine_in_step(
+    place: Place, machines: Machines, space: str, account: str, role: str
+) -> None:
+    key = place.ask("keys-create", space=space, account=account, role=role).secret
+    laptop = machines("laptop", added=False, NACRE_REMOTE_KEY=key)
+    refused = laptop("remote", "add", place.url, "--yes", code=1)
+    assert "person's own space" in refused.err
+    laptop("remote", code=3)
+
+
+def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop")
+    (key,) = place.ask("keys", space="ada")
+    place.ask("keys-revoke", space="ada", id=key.id)
+    laptop("store", _FACT)
+    assert "does not take the key" in laptop("remote", "sync", code=1).err
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://ada@db.example.org/nacre", "nacre serve"),
+        ("http://memory.example.org", "not safe"),
+        ("https://ada:pw@memory.example.org", "server's alone"),
+        ("memory", "not safe"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(machines: Machines, url: str, told: str) -> None:
+    assert told in machines("laptop", added=False)("remote", "add", url, "--yes", code=2).err
+
+
+def test_nothing_is_sent_without_a_yes(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop", added=False)
+    laptop("store", _FACT)
+    assert "--yes" in laptop("remote", "add", place.url, code=2).err
+    assert _FACT not in place.texts()
+
+
+def test_the_key_is_kept_apart_and_goes_with_the_remote(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop", added=False, NACRE_REMOTE_KEY="")
+    laptop("remote", "add", place.url, "--yes", stdin=f"{place.key}\n")
+    laptop("store", _FACT)
+    assert laptop.sync()["sent"] >= 1
+    config = laptop.folder / ".nacre/config.toml"
+    assert place.key not in config.read_text()
+    laptop("remote", "remove")
+    kept = [path for path in (laptop.folder / ".nacre").rglob("*") if path.is_file()]
+    assert all(place.key.encode() not in path.read_bytes() for path in kept)
+    assert laptop.contents() == {_FACT}
+    laptop("remote", "sync", code=3)
+
+
+def test_an_agent_sends_no_memory_to_an_address_of_its_own(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop", added=False, CLAUDECODE="1", NACRE_REMOTE_URL=place.url)
+    laptop("store", _FACT)
+    assert "owner" in laptop("config", "set", "remote.url", place.url, code=1).err
+    assert "in step with no server" in laptop("remote", "sync", code=3).err
+    assert "owner" in laptop("remote", "add", place.url, "--yes", code=1).err
+
+
+def test_a_server_that_would_write_into_gits_folder_is_refused(place: Place, machines: Machines) -> None:
+    laptop = machines("laptop")
+    with place.rows as rows:
+        rows.execute(
+            "INSERT INTO nacre.document_versions (tenant, path, data, written) VALUES ('ada', %s, %s, 0)",
+            (".git/config.md", b"[core]\n\tfsmonitor = evil\n"),
+        )
+    assert ".git" in laptop("remote", "sync", code=1).err
+    assert not (laptop.vault / ".git/config.md").exists()
+
+
+def test_a_server_that_was_set_back_gets_what_it_lost(place: Place, machines: Machines) -> None:
+    laptop, desk = machines("laptop"), machines("desk")
+    laptop("store", _FACT)
+    laptop.sync()
+    with place.rows as rows:
+        rows.execute("DELETE FROM nacre.documents")
+        rows.execute("DELETE FROM nacre.document_versions")
+        rows.execute("DELETE FROM nacre.memories")
+        rows.execute("DELETE FROM nacre.vault_files")
+    laptop.sync()
+    desk.sync()
+    assert desk.contents() == {_FACT}
+
+
+def test_sixty_memories_made_on_three_machines_at_once_end_up_the_same(machines: Machines) -> None:
+    them = [machines(name) for name in ("laptop", "desk", "phone")]
+    for number, machine in enumerate(them):
+        for one in range(20):
+            machine("store", f"Boat {number}-{one} has {one} seats.", "--subject", f"Boat {number}-{one}")
+    for _ in range(2):
+        for machine in them:
+            machine.sync()
+    assert len(them[0].contents()) == 60
+    assert them[0].documents() == them[1].documents() == them[2].documents()
+
+
+def test_the_token_of_a_remote_is_masked_where_it_is_told(place: Place, machines: Machines) -> None:
+    told = machines("laptop")("remote", "--json").out
+    assert place.key not in told
+    assert SECRET not in told
+    assert re.search(r'"url": ?"http://127', told)

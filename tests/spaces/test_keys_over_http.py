@@ -1,0 +1,108 @@
+"""What programs do over HTTP that show a key to a space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.catalogue import CATALOGUE, offered_by
+from nacre.catalogue.by_key import BY_KEY
+from nacre.operation import Needs
+from nacre.values.actor import Face
+from tests.spaces.conftest import Server
+from tests.web_server.conftest import Site, nacre, process, serving, site  # noqa: F401 - fixtures
+
+_FACT = "The ferry timetable is kept in the file tides.csv."
+_ASKED = "where is the ferry timetable kept?"
+
+
+@pytest.fixture
+def served(team: Server, site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> Site:  # noqa: F811
+    """Anna's memory, served; what is stored is ``_FACT`` in the team's, and a secret of hers in her own."""
+    team.opened("anna", "ferry-team").call("store", content=_FACT, scope="personal")
+    team.opened("anna").call("store", content="The spare key of the ferry office is under the third stone.")
+    monkeypatch.setenv("NACRE_STORAGE_SPACES", "[]")
+    return site()
+
+
+def _key(team: Server, account: str, **fields: Any) -> tuple[str, dict[str, str]]:
+    made = team.opened("anna").call("keys-create", space="ferry-team", account=account, **fields)
+    return made.key.id, {"Authorization": f"Bearer {made.secret}"}
+
+
+def test_a_key_opens_its_space_and_not_the_one_that_is_served(team: Server, served: Site) -> None:
+    _, key = _key(team, "ben")
+    found = served.ask("recall", {"text": _ASKED}, **key).json()
+    assert [hit["memory"]["content"] for hit in found["hits"]] == [_FACT]
+    found = served.ask("recall", {"text": "where is the spare key of the ferry office?"}, **key).json()
+    assert "stone" not in str(found)
+    assert "stone" in str(served.ask("list", {}, **served.token).json())
+
+
+def test_what_a_key_stores_is_a_programs_proposal_in_its_space_and_is_noted(team: Server, served: Site) -> None:
+    _, key = _key(team, "build-bot", role="service")
+    stored = served.ask("store", {"content": "Dogs travel free."}, **key)
+    assert stored.status_code == 200
+    assert stored.json()["proposed"]
+    assert "Dogs" not in str(served.ask("list", {}, **served.token).json())
+    log = team.opened("anna", "ferry-team").call("spaces-log", limit=1)
+    assert [(one.account, one.action) for one in log] == [("build-bot", "store")]
+
+
+@pytest.mark.parametrize(("account", "most"), [("ben", "reader"), ("rita", "member")])
+def test_the_lesser_of_account_and_key_says_what_it_may_do(team: Server, served: Site, account: str, most: str) -> None:
+    _, key = _key(team, account, role=most)
+    assert served.ask("recall", {"text": _ASKED}, **key).json()["hits"]
+    refused = served.ask("store", {"content": "Dogs travel free."}, **key)
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+
+
+def test_a_key_that_ended_opens_nothing_from_then_on(team: Server, served: Site) -> None:
+    number, key = _key(team, "ben")
+    assert served.ask("list", {}, **key).status_code == 200
+    team.opened("anna").call("keys-revoke", space="ferry-team", id=number)
+    assert served.ask("list", {}, **key).status_code == 401
+    _, other = _key(team, "ben")
+    team.opened("anna").call("spaces-remove", space="ferry-team", account="ben")
+    assert served.ask("list", {}, **other).status_code == 401
+
+
+_NO_KEYS = ("nacre_", "nacre_12345678_" + "A" * 43, "nacre_' OR 1=1 --", "NACRE_12345678_x")
+
+
+@pytest.mark.parametrize("given", _NO_KEYS)
+def test_what_is_no_key_opens_nothing(served: Site, given: str) -> None:
+    assert served.ask("list", {}, Authorization=f"Bearer {given}").status_code == 401
+
+
+def test_a_key_that_ended_is_no_stranger_where_strangers_may_ask(
+    team: Server,
+    site: Callable[..., Site],  # noqa: F811
+) -> None:
+    number, key = _key(team, "ben")
+    team.opened("anna")
+    open_site = site("--http", "0", "--no-token")
+    assert open_site.ask("list").status_code == 200
+    assert open_site.ask("list", {}, **key).status_code == 200
+    team.opened("anna").call("keys-revoke", space="ferry-team", id=number)
+    assert open_site.ask("store", {"content": _FACT}, **key).status_code == 401
+    assert open_site.get("/mcp", **key).status_code == 401
+
+
+def test_a_key_reaches_nothing_of_the_machine_that_serves(team: Server, served: Site, tmp_path: Path) -> None:
+    _, key = _key(team, "anna", role="owner")
+    assert served.get("/api/v1/me", **key).status_code == 401
+    for name in sorted(offered_by(Face.HTTP).keys() - BY_KEY):
+        refused = served.ask(name, {}, **key)
+        assert refused.status_code in (400, 403), (name, refused.text)
+        assert refused.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (name, refused.text)
+
+
+def test_what_a_key_does_is_done_in_rows_of_its_space() -> None:
+    for name in BY_KEY:
+        operation = CATALOGUE[name]
+        assert operation.needs is Needs.HOME, name
+        assert not operation.takes_long, name

@@ -1,0 +1,74 @@
+"""Every operation in one space: one that holds the same, and a team's that is read, stay as they are to the byte."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from nacre import open_memory
+from nacre.catalogue import CATALOGUE
+from nacre.errors import NacreError
+from nacre.operation import Needs
+from tests.catalogue.conftest import known_in, make_home
+from tests.catalogue.samples import QUESTION, SAMPLES
+from tests.spaces.conftest import Server
+from tests.storage.filled import dump
+
+_CANARY = "quokka"
+"""What the other spaces say, and the one at work does not."""
+
+
+def _fill(space: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ids and texts in each space; a memory and a session more in those that are not at work."""
+    monkeypatch.setenv("NACRE_STORAGE_TENANT", space)
+    monkeypatch.setenv("NACRE_HOME", str(home / f"home-of-{space}"))
+    numbers = count(1)
+    with open_memory(ids=lambda: str(UUID(int=(0x01A20000 << 96) | (7 << 76) | (2 << 62) | next(numbers)))) as memory:
+        for content in (
+            "The billing service uses PostgreSQL as its database.", "Toll rates rise in May.",
+            "Sessions of the ferry office end at noon.",
+        ):  # fmt: skip
+            memory.call("store", content=content, project="acme-billing")
+        if space != "anna":
+            memory.call("store", content=f"The {_CANARY} billing database is older.", scope="private")
+        memory.ingest()  # it makes the vectors that are missing
+
+
+def _told(name: str, memory: Any, fields: dict[str, Any]) -> str:
+    try:
+        return repr(memory.call(name, **fields))
+    except NacreError as error:
+        return f"{error} {error.hint}"
+
+
+@pytest.mark.embedding
+def test_each_operation_keeps_to_its_space(
+    team: Server, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for space in ("ben", "ferry-team", "anna"):
+        monkeypatch.setenv("NACRE_STORAGE_ACCOUNT", "anna" if space == "ferry-team" else space)
+        _fill(space, tmp_path, monkeypatch)
+    monkeypatch.setenv("NACRE_STORAGE_ACCOUNT", "anna")
+    make_home(user_home)
+    (tmp_path / "work").mkdir()
+    fill = known_in(tmp_path / "work")
+    monkeypatch.setenv("NACRE_STORAGE_SPACES", "['ferry-team']")
+    changing, telling = [], []
+    with team.admin as admin, open_memory() as memory:
+        before = dump(admin, "ben"), dump(admin, "ferry-team")
+        assert all(_CANARY in str(rows) for rows in before)
+        assert {"memories", "words", "memory_vectors", "document_versions"} <= {row[0] for row in before[0]}
+        names = [name for name, one in CATALOGUE.items() if one.needs is Needs.HOME and name != "share"]
+        for name in sorted(names):
+            if _CANARY in _told(name, memory, fill(SAMPLES[name].request)):
+                telling.append(name)
+            if (dump(admin, "ben"), dump(admin, "ferry-team")) != before:
+                changing.append(name)
+        found = memory.call("recall", text=f"{_CANARY} {QUESTION}").hits
+    assert len(names) > 120
+    assert (changing, telling) == ([], [])
+    assert all(_CANARY not in hit.memory.content for hit in found)
