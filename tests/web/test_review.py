@@ -128,6 +128,28 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(boards: Callable[...,
     assert call(home, "get", reference=PROPOSED).content == "My words."
 
 
+def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
+    boards: Callable[..., Dashboard], home: Path
+) -> None:
+    page = boards().show("/review")
+    skip_to(page, PROPOSED[:20])
+    file = next((home / "vault").rglob("lyrics-are-hyphenated*.md"))
+
+    def save_elsewhere(route: Route) -> None:
+        file.write_text(file.read_text("utf-8").replace("of 1996", "of 2004"), "utf-8")
+        route.continue_()
+
+    page.route("**/api/v1/look", save_elsewhere)
+    with page.expect_response("**/api/v1/look"):
+        page.keyboard.press("e")
+    field = page.get_by_role("textbox", name="In these words")
+    field.fill("My words.")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert").filter(has_text="Its file was changed")).to_contain_text("2004")
+    expect(field).to_have_value("My words.")
+    assert "of 2004" in file.read_text("utf-8")
+
+
 def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     skip_to(page, PROPOSED[:20])

@@ -70,6 +70,18 @@ def test_keys_do_nothing_while_one_types(board: Dashboard) -> None:
     assert page.url == f"{board.base}/"
 
 
+def test_the_search_has_the_next_key_however_fast_one_types(board: Dashboard) -> None:
+    role = board.page.evaluate(
+        """async () => {
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+            const channel = new MessageChannel();
+            await new Promise((next) => { channel.port1.onmessage = next; channel.port2.postMessage(0); });
+            return document.activeElement.getAttribute("role");
+        }"""
+    )
+    assert role == "combobox"
+
+
 def test_the_look_is_kept(board: Dashboard) -> None:
     page = board.page
     page.get_by_role("button", name="Dark").click()

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
 import type { EditRequest, Kind, MemoryView } from "../../api/types";
@@ -25,7 +25,7 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
   const theirs = useSignal<MemoryView | null>(null);
   const isSaving = useSignal(false);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("input")?.focus(), []);
   const set = (part: Partial<Draft>) => {
     draft.value = { ...draft.peek(), ...part };
   };

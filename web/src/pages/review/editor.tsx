@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useOperation } from "../../api/cache";
-import { Problem } from "../../api/client";
+import { call, Problem } from "../../api/client";
 import { common } from "../../i18n/common";
 import { Button, TextArea } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
@@ -19,10 +19,10 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
   const etag = useSignal<string | null | undefined>(undefined);
   const isSaving = useSignal(false);
   const form = useRef<HTMLFormElement>(null);
-  if (etag.value === undefined && file.data) etag.value = file.data.etag;
+  if (etag.value === undefined && file.data?.memory.content === began.value) etag.value = file.data.etag;
   const theirs = file.data && file.data.etag !== etag.value ? file.data.memory.content : null;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const field = form.current?.querySelector("textarea");
     field?.focus();
     field?.setSelectionRange(field.value.length, field.value.length);
@@ -32,11 +32,20 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
     began.value = file.data?.memory.content ?? began.value;
     etag.value = file.data?.etag ?? null;
   };
+  /** Who saves before the file is known did not see what somebody else wrote into it. */
+  const isAsShown = async () => {
+    if (item.isCandidate || etag.value !== undefined) return true;
+    const now = await call("look", { reference: item.id });
+    if (now.memory.content === began.value) etag.value = now.etag;
+    return etag.value !== undefined;
+  };
   const save = async () => {
     if (isSaving.value || theirs !== null || !words.value.trim()) return;
     isSaving.value = true;
     try {
-      await props.onSave({ content: words.value, expected: etag.value ?? null });
+      if (await isAsShown()) return await props.onSave({ content: words.value, expected: etag.value ?? null });
+      isSaving.value = false;
+      file.refresh();
     } catch (error) {
       isSaving.value = false;
       if (error instanceof Problem && error.code === "edit_conflict") file.refresh();
