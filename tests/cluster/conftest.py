@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable
+from itertools import count
+from threading import Event
 from typing import Any
 
 import httpx2 as httpx
@@ -51,6 +53,46 @@ class Api:
             self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode
+
+
+class Balancer:
+    """A client that asks one process after the other. Where nobody listens, where the answer breaks off, or where it is
+    told to come again, it sends the same once more to the next one, by the same ``Idempotency-Key``."""
+
+    def __init__(self, key: dict[str, str]) -> None:
+        self._key = key
+        self.processes: list[Api] = []
+        self.answered: list[str] = []
+        self.in_doubt: list[str] = []
+        self.broken: list[str] = []
+        """What went wrong on the way, before something was answered."""
+        self.errors: list[str] = []
+
+    def store(self, stop: Event, name: str) -> None:
+        """Store until told to stop; each text once."""
+        for number in count():
+            if stop.is_set():
+                return
+            text = f"Berth {name}{number} belongs to the boat {name}{number * 7}."
+            status = self._asked(number, text)
+            told = {"200": self.answered, "409": self.in_doubt}.get(status, self.errors)
+            told.append(text if told is not self.errors else status)
+
+    def _asked(self, number: int, text: str) -> str:
+        key = {**self._key, "Idempotency-Key": text}
+        for more in count():
+            one = self.processes[(number + more) % len(self.processes)]
+            try:
+                answer = one.post("store", {"content": text, "force": True}, key)
+            except httpx.ConnectError:
+                continue
+            except httpx.HTTPError as error:
+                self.broken.append(repr(error))
+                continue
+            if answer.status_code != 503:
+                return str(answer.status_code)
+            self.broken.append(answer.text)
+        raise AssertionError
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import cycle
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,7 +15,7 @@ import psycopg
 import pytest
 
 from nacre.storage.postgres.connection import connect
-from tests.cluster.conftest import PATIENCE_SECONDS, Api, key_of
+from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
 from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
@@ -135,33 +134,22 @@ def test_a_process_that_is_to_end_says_so_answers_on_and_leaves_no_file(
     assert list(tmp_path.glob("nacre-api-*")) == []
 
 
-class Balancer:
-    """A client that asks one process after the other; where nobody listens, it asks the next one."""
-
-    def __init__(self, key: dict[str, str]) -> None:
-        self._key = key
-        self.processes: list[Api] = []
-        self.answered: list[str] = []
-        self.errors: list[str] = []
-
-    def store(self, stop: Event, name: str) -> None:
-        """Store until told to stop; each text once."""
-        for number in cycle(range(10**9)):
-            if stop.is_set():
-                return
-            text = f"Berth {name}{number} belongs to the boat {name}{number * 7}."
-            answer = self._asked(number, text)
-            (self.answered if answer == "200" else self.errors).append(text if answer == "200" else answer)
-
-    def _asked(self, number: int, text: str) -> str:
-        for one in (self.processes[(number + more) % len(self.processes)] for more in range(len(self.processes))):
-            try:
-                return str(one.post("store", {"content": text, "force": True}, self._key).status_code)
-            except httpx.ConnectError:
-                continue
-            except httpx.HTTPError as error:
-                return repr(error)
-        return "nobody listens"
+def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(team: Server, api: Callable[..., Api]) -> None:
+    one, key = api(), key_of(team, "ben")
+    own = {"Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"}
+    with team.admin as admin, ThreadPoolExecutor(50) as threads:
+        with admin.transaction():
+            admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('ferry-team', 0))")
+            waiting = [
+                threads.submit(one.post, "store", {"content": f"Berth {number} is {number * 7} metres long."}, key)
+                for number in range(50)
+            ]
+            while not admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchall()[0][0]:
+                pass
+            assert one.post("store", {"content": _FACT, "scope": "personal"}, own).status_code == 200
+            assert _contents(one.post("recall", _ASKED, own)) == [_FACT]
+            assert not any(answer.done() for answer in waiting)
+        assert {answer.result().status_code for answer in waiting} == {200}
 
 
 def test_a_rolling_restart_under_load_shows_clients_no_error_and_loses_and_doubles_nothing(

@@ -28,6 +28,9 @@ from nacre.web.browsers import Browsers
 FOLD_SECONDS = 30.0
 """So often it is counted what was recalled; who kills the process loses these counts, and nothing else."""
 
+MOST_CLIENTS = 1_000
+"""So many are served at once; most of them wait."""
+
 END_SECONDS = 30.0
 """So long a request may go on that was begun before the end."""
 
@@ -52,7 +55,7 @@ class Api:
                 Live(_refused, Bus(utc_now)), tell, everything=own.text("mcp.tools") == "all",
                 bearer=self._spaces.bearer, live_of=self._spaces.live, is_ready=self._spaces.is_reachable,
                 used=self._spaces,
-            ), door,
+            ), replace(door, room=MOST_CLIENTS),
         )  # fmt: skip
 
     def run(self, stop: threading.Event, linger: float) -> None:

@@ -89,7 +89,6 @@ class Answering:
         self._own = own
         self._bus = bus or Bus(utc_now)
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
-        self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
@@ -162,15 +161,15 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
-        write between their parts."""
-        gate = self._long if entry.takes_long else self._writing if entry.writes else None
+        """A home, when it is an operation's turn: one writes to a space at a time, and few that take long run: these
+        let others write between their parts."""
+        homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
+        gate = self._long if entry.takes_long else homes.writing if entry.writes else None
         with ExitStack() as held:
             if gate is not None:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
                     raise Unavailable("the daemon is busy", hint="ask again")
                 held.callback(gate.release)
-            homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
             yield held.enter_context(homes.lent(until - time.monotonic()))
 
     def _run(

@@ -59,6 +59,8 @@ class Homes:
         self._watch: VaultWatch | None = None
         self._stamp: _Stamp | None = None
         self._is_closed = False
+        self.writing = threading.BoundedSemaphore(1)
+        """Who holds it writes there: one at a time."""
         self.outdated: str | None = None
         """Why this program cannot work with the home any more."""
 

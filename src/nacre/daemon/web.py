@@ -92,6 +92,9 @@ class Door:
     names: tuple[str, ...] = ()
     """Further names by which it is called, as through a proxy."""
 
+    room: int = 0
+    """So many clients are served at once, if not as many as usual."""
+
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
         """As the settings have it, at a place."""
@@ -144,7 +147,7 @@ class Web:
                 mcp_face.Face(key_calls.KeyCalls(site.home, site.run), everything=site.everything),
             ),
         )
-        config = serving_listening.listening_config(app, self._door.cert, self._door.key)
+        config = serving_listening.listening_config(app, self._door.cert, self._door.key, room=self._door.room)
         try:
             config.load()
         except (OSError, ssl.SSLError) as error:

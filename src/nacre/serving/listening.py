@@ -148,12 +148,20 @@ class Bounded(H11Protocol):
 
 
 def listening_config(
-    app: ASGIApp, cert: str = "", key: str = "", *, most_message: int = _MOST_MESSAGE
-) -> uvicorn.Config:  # fmt: skip
-    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named. ``most_message``: the largest
-    message over a WebSocket that is taken, in bytes."""
+    app: ASGIApp, cert: str = "", key: str = "", *, most_message: int = _MOST_MESSAGE, room: int = 0
+) -> uvicorn.Config:
+    """How uvicorn serves an app of nacre's; encrypted, where a certificate is named.
+
+    ``most_message``: the largest message over a WebSocket that is taken, in bytes. ``room``: so many clients are served
+    at once, if not as many as usual: where a balancer stands before it, all come from its address.
+    """
     return uvicorn.Config(
-        app, http=Bounded, ws="websockets-sansio", ws_max_size=most_message, log_level="critical", access_log=False,
-        log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, server_header=False,
-        proxy_headers=False, ssl_certfile=cert or None, ssl_keyfile=key or None,
+        app, http=_roomy(room) if room else Bounded, ws="websockets-sansio", ws_max_size=most_message,
+        log_level="critical", access_log=False, log_config=None, timeout_graceful_shutdown=_GRACE_SECONDS,
+        backlog=max(_BACKLOG, room), server_header=False, proxy_headers=False, ssl_certfile=cert or None,
+        ssl_keyfile=key or None,
     )  # fmt: skip
+
+
+def _roomy(room: int) -> type[Bounded]:
+    return type("Roomy", (Bounded,), dict.fromkeys(("most_served", "most_strangers", "most_strangers_of_peer"), room))

@@ -1,14 +1,18 @@
-"""How often one client may ask, by what it asks for: so that a program that runs wild leaves room for others."""
+"""How often one client may ask, and how much of it is done at once: so that who asks much leaves room for others."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+
+import anyio
 
 _WINDOW_SECONDS = 60.0
 _MOST_CLIENTS = 1_000
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +59,24 @@ class Limits:
         if len(self._windows) >= _MOST_CLIENTS:
             living = {key: window for key, window in self._windows.items() if window[0] > now}
             self._windows = living if len(living) < _MOST_CLIENTS else {}
+
+
+class Turns:
+    """Few requests for one space are done at once; its others wait for their turn, and take no thread from the requests
+    for other spaces. In the event loop alone."""
+
+    def __init__(self, at_once: int = _AT_ONCE) -> None:
+        self._at_once = at_once
+        self._rooms: dict[str, anyio.CapacityLimiter] = {}
+
+    @asynccontextmanager
+    async def turn(self, space: str) -> AsyncIterator[None]:
+        """Wait for a turn; it lasts as long as the block."""
+        room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
+        try:
+            async with room:
+                yield
+        finally:
+            seen = room.statistics()
+            if not seen.borrowed_tokens and not seen.tasks_waiting:
+                self._rooms.pop(space, None)

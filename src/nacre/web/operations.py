@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 import anyio
@@ -73,13 +74,19 @@ async def answer_of(request: Request, operation: str, asked: bytes) -> bytes:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_note_leaving, request, client)
         try:
-            found = await anyio.to_thread.run_sync(served.run, operation, asked, client.actor, client, limiter=room)
+            async with _turn(served, client.actor, room):
+                found = await anyio.to_thread.run_sync(served.run, operation, asked, client.actor, client, limiter=room)
         except NacreError as error:
             found = error  # raised within the group it would come out as a group of errors
         tasks.cancel_scope.cancel()
     if isinstance(found, NacreError):
         raise found
     return found
+
+
+def _turn(served: Served, actor: Actor, room: anyio.CapacityLimiter | None) -> AbstractAsyncContextManager[None]:
+    """When it is a space's turn; what takes long has threads of its own."""
+    return served.turns.turn(actor.bearer.space) if actor.bearer and room is None else nullcontext()
 
 
 async def _note_leaving(request: Request, client: _Client) -> None:

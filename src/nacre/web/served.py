@@ -15,6 +15,7 @@ from nacre.events.live import Live
 from nacre.serving.guard import NO_KEY, NO_TOKEN, Names, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Bearer, Face
 from nacre.web.browsers import Browsers
+from nacre.web.limits import Turns
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -112,6 +113,9 @@ class Served:
     traffic: Traffic = field(default_factory=Traffic)
     room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))
     """For operations that take long: else those that wait for their turn would take the threads of all others."""
+
+    turns: Turns = field(default_factory=Turns)
+    """For what keys ask of a space."""
 
     def actor(self, scope: Scope) -> Actor | None:
         """Who asks: the owner by a cookie, a program by the token or by a key to a space (it counts as an agent), or

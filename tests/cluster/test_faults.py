@@ -1,0 +1,113 @@
+"""Processes and servers that end without a word while many write: clients are told, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
+from tests.spaces.conftest import Server
+from tests.storage.server import kill, running, start
+
+_WRITERS = 4
+_CLIENTS = 300
+_FACT = "The ferry timetable is kept in the file tides.csv."
+
+
+@pytest.fixture
+def own_server() -> Iterator[Any]:
+    """A PostgreSQL server that a test may kill."""
+    with running() as one:
+        yield one
+
+
+@pytest.fixture
+def server_url(own_server: Any) -> str:
+    """Its address."""
+    return str(own_server.get_uri())
+
+
+@contextmanager
+def _writing(balancer: Balancer) -> Iterator[None]:
+    """While clients write; they have written before the block, and once more after it."""
+    stop = Event()
+    with ThreadPoolExecutor(_WRITERS) as threads:
+        writers = [threads.submit(balancer.store, stop, name) for name in "abcdefgh"[:_WRITERS]]
+        try:
+            _more(balancer)
+            yield
+            _more(balancer)
+        finally:
+            stop.set()
+    for writer in writers:
+        writer.result()
+
+
+def _more(balancer: Balancer) -> None:
+    wanted = len(balancer.answered) + 2 * _WRITERS
+    while len(balancer.answered) < wanted:
+        assert not balancer.errors, balancer.errors
+
+
+def _nothing_is_lost_or_doubled(team: Server, balancer: Balancer) -> None:
+    found = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories)
+    assert balancer.errors == []
+    assert {text: found[text] for text in balancer.answered} == dict.fromkeys(balancer.answered, 1)
+    assert max(found.values()) == 1
+    assert set(found) <= {*balancer.answered, *balancer.in_doubt}, "what nobody sent"
+
+
+def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(team: Server, api: Callable[..., Api]) -> None:
+    balancer = Balancer(key_of(team, "ben"))
+    balancer.processes = [api(), api()]
+    with _writing(balancer):
+        for place in range(2):
+            balancer.processes[place].process.send_signal(signal.SIGKILL)
+            _more(balancer)
+            balancer.processes[place] = api()
+    _nothing_is_lost_or_doubled(team, balancer)
+
+
+def test_a_server_that_is_killed_under_load_is_told_as_such_and_nothing_is_lost_or_doubled(
+    own_server: Any, team: Server, api: Callable[..., Api]
+) -> None:
+    balancer = Balancer(key_of(team, "ben"))
+    balancer.processes = [api(), api()]
+    with _writing(balancer):
+        for _ in range(2):
+            kill(own_server)
+            before = len(balancer.broken)
+            while len(balancer.broken) < before + _WRITERS:
+                pass
+            assert [one.get("/health/ready").status_code for one in balancer.processes] == [503, 503]
+            assert [one.get("/health/live").status_code for one in balancer.processes] == [200, 200]
+            start(own_server)
+            _more(balancer)
+    assert {one.get("/health/ready").status_code for one in balancer.processes} == {200}
+    _nothing_is_lost_or_doubled(team, balancer)
+
+
+def test_hundreds_of_clients_that_come_at_once_are_all_answered(team: Server, api: Callable[..., Api]) -> None:
+    one, key = api(), key_of(team, "ben")
+    assert one.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
+
+    async def come(client: httpx.AsyncClient) -> int:
+        answer = await client.post(f"{one.base}/api/v1/list", json={}, headers=key)
+        return answer.status_code
+
+    async def all_at_once() -> list[int]:
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(timeout=2 * PATIENCE_SECONDS, limits=limits, trust_env=False) as client:
+            return await asyncio.gather(*(come(client) for _ in range(_CLIENTS)))
+
+    assert Counter(asyncio.run(all_at_once())) == {200: _CLIENTS}
+    assert one.post("list", {}, key).status_code == 200
