@@ -205,6 +205,22 @@ class BudgetSpent(Unavailable):
     code = "budget_spent"
 
 
+class QuotaSpent(NacreError):
+    """A space was asked as often today as its quota lets. ``seconds`` are left until it may be asked again."""
+
+    code = "quota_spent"
+
+    def __init__(self, message: str, *, seconds: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.seconds = seconds
+
+
+class SpaceFull(NacreError):
+    """A memory holds as many turns as it may."""
+
+    code = "space_full"
+
+
 class ModelRefused(NacreError):
     """The language model's provider refuses the call."""
 

@@ -53,6 +53,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("storage.url", str, "", "PostgreSQL server that holds the memory, without a password; empty: a file"),
     Setting("storage.tenant", str, "main", "the space on a PostgreSQL server that is read and written"),
+    Setting("storage.most_turns", int, 0, "turns that the memory may hold; further ones are refused; 0 sets no bound"),
     Setting("storage.account", str, "", "who you are on a PostgreSQL server; empty: who the space is called after"),
     Setting(
         "storage.spaces", list[str], [], "further spaces on the server that recall reads, too: teams, organisations"

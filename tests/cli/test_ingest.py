@@ -371,6 +371,25 @@ def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: P
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
 
 
+def test_a_memory_holds_no_more_turns_than_it_may(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        session = f"8a3b000{number}-0000-4000-8000-000000000002"
+        write_transcript(
+            tmp_path / f"talks/{number}.jsonl", [said("user", f"Hello number {number}", 1, session=session)]
+        )
+    monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "1")
+    assert nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--json").json["turns"] == 1
+    refused = nacre("ingest", str(tmp_path / "talks"), code=1)
+    assert "may hold 1 turn, and there is no room for more" in refused.err
+    assert "storage.most_turns" in refused.err
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+    nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--force")
+    monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "0")
+    assert nacre("ingest", str(tmp_path / "talks"), "--json").json["turns"] == 2
+
+
 @pytest.mark.parametrize(
     ("given", "advice"),
     [

@@ -22,10 +22,11 @@ def test_tenants_are_made_filled_asked_and_deleted(server: Server, nacre: Nacre,
     assert (first["tenants"], first["step"], second["tenants"]) == (1, {"tenants": 1, "turns": 20}, 3)
     assert first["turns_per_second"] > 0 < second["bytes_per_turn"]
     for stage in found["stages"]:
+        assert [wait["name"] for wait in stage["alone"]["waits"]] == ["recall"]
         assert {wait["name"] for wait in stage["mixed"]["waits"]} <= {"recall", "store", "list"}
         assert stage["mixed"]["refused"] == {}, "each client is served, or waits"
     assert found["hot"]["quiet"]["clients"] == found["hot"]["beside"]["clients"] == 4
-    assert found["hot"]["hot"]["clients"] == 2
+    assert found["hot"]["hot"]["clients"] == 4
     assert list_tenants(load_settings(tmp_path / "none", {"HOME": str(tmp_path), "NACRE_DB": server.url})) == []
 
 

@@ -39,6 +39,20 @@ def test_the_first_exchange_carries_what_was_there_before(place: Place, machines
     assert _FACT in str(place.ask("list"))
 
 
+def test_turns_beyond_what_the_space_may_hold_are_refused_and_come_once_there_is_room(
+    place: Place, machines: Machines
+) -> None:
+    laptop = machines("laptop")
+    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    laptop("cluster", "tenants", "limit", "ada", "--turns", "1", NACRE_DB=place.database)
+    refused = laptop("remote", "sync", code=1)
+    assert "may hold 1 turn" in refused.err
+    assert SESSION not in str(place.ask("search-sessions", text="timetable ferry"))
+    laptop("cluster", "tenants", "limit", "ada", "--turns", "2", NACRE_DB=place.database)
+    laptop.sync()
+    assert SESSION in str(place.ask("search-sessions", text="timetable ferry"))
+
+
 def test_edits_of_different_fields_are_merged(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT, "--subject", "Ferry timetable")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from nacre.cluster.schema import server_of
 from nacre.errors import Conflict, NotFound
 from nacre.settings import Settings
 from nacre.storage.postgres.registry import Registry
+from nacre.values.actor import NO_QUOTA, Quota
+
+_OF_A_SPACE = ("delete_keys", "delete_members", "delete_tended", "delete_quota", "delete_calls", "delete_space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class Tenant:
     turns: int
     rows: int
     bytes: int
+    quota: Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,22 @@ def tenant_of(settings: Settings, name: str) -> Tenant:
         for told in registry.all("list_tenants"):
             if told[0] == name:
                 return _weighed(registry, *told)
-    raise NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
+    raise _unknown(name)
+
+
+def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]) -> Quota:
+    """Change what a tenant may use, from its next request on; returns it. Raises NotFound."""
+    with closing(Registry(server_of(settings))) as registry, registry.transaction():
+        registry.all("lock_space", space=name)
+        found = registry.all("read_quota", space=name)
+        if not found:
+            raise _unknown(name)
+        quota = change(Quota(*found[0]))
+        if quota == NO_QUOTA:
+            registry.run("delete_quota", space=name)
+        else:
+            registry.run("set_quota", space=name, calls=quota.calls, turns=quota.turns, usd=quota.usd)
+        return quota
 
 
 def remove_tenant(settings: Settings, name: str) -> Removed:
@@ -59,8 +80,8 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
         with registry.transaction():
             is_known = registry.all("lock_space", space=name)
             if not is_known and not sum(rows for rows, _ in registry.weigh(name).values()):
-                raise NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
-            for statement in ("delete_keys", "delete_members", "delete_tended", "delete_space"):
+                raise _unknown(name)
+            for statement in _OF_A_SPACE:
                 registry.run(statement, space=name)
             deleted = registry.delete_rows(name)
         found = registry.weigh(name)
@@ -70,8 +91,12 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
         return Removed(name, deleted, len(found), left)
 
 
-def _weighed(registry: Registry, name: str, kind: str, members: int) -> Tenant:
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"there is no tenant {name}", hint="nacre cluster tenants lists them")
+
+
+def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:
     found = registry.weigh(name)
     memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
     rows, taken = (sum(one[at] for one in found.values()) for at in (0, 1))
-    return Tenant(name, kind, members, memories, sessions, turns, rows, taken)
+    return Tenant(name, kind, members, memories, sessions, turns, rows, taken, Quota(*quota))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from nacre.daemon.homes import Homes
-from nacre.errors import NacreError, NotFound
+from nacre.errors import NacreError, NotFound, QuotaSpent
 from nacre.events.bus import Bus
 from nacre.events.live import Live
 from nacre.home.home import Home, open_home
@@ -20,8 +20,10 @@ from nacre.platform.ids import to_ms, utc_now
 from nacre.platform.lazy import load
 from nacre.protocols import Embedder
 from nacre.settings import Settings
+from nacre.spaces.calls import Calls
 from nacre.spaces.keys import bearer_of
-from nacre.values.actor import Bearer, Face, Role
+from nacre.spending.budget import DAILY
+from nacre.values.actor import Bearer, Face, Quota, Role
 from nacre.web.used_keys import LIFE_SECONDS, UsedKey
 
 if TYPE_CHECKING:
@@ -41,17 +43,25 @@ class Spaces:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
-        self._homes: OrderedDict[tuple[str, str], Homes] = OrderedDict()
+        self._homes: OrderedDict[tuple[str, str, Quota], Homes] = OrderedDict()
         self._guard = threading.Lock()
         self._asking = threading.Lock()
         self._registry: Registry | None = None
         self._lives: OrderedDict[str, tuple[Live, threading.Event]] = OrderedDict()
+        self._calls = Calls(utc_now)
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Whose key it is; ``None`` where it does not hold. Raises NacreError where it cannot be looked up now."""
-        return self._asked(lambda registry: bearer_of(registry, secret, to_ms(utc_now()) or 0))
+        """Whose key it is; ``None`` where it does not hold. Raises QuotaSpent, and other NacreErrors where
+        it cannot be looked up now."""
+        return self._asked(lambda registry: self._counted(registry, secret))
+
+    def _counted(self, registry: Registry, secret: str) -> Bearer | None:
+        bearer = bearer_of(registry, secret, to_ms(utc_now()) or 0)
+        if bearer:
+            self._calls.count(registry, bearer)
+        return bearer
 
     def claim(self, key: str, body: str) -> UsedKey | None:
         """See :class:`~nacre.web.used_keys.UsedKeys`."""
@@ -71,6 +81,8 @@ class Spaces:
         with self._asking:
             try:
                 return ask(self._opened())
+            except QuotaSpent:
+                raise
             except NacreError:
                 self._drop()
             try:
@@ -81,7 +93,7 @@ class Spaces:
 
     def homes(self, bearer: Bearer) -> Homes:
         """Homes of an account in a space."""
-        key = bearer.account, bearer.space
+        key = bearer.account, bearer.space, bearer.quota
         with self._guard:
             found = self._homes[key] = self._homes.pop(key) if key in self._homes else self._made(bearer)
             gone = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
@@ -119,7 +131,8 @@ class Spaces:
         found = self._asked(lambda registry: registry.all("read_owner", space=space))
         if not found:
             raise NotFound(f"nobody owns the space {space}", hint=f"nacre spaces add {space} NAME --role owner")
-        return Bearer(found[0][0], space, Role.OWNER)
+        account, *quota = found[0]
+        return Bearer(account, space, Role.OWNER, Quota(*quota))
 
     def is_reachable(self) -> bool:
         """Whether keys can be looked up now."""
@@ -137,6 +150,7 @@ class Spaces:
         """Count what was noted on the way, as far as nobody is at work there; keys that were used long ago go."""
         with suppress(NacreError):
             self._asked(lambda registry: registry.run("delete_used_keys", since=time.time() - LIFE_SECONDS))
+            self._asked(self._calls.fold)
         with self._guard:
             found = list(self._homes.values())
         for homes in found:
@@ -160,7 +174,10 @@ class Spaces:
         self._registry = None
 
     def _settings_of(self, bearer: Bearer) -> Settings:
-        return self._settings.having("storage.account", bearer.account).having("storage.tenant", bearer.space)
+        found = self._settings.having("storage.account", bearer.account).having("storage.tenant", bearer.space)
+        if bearer.quota.usd is not None:
+            found = found.having(DAILY, min(bearer.quota.usd, found.number(DAILY)))
+        return found if bearer.quota.turns is None else found.having("storage.most_turns", bearer.quota.turns)
 
     def _made(self, bearer: Bearer) -> Homes:
         settings = self._settings_of(bearer)

@@ -11,6 +11,7 @@ from nacre.archive.keep import withhold
 from nacre.home.change import Run
 from nacre.home.home import Home
 from nacre.home.projects import resolve_project
+from nacre.home.room import require_room
 from nacre.ingestion.exclusions import Exclusions
 from nacre.ingestion.read_tally import ReadTally
 from nacre.parsing.names import kept_name
@@ -72,6 +73,7 @@ class TurnStore:
         projects = self._projects_of([event for event in events if isinstance(event, Batch)])
         with self._home.database.transaction():
             self._gate.refresh()  # what was forgotten just now stays away
+            before = self._tally.turns
             part = _Part(self._home, self._gate, self._tally, projects)
             for event in events:
                 self._home.database.yield_write_lock(part.flush)
@@ -80,6 +82,8 @@ class TurnStore:
                 else:
                     part.finish_file(event)
             part.flush()
+            if self._tally.turns > before:
+                require_room(self._home)
         for event in events:
             if isinstance(event, FileDone):
                 self._tally.count_done(event)

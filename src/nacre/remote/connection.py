@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -128,7 +129,7 @@ def _refusal(status: int, body: bytes) -> NacreError:
     hint = str(said.get("hint") or "")[:500]
     if status == 401:
         return NotAllowed("the server does not take the key", hint="make another: nacre keys create; nacre remote add")
-    if status in (403, 404):
+    if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
         return NotAllowed(f"the server says: {message}", hint=hint)
     if status in (429, 503) or status >= 500:
         return RemoteUnreachable(f"the server cannot answer now: {message}", hint=hint or "it is tried again later")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from nacre.errors import InvalidInput, NotAllowed
 from nacre.home.home import Home
 from nacre.home.redaction import clean_values
+from nacre.home.room import require_room
 from nacre.home.standing import standing
 from nacre.remote.requests import (
     RemoteChangesRequest,
@@ -95,13 +96,16 @@ def take_documents(home: Home, wanted: RemotePushRequest) -> Pushed:
 def take_turns(home: Home, wanted: RemoteTurnsRequest) -> int:
     """Store turns, without what was forgotten; returns how many are new. The machine that sends them learns from them.
 
-    Raises NotAllowed, InvalidInput.
+    Raises NotAllowed, InvalidInput, SpaceFull.
     """
     _require_own(home)
     gate = Gate(home)
     with home.database.transaction():
         gate.refresh()
-        return sum(_take_session(home, gate, one) for one in wanted.sessions)
+        new = sum(_take_session(home, gate, one) for one in wanted.sessions)
+        if new:
+            require_room(home)
+        return new
 
 
 def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:

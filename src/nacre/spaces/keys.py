@@ -18,7 +18,7 @@ from nacre.platform.ids import from_ms, to_ms
 from nacre.spaces.managing import Managed, managed
 from nacre.spaces.requests import CreateKeyRequest, RevokeKeyRequest, RotateKeyRequest, SpaceRequest
 from nacre.spaces.values import Key, NewKey
-from nacre.values.actor import Bearer, Role
+from nacre.values.actor import Bearer, Quota, Role
 
 if TYPE_CHECKING:
     from nacre.storage.database import Row
@@ -34,9 +34,9 @@ def bearer_of(registry: Registry, secret: str, at: int) -> Bearer | None:
     """Who has a key that holds at a time (milliseconds since 1970); ``None`` where it does not."""
     if not _SHAPE.fullmatch(secret):
         return None
-    for key, space, account, role in registry.all("read_key", hash=_hash(secret), at=at):
+    for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret), at=at):
         registry.run("note_key_used", id=key, at=at)
-        return Bearer(account, space, Role(role))
+        return Bearer(account, space, Role(role), Quota(*quota))
     return None
 
 

@@ -51,7 +51,8 @@ class Stage:
     """A server with so many tenants.
 
     ``tenant_ms`` is what one of the last took to be made, with its key; ``empty_bytes`` what it takes on the server
-    before anything is in it. ``bytes_per_turn`` is with words, vectors and indexes.
+    before anything is in it. ``bytes_per_turn`` is with words, vectors and indexes. ``alone`` is one client that
+    recalls from the last of them.
     """
 
     tenants: int
@@ -61,6 +62,7 @@ class Stage:
     turns_per_second: float
     passages_per_second: float
     bytes_per_turn: float
+    alone: Load
     mixed: Load
 
 
@@ -117,7 +119,7 @@ def measure_growth(
     migrate_server(server.settings)
     with _cleared(server), answering(url) as place:
         stages = tuple(_stage(server, step, place, clients, seconds, notify) for step in steps)
-        hot = _hot(server, place, clients // 2, seconds) if len(server.tenants) > 1 else None
+        hot = _hot(server, place, clients, seconds) if len(server.tenants) > 1 else None
     return Growth(stages, hot, server.material.turns)
 
 
@@ -153,14 +155,15 @@ def _stage(
 ) -> Stage:
     before = _bytes(server)
     names = [f"{PREFIX}{len(server.names) + at:06}" for at in range(step.tenants)]
-    took = []
+    took: list[float] = []
+    fresh: list[Tenant] = []
     for name in names:
         began = time.perf_counter()
         server.names.append(name)
         secret = _made(server, name)
         took.append(1000 * (time.perf_counter() - began))
-        if len(server.tenants) < _LOADED:
-            server.tenants.append(Tenant(name, secret, server.questions))
+        if len(fresh) < _LOADED:
+            fresh.append(Tenant(name, secret, server.questions))
         notify(Progress("tenants", len(took), len(names)))
     empty = _bytes(server)
     filled = [0.0, 0.0, 0]
@@ -170,12 +173,14 @@ def _stage(
         notify(Progress("filling", at + 1, len(names)))
     turns = step.turns * step.tenants
     full = _bytes(server)
+    server.tenants += fresh[: _LOADED - len(server.tenants)]
+    alone = load(place, fresh, clients=1, seconds=seconds, kinds=(RECALL,))
     mixed = load(place, server.tenants, clients=clients, seconds=seconds)
     return Stage(
         tenants=len(server.names), step=step, tenant_ms=round(statistics.median(took[-20:]), 1),
         empty_bytes=round((empty - before) / step.tenants), turns_per_second=round(turns / filled[0], 1),
         passages_per_second=round(filled[2] / filled[1], 1), bytes_per_turn=round((full - empty) / turns, 1),
-        mixed=mixed,
+        alone=alone, mixed=mixed,
     )  # fmt: skip
 
 
@@ -209,7 +214,7 @@ def _hot(server: _Server, place: tuple[str, int], clients: int, seconds: float) 
     quiet = load(
         place, cold, clients=COLD_CLIENTS, seconds=seconds, kinds=(RECALL,), pause=COLD_PAUSE_SECONDS
     )  # fmt: skip
-    with under_load(place, hot, clients=max(1, clients), seconds=seconds) as asked:
+    with under_load(place, hot, clients=clients, seconds=seconds) as asked:
         beside = load(
             place, cold, clients=COLD_CLIENTS, seconds=seconds, kinds=(RECALL,), pause=COLD_PAUSE_SECONDS
         )  # fmt: skip

@@ -48,12 +48,26 @@ class Face(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """What a space may use; ``None`` is no bound. ``calls`` are requests by key a day (UTC), ``turns`` what it holds in
+    all (at least 1), ``usd`` what models may cost a day in the background, in US dollars."""
+
+    calls: int | None = None
+    turns: int | None = None
+    usd: float | None = None
+
+
+NO_QUOTA = Quota()
+
+
+@dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who shows a key: an account, in one space, at most in that role."""
+    """Who shows a key: an account, in one space, at most in that role, within the space's quota."""
 
     account: str
     space: str
     most: Role
+    quota: Quota = NO_QUOTA
 
 
 @dataclass(frozen=True, slots=True)

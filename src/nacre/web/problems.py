@@ -46,6 +46,8 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.ModelRefused, 502),
     (errors.AnswerUnusable, 502),
     (errors.RemoteRefused, 502),
+    (errors.QuotaSpent, 429),
+    (errors.SpaceFull, 507),
 )
 """The rest is 503: the home, or something that it needs, cannot be used now."""
 
@@ -64,7 +66,8 @@ def problem_response(
 def of_error(error: errors.NacreError) -> Response:
     """The answer for an error of nacre's."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
+    wait = error.seconds if isinstance(error, errors.QuotaSpent) else _RETRY_SECONDS if status == 503 else None
+    headers = {"Retry-After": str(wait)} if wait is not None else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnly) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 

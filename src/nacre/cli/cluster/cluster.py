@@ -22,6 +22,7 @@ from nacre.cli.services.signals import stopped_by_signals
 from nacre.platform import ids
 from nacre.platform.json_values import to_plain
 from nacre.platform.lazy import Module
+from nacre.values.actor import Quota
 
 if TYPE_CHECKING:
     from nacre.cluster import api as cluster_api
@@ -178,6 +179,37 @@ def tenants_(context: click.Context) -> None:
         run.answer({"tenants": [to_plain(one) for one in found]}, lambda paper: _render_tenants(paper, found))
 
 
+@tenants_.command(
+    "limit",
+    examples=["nacre cluster tenants limit ferry-team --calls 20000 --turns 1000000 --usd 0.50",
+              "nacre cluster tenants limit ferry-team --lift calls"],
+)  # fmt: skip
+@click.argument("name")
+@click.option("--calls", type=click.IntRange(0), help="Requests by its keys a day (UTC); 0 lets nobody in by a key.")
+@click.option("--turns", type=click.IntRange(1), help="Turns that it may hold; who adds more is refused.")
+@click.option("--usd", type=click.FloatRange(0), help="What models may cost a day in the background, in US dollars.")
+@click.option("--lift", type=click.Choice(["calls", "turns", "usd"]), multiple=True, help="Take this bound away.")
+@click.pass_obj
+def limit(
+    run: Run, name: str, calls: int | None, turns: int | None, usd: float | None, lift: tuple[str, ...]
+) -> None:  # fmt: skip
+    """Bound what a space may use, from the next request on.
+
+    Without options it says what bounds there are. Each process learns every half minute how often the others answered,
+    so a few more requests than --calls may be.
+    """
+
+    def changed(old: Quota) -> Quota:
+        return Quota(
+            None if "calls" in lift else old.calls if calls is None else calls,
+            None if "turns" in lift else old.turns if turns is None else turns,
+            None if "usd" in lift else old.usd if usd is None else usd,
+        )
+
+    quota = tenants.limit_tenant(run.settings, name, changed)
+    run.answer({"name": name, **asdict(quota)}, lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no bounds'}"))
+
+
 @tenants_.command("remove", examples=["nacre cluster tenants remove ferry-team"])
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -201,8 +233,18 @@ def _render_tenants(paper: Paper, found: Sequence[tenants.Tenant]) -> None:
         paper.line("There is no space.")
         return
     rows = [(bold(one.name), one.kind, f"{one.members:,}", f"{one.memories:,}", f"{one.sessions:,}", f"{one.turns:,}",
-             size(one.bytes)) for one in found]  # fmt: skip
-    paper.table(rows, header=("tenant", "of a", "members", "memories", "sessions", "turns", "size"))
+             size(one.bytes), dim(_bounds(one.quota))) for one in found]  # fmt: skip
+    paper.table(rows, header=("tenant", "of a", "members", "memories", "sessions", "turns", "size", "bounds"))
+
+
+def _bounds(quota: Quota) -> str:
+    """In words; empty where there are none."""
+    told = (
+        "" if quota.calls is None else f"{count(quota.calls, 'call')} a day",
+        "" if quota.turns is None else count(quota.turns, "turn"),
+        "" if quota.usd is None else f"${quota.usd:,.2f} a day",
+    )
+    return ", ".join(filter(None, told))
 
 
 def _figures(run: Run, what: str, place: str | None) -> metrics.Metrics | None:

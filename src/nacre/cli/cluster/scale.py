@@ -63,8 +63,11 @@ def _render(paper: Paper, found: growth.Growth) -> None:
     paper.heading("Tenants as they are made and filled")
     header = ("tenants", "of turns", "to make one", "empty", "turns a second", "vectors a second", "a turn")
     paper.table([_growing(stage) for stage in found.stages], header=header, indent=2)
-    paper.heading(f"{found.stages[0].mixed.clients} clients at once: eight of ten recall, one stores, one lists")
+    paper.heading("One client recalls from the newest tenants")
     columns = ("", "requests", "p50", "p95", "p99")
+    paper.table([row for stage in found.stages for row in _waits(f"{stage.step.turns:,}", stage.alone)],
+                header=("of turns", *columns), indent=2)  # fmt: skip
+    paper.heading(f"{found.stages[0].mixed.clients} clients at once: eight of ten recall, one stores, one lists")
     paper.table([row for stage in found.stages for row in _waits(str(stage.tenants), stage.mixed)],
                 header=("tenants", *columns), indent=2)  # fmt: skip
     if hot := found.hot:

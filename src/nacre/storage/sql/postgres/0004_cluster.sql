@@ -13,3 +13,19 @@ CREATE TABLE nacre_spaces.used_keys (
     state TEXT COLLATE "C" NOT NULL,
     location TEXT COLLATE "C" NOT NULL
 );
+
+-- What a space may use; NULL is no bound.
+CREATE TABLE nacre_spaces.quotas (
+    space TEXT COLLATE "C" PRIMARY KEY,
+    calls BIGINT,
+    turns BIGINT,
+    usd DOUBLE PRECISION
+);
+
+-- How often keys to a space with such a bound were used on a day (UTC, as 2026-01-31), by all processes that answer.
+CREATE TABLE nacre_spaces.calls (
+    space TEXT COLLATE "C" NOT NULL,
+    day TEXT COLLATE "C" NOT NULL,
+    calls BIGINT NOT NULL,
+    PRIMARY KEY (space, day)
+);

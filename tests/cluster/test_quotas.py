@@ -1,0 +1,68 @@
+"""What a space may use: requests a day, turns, and what models cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from nacre.daemon.spaces import Spaces
+from nacre.settings import load_settings
+from nacre.spending.budget import budget
+from tests.cli.conftest import Nacre
+from tests.cluster.conftest import Api, key_of
+from tests.spaces.conftest import Server
+
+_ASKED = {"text": "where is the ferry timetable kept?"}
+
+
+def test_who_was_asked_as_often_as_it_may_is_told_when_to_come_again(
+    team: Server, api: Callable[..., Api], nacre: Nacre
+) -> None:
+    limited = ("cluster", "tenants", "limit", "ferry-team")
+    assert nacre(*limited, "--calls", "3", "--json").json == {
+        "name": "ferry-team", "calls": 3, "turns": None, "usd": None,
+    }  # fmt: skip
+    first, key = api(), key_of(team, "ben")
+    own = {"Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"}
+    assert [first.post("recall", _ASKED, key).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+    refused = first.post("recall", _ASKED, key)
+    assert refused.json()["code"] == "quota_spent"
+    assert 0 < int(refused.headers["retry-after"]) <= 86_401
+    assert first.post("recall", _ASKED, own).status_code == 200, "others have no such bound"
+    assert first.end() == 0
+    second = api()
+    assert second.post("recall", _ASKED, key).status_code == 429, "all processes count together"
+    assert nacre(*limited, "--calls", "4").out == "ferry-team: 4 calls a day\n"
+    assert [second.post("recall", _ASKED, key).status_code for _ in range(2)] == [200, 429]
+    assert nacre(*limited, "--lift", "calls").out == "ferry-team: no bounds\n"
+    assert second.post("recall", _ASKED, key).status_code == 200
+
+
+def test_models_cost_a_space_no_more_than_it_may(team: Server, nacre: Nacre, tmp_path: Path) -> None:
+    spaces = Spaces(load_settings(tmp_path / "worker", {"HOME": str(tmp_path), "NACRE_DB": team.url}))
+
+    def most() -> int | None:
+        """Millionths of a US dollar a day, where a worker works for the space."""
+        with spaces.homes(spaces.owner_of("ferry-team")).lent() as home:
+            return budget(home)
+
+    with closing(spaces):
+        assert most() == 1_000_000
+        nacre("cluster", "tenants", "limit", "ferry-team", "--usd", "0.25")
+        assert most() == 250_000
+        nacre("cluster", "tenants", "limit", "ferry-team", "--usd", "1000")
+        assert most() == 1_000_000, "the server's own budget holds, too"
+
+
+def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) -> None:
+    nacre("cluster", "tenants", "limit", "ferry-team", "--calls", "0", "--turns", "1000000", "--usd", "0.5")
+    assert "0 calls a day, 1,000,000 turns, $0.50 a day" in nacre("cluster", "tenants").out
+    found = {one["name"]: one["quota"] for one in nacre("cluster", "tenants", "--json").json["tenants"]}
+    assert found["ferry-team"] == {"calls": 0, "turns": 1_000_000, "usd": 0.5}
+    assert found["ben"] == {"calls": None, "turns": None, "usd": None}
+    nacre("cluster", "tenants", "remove", "ferry-team", "--yes")
+    with team.admin as admin:
+        assert admin.execute("SELECT count(*) FROM nacre_spaces.quotas").fetchall() == [(0,)]
+    unknown = nacre("cluster", "tenants", "limit", "ferry-team", "--calls", "5", code=None)
+    assert "there is no tenant ferry-team" in unknown.err
