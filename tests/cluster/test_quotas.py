@@ -6,9 +6,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from nacre.daemon.spaces import Spaces
+import pytest
+
+from nacre.daemon.spaces import MOST_SPACES, Spaces
+from nacre.errors import StoreUnusable
 from nacre.settings import load_settings
 from nacre.spending.budget import budget
+from nacre.values.actor import Bearer, Role
 from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, key_of
 from tests.spaces.conftest import Server
@@ -53,6 +57,18 @@ def test_models_cost_a_space_no_more_than_it_may(team: Server, nacre: Nacre, tmp
         assert most() == 250_000
         nacre("cluster", "tenants", "limit", "ferry-team", "--usd", "1000")
         assert most() == 1_000_000, "the server's own budget holds, too"
+
+
+def test_who_came_before_a_space_gave_way_to_others_is_answered(team: Server, tmp_path: Path) -> None:
+    with closing(Spaces(load_settings(tmp_path / "api", {"HOME": str(tmp_path), "NACRE_DB": team.url}))) as spaces:
+        first = spaces.homes(Bearer("anna", "ferry-team", Role.OWNER))
+        with first.lent() as held:
+            for number in range(MOST_SPACES):
+                spaces.homes(Bearer(f"account-{number}", "ferry-team", Role.MEMBER))
+            with first.lent() as home:
+                assert home.sessions.counts() == []
+        with pytest.raises(StoreUnusable):
+            held.sessions.counts()
 
 
 def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) -> None:

@@ -59,6 +59,7 @@ class Homes:
         self._watch: VaultWatch | None = None
         self._stamp: _Stamp | None = None
         self._is_closed = False
+        self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
         """Who holds it writes there: one at a time."""
         self.outdated: str | None = None
@@ -90,14 +91,20 @@ class Homes:
             one.home.disconnect()
         return bool(old)
 
-    def close(self) -> None:
-        """Close all homes; those that are lent close when they come back."""
+    def give_way(self) -> None:
+        """Keep no home open any more: those that are lent close when they come back, and so do those that somebody asks
+        for yet who came before."""
         with self._guard:
-            self._is_closed = True
+            self._keeps_none = True
             free, self._free = self._free, []
             self._unwatch()
         for one in free:
             one.home.disconnect()
+
+    def close(self) -> None:
+        """Close all homes; those that are lent close when they come back, and none is opened any more."""
+        self._is_closed = True
+        self.give_way()
         for embedder in self._embedders.values():
             if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
@@ -155,7 +162,7 @@ class Homes:
         with self._guard:
             if "vectors" in one.home.__dict__:
                 self._kept = one.home.database.identity, one.home.vectors.kept()
-            if not self._is_closed:
+            if not self._keeps_none:
                 self._free.append(one)
                 return
         one.home.disconnect()

@@ -98,7 +98,7 @@ class Spaces:
             found = self._homes[key] = self._homes.pop(key) if key in self._homes else self._made(bearer)
             gone = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
         if gone:
-            gone.close()
+            gone.give_way()  # somebody may be about to ask there
         return found
 
     def live(self, bearer: Bearer) -> Live:

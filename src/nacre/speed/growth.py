@@ -173,6 +173,8 @@ def _stage(
         notify(Progress("filling", at + 1, len(names)))
     turns = step.turns * step.tenants
     full = _bytes(server)
+    with closing(Registry(server.settings.server)) as registry:
+        registry.run("count_anew")
     server.tenants += fresh[: _LOADED - len(server.tenants)]
     alone = load(place, fresh, clients=1, seconds=seconds, kinds=(RECALL,))
     mixed = load(place, server.tenants, clients=clients, seconds=seconds)

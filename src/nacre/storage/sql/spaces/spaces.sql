@@ -112,6 +112,10 @@ DELETE FROM nacre_spaces.calls WHERE space = :space AND day < :day
 -- weigh_database --
 SELECT pg_database_size(current_database())
 
+-- count_anew --
+-- What the planner knows of the rows; else the server sees to it within a minute or two.
+ANALYZE
+
 -- list_tables --
 -- Those with rows of tenants; what others refer to comes last.
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
