@@ -10,6 +10,7 @@ from benchmarks.contradictions.commands import claims, judge, stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
 from benchmarks.load.commands import gateway, graph, locks, size, writers
+from benchmarks.load.sheet_commands import sheet
 from benchmarks.redaction.commands import redaction
 from benchmarks.retrieval.commands import gaps, parity, retrieval, silence
 from nacre.cli.program import Program
@@ -29,7 +30,7 @@ benchmarks = Program(
     ],
     commands=[
         retrieval, silence, parity, gaps, extraction, context, stale, claims, judge, dreams, redaction, size, writers,
-        locks, graph, gateway,
+        locks, graph, gateway, sheet,
     ],
 )  # fmt: skip
 if sys.platform != "win32":
