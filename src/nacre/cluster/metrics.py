@@ -1,27 +1,38 @@
-"""Figures of a process for Prometheus: how many, how long, how it ended. None names a space or a text."""
+"""Figures of a process, for Prometheus and as a page: how many, how long, how it ended.
+
+None names a space or a text.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from nacre.cluster.operators_page import HEADERS, Done, ServerState, page
 from nacre.errors import NacreError, Unavailable
 from nacre.platform.distribution import install_hint
+from nacre.platform.ids import utc_now
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
-from nacre.serving.place import split_place
+from nacre.serving.place import listen_at, split_place
 from nacre.values.actor import Actor
 from nacre.web.served import Asking, Run
 
 if TYPE_CHECKING:
     import prometheus_client as prometheus
+    from prometheus_client.samples import Sample
 else:
     prometheus = Module("prometheus_client")
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _FAULT = "fault"
+_PERCENTILE = 0.95
+_PATIENCE_SECONDS = 10.0
 
 
 class Metrics:
@@ -33,6 +44,8 @@ class Metrics:
 
     def __init__(self, what: str) -> None:
         """``what`` is how its figures begin: ``nacre_requests``. Raises Unavailable where the library is missing."""
+        self._what = what
+        self._since = utc_now()
         if not is_installed("prometheus_client"):
             raise Unavailable("figures need a library: prometheus_client", hint=install_hint("metrics"))
         own = self._registry = prometheus.CollectorRegistry()
@@ -43,19 +56,53 @@ class Metrics:
         )  # fmt: skip
         self._running = prometheus.Gauge(f"{what}_running", "What is done now.", registry=own)
 
-    def serve(self, place: str) -> str:
-        """Answer at ``[HOST:]PORT``, by default to this machine alone; returns the address.
+    def serve(self, place: str, title: str, state: Callable[[], ServerState | None]) -> str:
+        """Answer at ``[HOST:]PORT``, by default to this machine alone: ``/metrics`` to Prometheus, and at ``/`` a page
+        that tells how the server is, too; returns the address of the former.
 
         Raises InvalidInput, Unavailable where it cannot listen.
         """
         host, port = split_place(place)
-        try:
-            server, _ = prometheus.start_http_server(port, host, self._registry)
-        except OSError as error:
-            raise Unavailable(
-                f"cannot listen at {place}: {error.strerror or error}", hint="take another port"
-            ) from error
-        return f"http://{host}:{server.server_port}/metrics"
+        listening = listen_at(host, port, "take another port")
+        server = ThreadingHTTPServer(listening.getsockname()[:2], _answering(self, title, state), False)
+        server.socket.close()
+        server.socket = listening
+        server.server_activate()
+        threading.Thread(target=server.serve_forever, daemon=True, name="figures").start()
+        return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/metrics"
+
+    def exposed(self) -> bytes:
+        """All figures, as Prometheus reads them."""
+        return prometheus.generate_latest(self._registry)
+
+    def page(self, title: str, state: ServerState | None) -> bytes:
+        """The figures as a page."""
+        ((running,),) = ([sample.value for sample in family.samples] for family in self._running.collect())
+        return page(title, self._since, int(running), self.done(), state)
+
+    def done(self) -> list[Done]:
+        """What was done, by its name."""
+        outcomes: dict[str, Counter[str]] = {}
+        for sample in self._samples(f"{self._what}_total"):
+            outcomes.setdefault(sample.labels["name"], Counter())[sample.labels["outcome"]] += int(sample.value)
+        sums = {one.labels["name"]: one.value for one in self._samples(f"{self._what}_seconds_sum")}
+        return [
+            Done(
+                name, found.total(), {code: number for code, number in found.items() if code != "ok"},
+                sums[name] / found.total(), self._bound(name),
+            )
+            for name, found in outcomes.items()
+        ]  # fmt: skip
+
+    def _bound(self, name: str) -> float | None:
+        found = [one for one in self._samples(f"{self._what}_seconds_bucket") if one.labels["name"] == name]
+        reached = (float(one.labels["le"]) for one in found if one.value >= _PERCENTILE * found[-1].value)
+        bound = min(reached)
+        return None if bound == float("inf") else bound
+
+    def _samples(self, name: str) -> Iterator[Sample]:
+        for family in self._registry.collect():
+            yield from (sample for sample in family.samples if sample.name == name)
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
@@ -80,3 +127,33 @@ class Metrics:
                 return run(operation, request, actor, caller)
 
         return counted
+
+
+def _answering(
+    metrics: Metrics, title: str, state: Callable[[], ServerState | None]
+) -> type[BaseHTTPRequestHandler]:  # fmt: skip
+    class Answering(BaseHTTPRequestHandler):
+        """Two pages."""
+
+        timeout = _PATIENCE_SECONDS
+
+        def do_GET(self) -> None:
+            """See http.server."""
+            if self.path == "/metrics":
+                self._send(200, {"Content-Type": prometheus.CONTENT_TYPE_LATEST}, metrics.exposed())
+            elif self.path == "/":
+                self._send(200, HEADERS, metrics.page(title, state()))
+            else:
+                self._send(404, {"Content-Type": "text/plain"}, b"/ is a page, /metrics is for Prometheus\n")
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads who asked."""
+
+        def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Answering

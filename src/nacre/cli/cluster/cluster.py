@@ -26,7 +26,7 @@ from nacre.values.actor import Quota
 
 if TYPE_CHECKING:
     from nacre.cluster import api as cluster_api
-    from nacre.cluster import metrics, queue, schema, tenants
+    from nacre.cluster import metrics, operators_page, queue, schema, tenants
     from nacre.cluster import worker as cluster_worker
     from nacre.daemon import web as daemon_web
 else:
@@ -34,6 +34,7 @@ else:
     cluster_worker = Module("nacre.cluster.worker")
     daemon_web = Module("nacre.daemon.web")
     metrics = Module("nacre.cluster.metrics")
+    operators_page = Module("nacre.cluster.operators_page")
     queue = Module("nacre.cluster.queue")
     schema = Module("nacre.cluster.schema")
     tenants = Module("nacre.cluster.tenants")
@@ -87,7 +88,8 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
 @click.option("--insecure", is_flag=True, help="Serve other machines without encryption, behind what encrypts.")
 @click.option("--linger", type=click.FloatRange(0, 600), default=5.0, show_default=True,
               help="So many seconds it answers on when it is to end, while /health/ready says 503.")  # fmt: skip
-@click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT, help="Where Prometheus finds figures.")
+@click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT,
+              help="Where Prometheus finds figures, and operators a page.")  # fmt: skip
 @click.pass_obj
 def api(
     run: Run, http: str, names: tuple[str, ...], tls_cert: str | None, tls_key: str | None, insecure: bool,
@@ -105,7 +107,7 @@ def api(
     )  # fmt: skip
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        told = _figures(run, "nacre_requests", figures)
+        told = _figures(run, "api", "nacre_requests", figures)
         cluster_api.Api(run.settings, Path(folder), door, lambda line: _tell(run, line), told).run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
@@ -119,7 +121,8 @@ def api(
               help="A worker that is silent for so many seconds is taken for dead.")  # fmt: skip
 @click.option("--backoff", type=click.IntRange(0, 20), default=4, show_default=True,
               help="The first pause before a job that failed is tried again; then its square, its cube …")  # fmt: skip
-@click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT, help="Where Prometheus finds figures.")
+@click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT,
+              help="Where Prometheus finds figures, and operators a page.")  # fmt: skip
 @click.pass_obj
 def worker(run: Run, jobs: int, every: float, lease: float, backoff: int, figures: str | None) -> None:
     """Learn, make vectors and dream for the spaces in which something was done.
@@ -130,7 +133,7 @@ def worker(run: Run, jobs: int, every: float, lease: float, backoff: int, figure
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        told = _figures(run, "nacre_jobs", figures)
+        told = _figures(run, "worker", "nacre_jobs", figures)
         working = cluster_worker.Worker(run.settings, Path(folder), options, lambda line: _tell(run, line), told)
         asyncio.run(working.run())
 
@@ -247,11 +250,12 @@ def _bounds(quota: Quota) -> str:
     return ", ".join(filter(None, told))
 
 
-def _figures(run: Run, what: str, place: str | None) -> metrics.Metrics | None:
+def _figures(run: Run, title: str, what: str, place: str | None) -> metrics.Metrics | None:
     if not place:
         return None
-    found = metrics.Metrics(what)
-    _tell(run, f"figures at {found.serve(place)}")
+    found, url = metrics.Metrics(what), schema.server_of(run.settings)
+    told = found.serve(place, title, lambda: operators_page.read_state(url, ids.to_ms(ids.utc_now()) or 0))
+    _tell(run, f"figures at {told} (and a page at /)")
     return found
 
 
