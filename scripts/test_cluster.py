@@ -18,7 +18,7 @@ BUILD = ROOT / "build" / "citus"
 WITHOUT = ("lz4", "zstd", "libcurl")
 SUITES = (
     "tests/storage", "tests/catalogue/test_server.py", "tests/moving", "tests/spaces",
-    "tests/app/test_forgetting_on_a_server.py", "tests/cli/test_server_home.py",
+    "tests/app/test_forgetting_on_a_server.py", "tests/cli/test_server_home.py", "tests/cluster/test_node_faults.py",
 )  # fmt: skip
 
 
