@@ -210,7 +210,7 @@ class QuotaSpent(NacreError):
 
     code = "quota_spent"
 
-    def __init__(self, message: str, *, seconds: int, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, seconds: int = 1, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.seconds = seconds
 

@@ -29,8 +29,8 @@ else:
 
 _FOR_DEVELOPERS = frozenset(
     (
-        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval size "
-        "silence stale writers"
+        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval sheet "
+        "silence size stale writers"
     ).split()
 )
 """Benchmarks that are part of a checkout only."""
