@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from nacre.errors import EditConflict, MemoryInvalid
@@ -15,6 +16,14 @@ from nacre.vault.listing import LISTING
 _NANOSECONDS = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Version of the page of each project, by its folder; version and size of each memory, by its path."""
+
+    pages: Mapping[str, int]
+    memories: Mapping[str, tuple[int, int]]
+
+
 class ServerVault:
     """What :class:`~nacre.vault.files.Vault` does, over rows. Paths keep its rules: a vault may move to files."""
 
@@ -23,14 +32,14 @@ class ServerVault:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
+        self._look: tuple[object, _Look] = None, _Look({}, {})
 
     def prepare(self) -> None:
         """Nothing is to be made."""
 
-    def pages(self) -> dict[str, int]:
+    def pages(self) -> Mapping[str, int]:
         """The folder of every project that has a page, and the version of that page."""
-        paths = {head.path: head.version for head in self._documents.heads()}
-        return {parts[1]: paths[path] for path in paths if _is_page(parts := PurePosixPath(path).parts)}
+        return self._looked().pages
 
     def scan(self) -> list[FileStat]:
         """Every memory's path, version and size. Those of a folder come in the order of their names, before those of
@@ -44,7 +53,7 @@ class ServerVault:
 
     def times(self) -> Mapping[str, tuple[int, int]]:
         """Version and size of everything that :meth:`scan` would find, by path."""
-        return {head.path: (head.version, head.size) for head in self._memories()}
+        return self._looked().memories
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
         """A document's bytes, however many when ``whole``. Raises MemoryInvalid, FileNotFoundError."""
@@ -117,8 +126,20 @@ class ServerVault:
             raise EditConflict(f"{LEDGER} was written to by someone else", hint="repeat the command")
         self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
+    def _looked(self) -> _Look:
+        """What the vault holds, looked at once until somebody writes: before each recall it is asked for twice."""
+        state = self._documents.state()  # before the rows: what is written in between is read twice
+        if state is None or state != self._look[0]:
+            self._look = state, _look(self._documents.heads())
+        return self._look[1]
+
     def _memories(self) -> Iterator[Head]:
         return (head for head in self._documents.heads() if _is_memory(head.path))
+
+
+def _look(heads: Sequence[Head]) -> _Look:
+    pages = {parts[1]: head.version for head in heads if _is_page(parts := head.path.split("/"))}
+    return _Look(pages, {head.path: (head.version, head.size) for head in heads if _is_memory(head.path)})
 
 
 def _is_memory(path: str) -> bool:

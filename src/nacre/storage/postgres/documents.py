@@ -44,6 +44,10 @@ class Documents:
         """Those of all documents, by their paths."""
         return [Head(*row) for row in self._db.all("list_documents")]
 
+    def state(self) -> object:
+        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        return self._db.state()
+
     def versions(self, path: str) -> list[tuple[int, bytes | None, int]]:
         """Every version of a document, the first one first: number, what it held, when it was written."""
         return [

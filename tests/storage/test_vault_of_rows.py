@@ -1,0 +1,47 @@
+"""The vault of a memory on a server: what it tells of its documents is what they are, whoever wrote them."""
+
+from __future__ import annotations
+
+from nacre.home.server_vault import ServerVault
+from nacre.platform.ids import bytes_hash
+from nacre.storage.database import Database
+from nacre.storage.postgres.documents import Documents
+from tests.storage.conftest import Open
+from tests.storage.made import NOON
+
+_MEMORY = "projects/pond/facts/depth.md"
+_PAGE = "projects/pond/project.md"
+
+
+def _vault(database: Database) -> ServerVault:
+    return ServerVault(Documents(database, lambda: NOON))
+
+
+def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_removed(tenants: Open) -> None:
+    here, there = _vault(tenants("seen-by-two")), _vault(tenants("seen-by-two"))
+    assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
+    there.write(_MEMORY, "two metres", base=None)
+    there.write(_PAGE, "the pond", base=None)
+    first, page = here.times()[_MEMORY], here.pages()
+    assert (here.times(), list(page)) == ({_MEMORY: first}, ["pond"])
+    there.write(_MEMORY, "three metres", base=bytes_hash(b"two metres"))
+    there.write(_PAGE, "the pool", base=bytes_hash(b"the pond"))
+    second = here.times()[_MEMORY]
+    assert (first[1], second[1]) == (len("two metres"), len("three metres"))
+    assert second[0] > first[0]
+    assert here.pages()["pond"] > page["pond"]
+    there.remove(_MEMORY)
+    there.remove(_PAGE)
+    assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
+
+
+def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks(tenants: Open) -> None:
+    database = tenants("seen-within")
+    vault = _vault(database)
+    assert not vault.times()
+    with database.transaction():
+        vault.write(_MEMORY, "two metres", base=None)
+        assert list(vault.times()) == [_MEMORY]
+        vault.remove(_MEMORY)
+        assert not vault.times()
+    assert not vault.times()
