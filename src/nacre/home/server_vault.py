@@ -17,11 +17,16 @@ _NANOSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Seen:
     """Version of the page of each project, by its folder; version and size of each memory, by its path."""
 
     pages: Mapping[str, int]
     memories: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, heads: Sequence[Head]) -> _Seen:
+        pages = {parts[1]: head.version for head in heads if _is_page(parts := head.path.split("/"))}
+        return cls(pages, {head.path: (head.version, head.size) for head in heads if _is_memory(head.path)})
 
 
 class ServerVault:
@@ -32,14 +37,14 @@ class ServerVault:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._look: tuple[object, _Look] = None, _Look({}, {})
+        self._seen: tuple[object, _Seen] = None, _Seen({}, {})
 
     def prepare(self) -> None:
         """Nothing is to be made."""
 
     def pages(self) -> Mapping[str, int]:
         """The folder of every project that has a page, and the version of that page."""
-        return self._looked().pages
+        return self._seen_now().pages
 
     def scan(self) -> list[FileStat]:
         """Every memory's path, version and size. Those of a folder come in the order of their names, before those of
@@ -53,7 +58,7 @@ class ServerVault:
 
     def times(self) -> Mapping[str, tuple[int, int]]:
         """Version and size of everything that :meth:`scan` would find, by path."""
-        return self._looked().memories
+        return self._seen_now().memories
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
         """A document's bytes, however many when ``whole``. Raises MemoryInvalid, FileNotFoundError."""
@@ -126,20 +131,15 @@ class ServerVault:
             raise EditConflict(f"{LEDGER} was written to by someone else", hint="repeat the command")
         self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
-    def _looked(self) -> _Look:
-        """What the vault holds, looked at once until somebody writes: before each recall it is asked for twice."""
+    def _seen_now(self) -> _Seen:
+        """What the vault holds: listed once until somebody writes, since each recall asks for it twice."""
         state = self._documents.state()  # before the rows: what is written in between is read twice
-        if state is None or state != self._look[0]:
-            self._look = state, _look(self._documents.heads())
-        return self._look[1]
+        if state is None or state != self._seen[0]:
+            self._seen = state, _Seen.of(self._documents.heads())
+        return self._seen[1]
 
     def _memories(self) -> Iterator[Head]:
         return (head for head in self._documents.heads() if _is_memory(head.path))
-
-
-def _look(heads: Sequence[Head]) -> _Look:
-    pages = {parts[1]: head.version for head in heads if _is_page(parts := head.path.split("/"))}
-    return _Look(pages, {head.path: (head.version, head.size) for head in heads if _is_memory(head.path)})
 
 
 def _is_memory(path: str) -> bool:
