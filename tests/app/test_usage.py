@@ -151,6 +151,21 @@ def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: Wor
     assert not list(plain.home.glob("usage.*.taken"))
 
 
+def test_spools_of_which_each_time_little_is_counted_are_counted_one_after_the_other_and_once(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    for number in range(3):
+        recall_apart(plain, FALCON_ASKED, 3)
+        (plain.home / "usage.jsonl").rename(plain.home / f"usage.000{number}.taken")
+    recall_apart(plain, FALCON_ASKED, 2)
+    counted = []
+    with plain.open() as memory:
+        for _ in range(12):
+            fold_usage(memory._home, 0)
+            counted.append(look_at(memory._home, falcon).usage.recall_count)
+    assert counted == [*range(1, 12), 11]
+    assert not list(plain.home.glob("usage.*.taken"))
+
+
 def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall_apart(plain, FALCON_ASKED)

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,10 +108,11 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
     counted = 0
     until = time.monotonic() + seconds
     with home.change(RAISED, why="recalled often") as change:
-        for taken in [*_left(home), *_take(home)]:
+        for taken in chain(_left(home), _take(home)):
             counted += _fold(change, taken, until)
-            if home.usage.value("folded") == taken.name:
-                taken.unlink(missing_ok=True)
+            if home.usage.value("folded") != taken.name:
+                break  # the time is up, or another process goes on with it
+            taken.unlink(missing_ok=True)
         _raise_importance(change)
         queue_reviews(home)
     return counted
@@ -228,7 +230,7 @@ def _fold(change: Change, taken: Path, until: float) -> int:
             _count(home, session, use)
             use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
             counted += 0 if use.is_look else len(use.ids)
-            so_far = partial(home.usage.set_value, "folding", json.dumps([taken.name, at + 1]))
+            so_far = partial(home.usage.set_value, _folding(taken), str(at + 1))
             if change.yield_locks(so_far) and _folded(home, taken) != at + 1:
                 return counted
             if time.monotonic() > until:
@@ -237,6 +239,7 @@ def _fold(change: Change, taken: Path, until: float) -> int:
         home.co_recall.forget_faded(today(home))
         home.session_uses.forget(present - _KEPT_MS)
         home.usage.set_value("folded", taken.name)
+        home.usage.drop_value(_folding(taken))
     return counted
 
 
@@ -244,8 +247,13 @@ def _folded(home: Home, taken: Path) -> int:
     """How many lines of a spool are counted; -1 when all are."""
     if home.usage.value("folded") == taken.name:
         return -1
-    name, done = noted_pair(home.usage.value("folding"), ("", 0))
-    return done if name == taken.name else 0
+    done = home.usage.value(_folding(taken)) or ""
+    return int(done) if done.isdecimal() else 0
+
+
+def _folding(taken: Path) -> str:
+    """What is noted while a spool is counted: processes that share a memory on a server have a spool each."""
+    return f"folding {taken.name}"
 
 
 def _count(home: Home, session: str, use: Use) -> None:
@@ -296,18 +304,18 @@ def _is_readable(spool: Path) -> bool:
     return spool.is_file() and os.access(spool, os.R_OK)
 
 
-def _take(home: Home) -> list[Path]:
-    """Take the spool away; nobody is writing to it then."""
+def _take(home: Home) -> Iterator[Path]:
+    """Take the spool away once it is asked for; nobody is writing to it then."""
     spool = home.folder / SPOOL
     taken = spool.with_name(f"usage.{home.ids()}.taken")
     if not _is_readable(spool):
-        return []
+        return
     try:
         with _spool_lock(home):
             spool.rename(taken)
     except (FileNotFoundError, StoreBusy):
-        return []
-    return [taken]
+        return
+    yield taken
 
 
 def _spool_lock(home: Home) -> FileLock:

@@ -132,6 +132,10 @@ class UsageLog:
         """Note something for the next folding."""
         self._db.run("set_usage_value", key=key, value=value)
 
+    def drop_value(self, key: str) -> None:
+        """It is noted no more."""
+        self._db.run("delete_usage_value", key=key)
+
 
 def _milliseconds(span: timedelta) -> int:
     return span // timedelta(milliseconds=1)

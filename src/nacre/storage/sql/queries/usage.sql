@@ -54,6 +54,10 @@ SELECT value FROM usage_values WHERE key = :key;
 -- See above.
 INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
+-- delete_usage_value --
+-- It is noted no more.
+DELETE FROM usage_values WHERE key = :key;
+
 -- record_use --
 -- A memory was used in a session, and maybe recalled as the first time in it; used again, it may be judged again.
 INSERT INTO uses (session, memory, at, recalled) VALUES (:session, :memory, :at, :recalled)
