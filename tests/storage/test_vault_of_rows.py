@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from nacre.home.server_vault import ServerVault
 from nacre.platform.ids import bytes_hash
 from nacre.storage.database import Database
@@ -45,3 +47,26 @@ def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks
         vault.remove(_MEMORY)
         assert not vault.times()
     assert not vault.times()
+
+
+def test_a_vault_on_a_server_tells_no_document_that_was_forgotten_whatever_was_written_beside(tenants: Open) -> None:
+    here, database = _vault(tenants("seen-forgotten")), tenants("seen-forgotten")
+    there = _vault(database)
+    there.write(_MEMORY, "two metres", base=None)
+    assert list(here.times()) == [_MEMORY]
+    there.write("projects/pond/facts/width.md", "four metres", base=None)
+    Documents(database, lambda: NOON).forget(_MEMORY)
+    assert list(here.times()) == list(there.times()) == ["projects/pond/facts/width.md"]
+
+
+def test_what_a_transaction_wrote_and_took_back_is_told_to_nobody_afterwards(tenants: Open) -> None:
+    database = tenants("seen-taken-back")
+    vault = _vault(database)
+    vault.write(_MEMORY, "two metres", base=None)
+    before = vault.times()
+    with contextlib.suppress(ZeroDivisionError), database.transaction():
+        vault.write(_MEMORY, "three metres", base=bytes_hash(b"two metres"))
+        vault.write(_PAGE, "the pond", base=None)
+        assert vault.times() != before
+        raise ZeroDivisionError
+    assert (vault.times(), vault.pages()) == (before, {})

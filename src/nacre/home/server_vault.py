@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from nacre.errors import EditConflict, MemoryInvalid
 from nacre.platform.ids import bytes_hash
-from nacre.storage.postgres.documents import Documents, Head
+from nacre.storage.postgres.documents import Change, Documents, Head
 from nacre.vault.files import MAX_FILE_BYTES, FileStat, parts_of
 from nacre.vault.layout import FOLDERS, LEDGER, OWN_PAGES, is_memory_name
 from nacre.vault.listing import LISTING
@@ -18,15 +18,34 @@ _NANOSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Version of the page of each project, by its folder; version and size of each memory, by its path."""
+    """What there is up to a version: all documents, and by path which of them are memories, by folder which are pages
+    of projects."""
 
-    pages: Mapping[str, int]
-    memories: Mapping[str, tuple[int, int]]
+    until: int = 0
+    documents: frozenset[str] = frozenset()
+    pages: Mapping[str, int] = field(default_factory=dict)
+    memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, heads: Sequence[Head]) -> _Seen:
-        pages = {parts[1]: head.version for head in heads if _is_page(parts := head.path.split("/"))}
-        return cls(pages, {head.path: (head.version, head.size) for head in heads if _is_memory(head.path)})
+    def and_then(self, changes: Sequence[Change]) -> _Seen:
+        """The same after some changes."""
+        until, documents = self.until, set(self.documents)
+        pages, memories = dict(self.pages), dict(self.memories)
+        for one in changes:
+            until = max(until, one.version)
+            documents.discard(one.path)
+            memories.pop(one.path, None)
+            parts = one.path.split("/")
+            is_page = _is_page(parts)
+            if is_page:
+                pages.pop(parts[1], None)
+            if one.present is None:
+                continue
+            documents.add(one.path)
+            if is_page:
+                pages[parts[1]] = one.present
+            elif _is_memory(one.path):
+                memories[one.path] = one.present, one.size
+        return _Seen(until, frozenset(documents), pages, memories)
 
 
 class ServerVault:
@@ -37,7 +56,7 @@ class ServerVault:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._seen: tuple[object, _Seen] = None, _Seen({}, {})
+        self._seen: tuple[object, _Seen] = None, _Seen()
 
     def prepare(self) -> None:
         """Nothing is to be made."""
@@ -132,11 +151,19 @@ class ServerVault:
         self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
 
     def _seen_now(self) -> _Seen:
-        """What the vault holds: listed once until somebody writes, since each recall asks for it twice."""
+        """What the vault holds. Each recall asks twice: only what was written since it was asked last is read."""
         state = self._documents.state()  # before the rows: what is written in between is read twice
-        if state is None or state != self._seen[0]:
-            self._seen = state, _Seen.of(self._documents.heads())
-        return self._seen[1]
+        known, seen = self._seen
+        if state is not None and state == known:
+            return seen
+        seen = seen.and_then(self._documents.changes(seen.until))
+        if len(seen.documents) != self._documents.count():  # what was forgotten has no version that says so
+            seen = _Seen().and_then(
+                [Change(one.path, one.version, one.version, one.size) for one in self._documents.heads()]
+            )
+        if state is not None:  # what a transaction sees may be taken back
+            self._seen = state, seen
+        return seen
 
     def _memories(self) -> Iterator[Head]:
         return (head for head in self._documents.heads() if _is_memory(head.path))

@@ -23,6 +23,16 @@ class Head:
     written: int
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document got another version; its present one, ``None`` where it is there no more."""
+
+    path: str
+    version: int
+    present: int | None
+    size: int
+
+
 class Documents:
     """Reads and writes ``documents``, ``document_versions`` and ``ledger_lines``."""
 
@@ -43,6 +53,14 @@ class Documents:
     def heads(self) -> list[Head]:
         """Those of all documents, by their paths."""
         return [Head(*row) for row in self._db.all("list_documents")]
+
+    def changes(self, since: int) -> list[Change]:
+        """What was written and removed after a version; nothing of what was forgotten."""
+        return [Change(*row) for row in self._db.all("list_changes", since=since)]
+
+    def count(self) -> int:
+        """How many documents there are."""
+        return int((self._db.one("count_documents") or (0,))[0])
 
     def state(self) -> object:
         """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""

@@ -11,6 +11,15 @@ SELECT d.version, d.size, v.written FROM documents d JOIN document_versions v ON
 SELECT d.path, d.version, d.size, v.written FROM documents d JOIN document_versions v ON v.version = d.version
 ORDER BY d.path;
 
+-- list_changes --
+-- The versions after one, with the present one of the same document.
+SELECT v.path, v.version, d.version, coalesce(d.size, 0) FROM document_versions v LEFT JOIN documents d ON d.path = v.path
+WHERE v.version > :since AND v.path <> '';
+
+-- count_documents --
+-- How many there are.
+SELECT count(*) FROM documents;
+
 -- insert_document_version --
 -- What a document holds from now on, or that it is removed.
 INSERT INTO document_versions (path, data, written) VALUES (:path, :data, :written) RETURNING version;
