@@ -68,6 +68,22 @@ def kill(server: Any) -> None:
         left.unlink()  # it names a process that nobody has asked yet how it ended
 
 
+@contextmanager
+def standing_still(server: Any) -> Iterator[None]:
+    """A server that holds its connections in the block and does nothing, as one whose disk hangs."""
+    postmaster = psutil.Process(server.get_pid())
+    postmaster.suspend()  # it starts no others
+    held = [postmaster, *postmaster.children()]
+    for process in held:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in held:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
 def start(server: Any) -> None:
     """Start a server that was stopped or killed."""
     server.ensure_postgres_running()

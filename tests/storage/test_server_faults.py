@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -25,7 +26,7 @@ from nacre.storage.postgres.connection import connect
 from nacre.storage.postgres.database import PostgresDatabase
 from nacre.storage.postgres.lock import ServerLock
 from tests.storage.conftest import Open
-from tests.storage.server import kill, running, start
+from tests.storage.server import kill, running, standing_still, start
 
 _TIMES = 30
 _numbers = count(1)
@@ -337,6 +338,27 @@ def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_
     database.interrupt()  # nothing runs
     _set(database, "kept on")
     assert _get(database) == "kept on"
+
+
+def test_a_server_that_stands_still_is_told_after_a_while_and_asked_anew_when_it_goes_on(
+    mortal: Any,
+) -> None:
+    with closing(PostgresDatabase(mortal.get_uri(), "still", patience=0.5)) as database:
+        _set(database, "kept")
+        for work in (lambda: _get(database), lambda: _set(database, "lost")):
+            with standing_still(mortal), pytest.raises(Unavailable, match="does not answer"):
+                work()
+            assert _get(database) == "kept"
+        with pytest.raises(Unavailable):
+            _set_in_a_block(database, mortal)
+        assert _get(database) == "kept"
+
+
+def _set_in_a_block(database: Database, stops: Any) -> None:
+    with database.transaction():
+        _set(database, "lost")
+        with standing_still(stops):
+            _set(database, "lost, too")
 
 
 def test_who_waits_for_a_writer_can_be_interrupted(tenants: Open, watcher: psycopg.Connection[Any]) -> None:

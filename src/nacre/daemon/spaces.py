@@ -37,6 +37,9 @@ MOST_SPACES = 32
 _MOST_OPEN = 2
 """Of one account, side by side."""
 
+_SILENT_SECONDS = 15.0
+"""Keys are looked up one after the other, and in milliseconds: so long nobody hears from the server."""
+
 
 class Spaces:
     """Tells whose key a secret is, and lends homes of the spaces that keys open. All share one model."""
@@ -143,7 +146,8 @@ class Spaces:
         return True
 
     def _opened(self) -> Registry:
-        self._registry = self._registry or load("nacre.storage.postgres.registry:Registry")(self._settings.server)
+        if self._registry is None:
+            self._registry = load("nacre.storage.postgres.registry:Registry")(self._settings.server, _SILENT_SECONDS)
         return self._registry
 
     def fold(self) -> None:

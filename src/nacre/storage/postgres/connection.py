@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -14,11 +15,19 @@ from psycopg.conninfo import conninfo_to_dict
 from nacre.errors import StoreBusy, StoreUnusable, Unavailable
 from nacre.storage.database import Row
 
+if TYPE_CHECKING:
+    from psycopg.abc import PQGen
+
+Result = TypeVar("Result")
+
 CONNECT_SECONDS = 5
 """For each address of the server, of which a name may have two; an address in the settings may say otherwise."""
 
 LOCK_SECONDS = 15
 STATEMENT_SECONDS = 60
+SILENT_SECONDS = 75.0
+"""So long a tenant's statement waits for a byte; the server itself ends one after a minute."""
+
 _ON_THE_SERVER = (
     f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
     f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s -c client_connection_check_interval=5s"
@@ -54,11 +63,46 @@ class _Truth(Loader):
         return int(bytes(data) == b"t")
 
 
-def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
-    """A connection without a tenant, for who migrates or looks after the server. Raises StoreUnusable."""
+class _Silent(psycopg.OperationalError):
+    """The server holds the connection and says nothing."""
+
+
+class _Connection(psycopg.Connection[Row]):
+    """A server that stands still, or its disk, breaks no connection: what it was asked is waited for so many seconds
+    without a byte, and then the connection is given up."""
+
+    patience: float | None = None
+
+    def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
+        """See psycopg."""
+        return super().wait(self._watched(gen, self.patience) if self.patience else gen, *args, **options)
+
+    def _watched(self, gen: PQGen[Result], patience: float) -> PQGen[Result]:
+        heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                is_ready = yield wanted
+                if is_ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > patience:
+                    self.pgconn.finish()
+                    raise _Silent(f"nothing was heard for {patience:g} seconds")
+                wanted = gen.send(is_ready)
+        except StopIteration as end:
+            found: Result = end.value
+            return found
+
+
+def connect(url: str, *, read_only: bool = False, patience: float | None = None) -> psycopg.Connection[Row]:
+    """A connection without a tenant, for who migrates or looks after the server.
+
+    ``patience``: so many seconds a statement waits for a byte of the server; by default it waits for ever, as what
+    takes long must. Raises StoreUnusable.
+    """
     told = _parsed(url)
     try:
-        connection = psycopg.connect(
+        connection = _Connection.connect(
             url, autocommit=True, cursor_factory=psycopg.ClientCursor, client_encoding="utf8",
             connect_timeout=told.get("connect_timeout", CONNECT_SECONDS), **_ALIVE,
             options=f"{told.get('options') or ''} {_ON_THE_SERVER}"
@@ -69,6 +113,7 @@ def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
             hint="is it running, and are server, port, login and database in NACRE_DB right?",
         ) from error
+    connection.patience = patience
     connection.adapters.register_loader("numeric", _Whole)
     connection.adapters.register_loader("bool", _Truth)
     return connection
@@ -112,6 +157,11 @@ def translated_errors() -> Iterator[None]:
         raise StoreUnusable(
             f"the PostgreSQL server cannot do this: {_first_line(error)}",
             hint="nacre needs PostgreSQL 16 or newer with pgvector (the extension vector)",
+        ) from error
+    except _Silent as error:
+        raise Unavailable(
+            f"the PostgreSQL server does not answer: {error}",
+            hint="it may have done what was asked: look before you repeat it",
         ) from error
     except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         raise StoreUnusable(

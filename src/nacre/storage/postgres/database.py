@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 
 from nacre.errors import InvalidInput, NacreError, NotAllowed, StoreUnusable
 from nacre.storage.database import Row
-from nacre.storage.postgres.connection import CONNECT_SECONDS, connect, translated_errors
+from nacre.storage.postgres.connection import CONNECT_SECONDS, SILENT_SECONDS, connect, translated_errors
 from nacre.storage.postgres.dialect import query, translated, writes
 from nacre.storage.postgres.distribution import IS_DISTRIBUTED, telling_nodes
 from nacre.storage.postgres.migrate import migrate, state
@@ -53,12 +53,15 @@ class PostgresDatabase:
     """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``.
 
     ``account`` is who comes, by default the one that the tenant is called after. Nothing can be written where it may
-    only read, or where ``unwritable`` says why.
+    only read, or where ``unwritable`` says why. A statement waits ``patience`` seconds for a byte of the server.
     """
 
     is_server = True
 
-    def __init__(self, url: str, tenant: str, account: str = "", unwritable: NacreError | None = None) -> None:
+    def __init__(
+        self, url: str, tenant: str, account: str = "", unwritable: NacreError | None = None,
+        patience: float = SILENT_SECONDS,
+    ) -> None:  # fmt: skip
         """Connect, and migrate an older server.
 
         Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput, NotAllowed where the account does not belong there.
@@ -69,6 +72,7 @@ class PostgresDatabase:
         self.account = account or tenant
         self.unwritable = unwritable
         self._url = url
+        self._patience = patience
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # a block
@@ -80,7 +84,7 @@ class PostgresDatabase:
         self._connect()
 
     def _connect(self) -> None:
-        self._connection = connect(self._url)
+        self._connection = connect(self._url, patience=self._patience)
         try:
             with translated_errors():
                 _require_utf8(self._connection)

@@ -17,10 +17,11 @@ from nacre.storage.postgres.migrate import migrate
 
 
 class Registry:
-    """A connection that became no tenant. One thread at a time; the methods raise NotAllowed, StoreUnusable."""
+    """A connection that became no tenant. One thread at a time; the methods raise NotAllowed, StoreUnusable, and
+    Unavailable where the server says nothing for ``patience`` seconds, if that is given."""
 
-    def __init__(self, url: str) -> None:
-        self._connection = connect(url)
+    def __init__(self, url: str, patience: float | None = None) -> None:
+        self._connection = connect(url, patience=patience)
         with translated_errors():
             migrate(self._connection)
 
