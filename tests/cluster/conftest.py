@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -42,6 +43,18 @@ class Api:
         return httpx.post(
             f"{self.base}/api/v1/{operation}", json=asked, headers=key, timeout=PATIENCE_SECONDS, trust_env=False
         )
+
+    def tool(self, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
+        """What an agent's tool answers at ``/mcp``."""
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18", **key}
+        answer = httpx.post(
+            f"{self.base}/mcp", json=asked, headers=told, timeout=PATIENCE_SECONDS, trust_env=False
+        )  # fmt: skip
+        assert answer.status_code == 200, answer.text
+        data = next(line for line in answer.text.splitlines() if line.startswith("data:") and "result" in line)
+        found: dict[str, Any] = json.loads(data.removeprefix("data:"))["result"]
+        return found
 
     def get(self, path: str, key: dict[str, str] | None = None) -> httpx.Response:
         """``GET``."""

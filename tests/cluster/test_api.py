@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import httpx2 as httpx
 import psycopg
@@ -78,21 +76,11 @@ def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(team: Serve
     assert refused.status_code == 403
 
 
-def _tool(one: Api, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-    told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18", **key}
-    answer = httpx.post(f"{one.base}/mcp", json=asked, headers=told, timeout=PATIENCE_SECONDS, trust_env=False)
-    assert answer.status_code == 200, answer.text
-    data = next(line for line in answer.text.splitlines() if line.startswith("data:") and "result" in line)
-    found: dict[str, Any] = json.loads(data.removeprefix("data:"))["result"]
-    return found
-
-
 def test_an_agents_tools_work_in_the_space_of_its_key(team: Server, api: Callable[..., Api]) -> None:
     one, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
-    assert not _tool(one, "memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
-    assert "tides.csv" in str(_tool(one, "memory_search", {"query": _ASKED["text"]}, rita))
-    assert _tool(one, "memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)["isError"]
+    assert not one.tool("memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
+    assert "tides.csv" in str(one.tool("memory_search", {"query": _ASKED["text"]}, rita))
+    assert one.tool("memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)["isError"]
     assert "tides.csv" in str(team.opened("anna", "ferry-team").call("list"))
 
 

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre import __version__
-from nacre.cluster.metrics import Metrics
 from nacre.cluster.schema import server_of
+from nacre.cluster.watch import Watch
 from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
 from nacre.daemon.spaces import Spaces
@@ -25,6 +26,9 @@ from nacre.platform.ids import utc_now
 from nacre.settings import Settings
 from nacre.web.browsers import Browsers
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
 FOLD_SECONDS = 30.0
 """So often it is counted what was recalled; who kills the process loses these counts, and nothing else."""
 
@@ -36,11 +40,13 @@ END_SECONDS = 30.0
 
 
 class Api:
-    """Answers at a door until it is told to end. ``folder`` is empty, and may be deleted afterwards."""
+    """Answers at a door until it is told to end. ``folder`` is empty, and may be deleted afterwards; ``watch`` sees all
+    operations, and ``around`` stands around the program that answers."""
 
     def __init__(
-        self, settings: Settings, folder: Path, door: Door, tell: Callable[[str], None], metrics: Metrics | None = None
-    ) -> None:
+        self, settings: Settings, folder: Path, door: Door, tell: Callable[[str], None], watch: Watch,
+        around: Callable[[ASGIApp], ASGIApp] | None = None,
+    ) -> None:  # fmt: skip
         """Raises InvalidInput where no server is set, or the door should not be opened."""
         server_of(settings)
         own = replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
@@ -48,13 +54,12 @@ class Api:
         self._spaces = Spaces(own)
         nobodys = Homes(_refused, folder, own.config)
         self._answering = Answering(nobodys, tell, {}, homes_of=self._spaces.homes)
-        run = metrics.measured(self._answering.run) if metrics else self._answering.run
         self._web = Web(
             Site(
-                folder, run, lambda: {"version": __version__}, Browsers(folder),
+                folder, watch.measured(self._answering.run), lambda: {"version": __version__}, Browsers(folder),
                 Live(_refused, Bus(utc_now)), tell, everything=own.text("mcp.tools") == "all",
                 bearer=self._spaces.bearer, live_of=self._spaces.live, is_ready=self._spaces.is_reachable,
-                used=self._spaces,
+                used=self._spaces, around=around,
             ), replace(door, room=MOST_CLIENTS),
         )  # fmt: skip
 

@@ -6,7 +6,6 @@ None names a space or a text.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,14 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from nacre.cluster.operators_page import HEADERS, Done, ServerState, page
-from nacre.errors import NacreError, Unavailable
+from nacre.cluster.watch import OK, Note
+from nacre.errors import Unavailable
 from nacre.platform.distribution import install_hint
 from nacre.platform.ids import utc_now
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
 from nacre.serving.place import listen_at, split_place
-from nacre.values.actor import Actor
-from nacre.web.served import Asking, Run
 
 if TYPE_CHECKING:
     import prometheus_client as prometheus
@@ -30,7 +28,6 @@ else:
     prometheus = Module("prometheus_client")
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
-_FAULT = "fault"
 _PERCENTILE = 0.95
 _PATIENCE_SECONDS = 10.0
 
@@ -38,13 +35,13 @@ _PATIENCE_SECONDS = 10.0
 class Metrics:
     """What is done, by name: operations in ``nacre cluster api``, jobs in ``nacre cluster worker``.
 
-    ``<what>_total{name, outcome}``, where the outcome is ``ok`` or the code of an error; ``<what>_seconds{name}``;
-    ``<what>_running``; and what the system says of the process.
+    ``nacre_<what>_total{name, outcome}``, where the outcome is ``ok`` or the code of an error; ``…_seconds{name}``;
+    ``…_running``; and what the system says of the process.
     """
 
     def __init__(self, what: str) -> None:
-        """``what`` is how its figures begin: ``nacre_requests``. Raises Unavailable where the library is missing."""
-        self._what = what
+        """``what`` is ``requests`` or ``jobs``. Raises Unavailable where the library is missing."""
+        what = self._what = f"nacre_{what}"
         self._since = utc_now()
         if not is_installed("prometheus_client"):
             raise Unavailable("figures need a library: prometheus_client", hint=install_hint("metrics"))
@@ -88,7 +85,7 @@ class Metrics:
         sums = {one.labels["name"]: one.value for one in self._samples(f"{self._what}_seconds_sum")}
         return [
             Done(
-                name, found.total(), {code: number for code, number in found.items() if code != "ok"},
+                name, found.total(), {code: number for code, number in found.items() if code != OK},
                 sums[name] / found.total(), self._bound(name),
             )
             for name, found in outcomes.items()
@@ -105,28 +102,15 @@ class Metrics:
             yield from (sample for sample in family.samples if sample.name == name)
 
     @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
-        """Count what is done in the block."""
-        began, outcome = time.perf_counter(), _FAULT
-        try:
-            with self._running.track_inprogress():
-                yield
-            outcome = "ok"
-        except NacreError as error:
-            outcome = error.code
-            raise
-        finally:
-            self._seconds.labels(name).observe(time.perf_counter() - began)
+    def observed(self, name: str) -> Iterator[Note]:
+        """See :class:`~nacre.cluster.watch.Observer`."""
+
+        def note(outcome: str, seconds: float) -> None:
+            self._seconds.labels(name).observe(seconds)
             self._done.labels(name, outcome).inc()
 
-    def measured(self, run: Run) -> Run:
-        """The same, and it is counted."""
-
-        def counted(operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
-            with self.counted(operation):
-                return run(operation, request, actor, caller)
-
-        return counted
+        with self._running.track_inprogress():
+            yield note
 
 
 def _answering(

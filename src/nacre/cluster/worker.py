@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.chores.learn import learn_now
-from nacre.cluster.metrics import Metrics
 from nacre.cluster.queue import QUEUE, TEND, deferred, queue_of
 from nacre.cluster.schema import server_of
+from nacre.cluster.watch import Watch
 from nacre.daemon.spaces import Spaces
 from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
@@ -44,15 +44,14 @@ class Worker:
     """Works until the process is told to end. ``folder`` is empty, and may be deleted afterwards."""
 
     def __init__(
-        self, settings: Settings, folder: Path, options: WorkerOptions, tell: Callable[[str], None],
-        metrics: Metrics | None = None,
-    ) -> None:  # fmt: skip
+        self, settings: Settings, folder: Path, options: WorkerOptions, tell: Callable[[str], None], watch: Watch
+    ) -> None:
         """Raises InvalidInput where no server is set, Unavailable where a library is missing."""
         self._url = server_of(settings)
         self._spaces = Spaces(replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True))
         self._options = options
         self._tell = tell
-        self._metrics = metrics
+        self._watch = watch
         self._app = queue_of(self._url, self._tend, options.backoff)
 
     async def run(self) -> None:
@@ -97,7 +96,7 @@ class Worker:
 
     def _tend(self, space: str) -> None:
         try:
-            with self._counted(), closing(Registry(self._url)) as registry:
+            with self._watch.counted(TEND), closing(Registry(self._url)) as registry:
                 [(number,)] = registry.all("read_last_note", space=space)
                 with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
                     catch_up(home)
@@ -112,9 +111,6 @@ class Worker:
             self._tell(f"{space}: {error.code}")
             raise
         self._tell(f"{space}: done")
-
-    def _counted(self) -> AbstractContextManager[None]:
-        return self._metrics.counted(TEND) if self._metrics else nullcontext()
 
 
 def procrastinate_error() -> type[Exception]:

@@ -27,6 +27,7 @@ from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.types import ASGIApp
 
     from nacre.daemon import key_calls
     from nacre.mcp import face as mcp_face
@@ -75,6 +76,9 @@ class Site:
 
     used: UsedKeys | None = None
     """Where used ``Idempotency-Key`` are kept, if not in the home."""
+
+    around: Callable[[ASGIApp], ASGIApp] | None = None
+    """What stands around the program that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +145,13 @@ class Web:
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
             self._names(), site.tell, site.bearer, site.live_of, site.is_ready, site.used,
         )  # fmt: skip
-        app = web_program.make_app(
+        app: ASGIApp = web_program.make_app(
             self._served,
             lambda: mcp_http.unguarded(
                 mcp_face.Face(key_calls.KeyCalls(site.home, site.run), everything=site.everything),
             ),
         )
+        app = site.around(app) if site.around else app
         config = serving_listening.listening_config(app, self._door.cert, self._door.key, room=self._door.room)
         try:
             config.load()

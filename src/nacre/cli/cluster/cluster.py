@@ -6,8 +6,10 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,8 @@ from nacre.values.actor import Quota
 
 if TYPE_CHECKING:
     from nacre.cluster import api as cluster_api
-    from nacre.cluster import metrics, operators_page, queue, schema, tenants
+    from nacre.cluster import metrics, operators_page, queue, schema, telemetry, tenants
+    from nacre.cluster import watch as watches
     from nacre.cluster import worker as cluster_worker
     from nacre.daemon import web as daemon_web
 else:
@@ -37,7 +40,9 @@ else:
     operators_page = Module("nacre.cluster.operators_page")
     queue = Module("nacre.cluster.queue")
     schema = Module("nacre.cluster.schema")
+    telemetry = Module("nacre.cluster.telemetry")
     tenants = Module("nacre.cluster.tenants")
+    watches = Module("nacre.cluster.watch")
 
 
 @click.group(
@@ -90,10 +95,12 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
               help="So many seconds it answers on when it is to end, while /health/ready says 503.")  # fmt: skip
 @click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT,
               help="Where Prometheus finds figures, and operators a page.")  # fmt: skip
+@click.option("--otlp", "collector", metavar="URL", type=TEXT,
+              help="An OpenTelemetry collector that gets traces and figures.")  # fmt: skip
 @click.pass_obj
-def api(
+def api(  # noqa: PLR0913 - one parameter an option
     run: Run, http: str, names: tuple[str, ...], tls_cert: str | None, tls_key: str | None, insecure: bool,
-    linger: float, figures: str | None,
+    linger: float, figures: str | None, collector: str | None,
 ) -> None:  # fmt: skip
     """Answer programs and agents by the keys that they show.
 
@@ -107,8 +114,9 @@ def api(
     )  # fmt: skip
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        told = _figures(run, "api", "nacre_requests", figures)
-        cluster_api.Api(run.settings, Path(folder), door, lambda line: _tell(run, line), told).run(stop, linger)
+        around = telemetry.Continued if collector else None
+        with _watching(run, "api", "requests", figures, collector) as watch:
+            cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run), watch, around).run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
 
@@ -123,8 +131,12 @@ def api(
               help="The first pause before a job that failed is tried again; then its square, its cube …")  # fmt: skip
 @click.option("--metrics", "figures", metavar="[HOST:]PORT", type=TEXT,
               help="Where Prometheus finds figures, and operators a page.")  # fmt: skip
+@click.option("--otlp", "collector", metavar="URL", type=TEXT,
+              help="An OpenTelemetry collector that gets traces and figures.")  # fmt: skip
 @click.pass_obj
-def worker(run: Run, jobs: int, every: float, lease: float, backoff: int, figures: str | None) -> None:
+def worker(
+    run: Run, jobs: int, every: float, lease: float, backoff: int, figures: str | None, collector: str | None
+) -> None:  # fmt: skip
     """Learn, make vectors and dream for the spaces in which something was done.
 
     Run several: each job is done by one of them, and one that was killed leaves its job to another. SIGTERM ends it
@@ -132,9 +144,11 @@ def worker(run: Run, jobs: int, every: float, lease: float, backoff: int, figure
     """
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
-    with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        told = _figures(run, "worker", "nacre_jobs", figures)
-        working = cluster_worker.Worker(run.settings, Path(folder), options, lambda line: _tell(run, line), told)
+    with (
+        tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder,
+        _watching(run, "worker", "jobs", figures, collector) as watch,
+    ):
+        working = cluster_worker.Worker(run.settings, Path(folder), options, partial(_tell, run), watch)
         asyncio.run(working.run())
 
 
@@ -250,9 +264,21 @@ def _bounds(quota: Quota) -> str:
     return ", ".join(filter(None, told))
 
 
-def _figures(run: Run, title: str, what: str, place: str | None) -> metrics.Metrics | None:
-    if not place:
-        return None
+@contextmanager
+def _watching(run: Run, title: str, what: str, place: str | None, collector: str | None) -> Iterator[watches.Watch]:
+    """What the process does in the block is counted for Prometheus at a place, and told to a collector."""
+    with ExitStack() as stack:
+        observers: list[watches.Observer] = []
+        if place:
+            observers.append(_figures(run, title, what, place))
+        if collector:
+            sent = telemetry.Telemetry(f"nacre-{title}", what, collector, partial(_tell, run))
+            stack.callback(sent.close)
+            observers.append(sent)
+        yield watches.Watch(observers)
+
+
+def _figures(run: Run, title: str, what: str, place: str) -> metrics.Metrics:
     found, url = metrics.Metrics(what), schema.server_of(run.settings)
     told = found.serve(place, title, lambda: operators_page.read_state(url, ids.to_ms(ids.utc_now()) or 0))
     _tell(run, f"figures at {told} (and a page at /)")
