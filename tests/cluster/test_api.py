@@ -51,6 +51,18 @@ def test_a_write_that_is_sent_again_to_another_process_is_done_once(team: Server
     assert [one.action for one in log].count("store") == 1
 
 
+def test_a_write_may_be_sent_anew_by_the_same_key_after_a_day_of_the_servers_clock(
+    team: Server, api: Callable[..., Api]
+) -> None:
+    processes = api(), api()
+    sent = {**key_of(team, "ben"), "Idempotency-Key": "ferry-2"}
+    said = [one.post("store", {"content": _FACT, "scope": "personal"}, sent).status_code for one in processes]
+    with team.admin as admin:
+        admin.execute("UPDATE nacre_spaces.used_keys SET at = at - 86401")
+    said.append(processes[1].post("store", {"content": _FACT, "scope": "personal"}, sent).status_code)
+    assert said == [200, 409, 200]
+
+
 def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
     team: Server, api: Callable[..., Api], server_url: str
 ) -> None:

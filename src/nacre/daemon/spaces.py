@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +15,7 @@ from nacre.events.bus import Bus
 from nacre.events.live import Live
 from nacre.home.home import Home, open_home
 from nacre.memories.usage import fold_usage
-from nacre.platform.ids import to_ms, utc_now
+from nacre.platform.ids import utc_now
 from nacre.platform.lazy import load
 from nacre.protocols import Embedder
 from nacre.settings import Settings
@@ -61,16 +60,14 @@ class Spaces:
         return self._asked(lambda registry: self._counted(registry, secret))
 
     def _counted(self, registry: Registry, secret: str) -> Bearer | None:
-        bearer = bearer_of(registry, secret, to_ms(utc_now()) or 0)
+        bearer = bearer_of(registry, secret)
         if bearer:
             self._calls.count(registry, bearer)
         return bearer
 
     def claim(self, key: str, body: str) -> UsedKey | None:
         """See :class:`~nacre.web.used_keys.UsedKeys`."""
-        now = time.time()
-        since = now - LIFE_SECONDS
-        if self._asked(lambda it: it.run("claim_used_key", key=key, body=body, at=now, since=since)):
+        if self._asked(lambda it: it.run("claim_used_key", key=key, body=body, life=LIFE_SECONDS)):
             return None
         found = self._asked(lambda it: it.all("read_used_key", key=key))
         return UsedKey(key, *found[0]) if found else None
@@ -153,7 +150,7 @@ class Spaces:
     def fold(self) -> None:
         """Count what was noted on the way, as far as nobody is at work there; keys that were used long ago go."""
         with suppress(NacreError):
-            self._asked(lambda registry: registry.run("delete_used_keys", since=time.time() - LIFE_SECONDS))
+            self._asked(lambda registry: registry.run("delete_used_keys", life=LIFE_SECONDS))
             self._asked(self._calls.fold)
         with self._guard:
             found = list(self._homes.values())

@@ -30,12 +30,12 @@ _HASH_BYTES = 32
 _SHAPE = re.compile(rf"{BEGINS}[0-9a-f]{{8}}_[\w-]{{43}}", re.ASCII)
 
 
-def bearer_of(registry: Registry, secret: str, at: int) -> Bearer | None:
-    """Who has a key that holds at a time (milliseconds since 1970); ``None`` where it does not."""
+def bearer_of(registry: Registry, secret: str) -> Bearer | None:
+    """Who has a key that holds now, by the server's clock; ``None`` where it does not."""
     if not _SHAPE.fullmatch(secret):
         return None
-    for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret), at=at):
-        registry.run("note_key_used", id=key, at=at)
+    for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret)):
+        registry.run("note_key_used", id=key)
         return Bearer(account, space, Role(role), Quota(*quota))
     return None
 

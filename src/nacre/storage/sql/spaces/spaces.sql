@@ -46,15 +46,17 @@ UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND id = :id
 UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND account = :account AND revoked IS NULL
 
 -- read_key --
--- Whose key it is, as long as it holds and its account belongs to the space; and what the space may use.
+-- Whose key it is, as long as it holds by the server's clock and its account belongs to the space; and what the space
+-- may use.
 SELECT k.id, k.space, k.account, k.role, q.calls, q.turns, q.usd FROM nacre_spaces.api_keys k
 JOIN nacre_spaces.members m ON m.space = k.space AND m.account = k.account
 LEFT JOIN nacre_spaces.quotas q ON q.space = k.space
-WHERE k.hash = :hash AND k.revoked IS NULL AND k.expires > :at
+WHERE k.hash = :hash AND k.revoked IS NULL AND k.expires > extract(epoch FROM now()) * 1000
 
 -- note_key_used --
 -- To the minute.
-UPDATE nacre_spaces.api_keys SET last_used = :at WHERE id = :id AND coalesce(last_used, 0) < :at - 60000
+UPDATE nacre_spaces.api_keys SET last_used = CAST(extract(epoch FROM now()) * 1000 AS bigint)
+WHERE id = :id AND coalesce(last_used, 0) < extract(epoch FROM now()) * 1000 - 60000
 
 -- insert_note --
 INSERT INTO nacre_spaces.audit_log (at, space, account, action, subject, outcome)
@@ -155,10 +157,11 @@ SELECT (SELECT count(*) FROM nacre_spaces.spaces),
 CREATE SCHEMA IF NOT EXISTS nacre_jobs
 
 -- claim_used_key --
--- For a write that begins, unless one with that key began since, and may have been done.
-INSERT INTO nacre_spaces.used_keys (key, body, at, state, location) VALUES (:key, :body, :at, 'begun', '')
+-- For a write that begins, unless one with that key began so many seconds ago at most, and may have been done.
+INSERT INTO nacre_spaces.used_keys (key, body, at, state, location)
+VALUES (:key, :body, extract(epoch FROM now()), 'begun', '')
 ON CONFLICT ON CONSTRAINT used_keys_pkey DO UPDATE SET body = excluded.body, at = excluded.at, state = 'begun', location = ''
-WHERE used_keys.state = 'free' OR used_keys.at < :since
+WHERE used_keys.state = 'free' OR used_keys.at < excluded.at - :life
 
 -- read_used_key --
 SELECT body, at, state, location FROM nacre_spaces.used_keys WHERE key = :key
@@ -167,4 +170,4 @@ SELECT body, at, state, location FROM nacre_spaces.used_keys WHERE key = :key
 UPDATE nacre_spaces.used_keys SET state = :state, location = :location WHERE key = :key
 
 -- delete_used_keys --
-DELETE FROM nacre_spaces.used_keys WHERE at < :since
+DELETE FROM nacre_spaces.used_keys WHERE at < extract(epoch FROM now()) - :life
