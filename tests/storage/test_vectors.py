@@ -75,6 +75,24 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     assert store.missing()[0] == 3
 
 
+def test_whether_vectors_are_missing_is_looked_up_anew_once_something_was_written(database: Database) -> None:
+    store = Vectors(database)
+    told = [store.are_missing()]
+    put(database, memory(1))
+    told += [store.are_missing(), store.are_missing()]
+    store.add_memory_vectors({row: _vectors(row) for row, *_ in store.memories_to_embed(9)})
+    told += [store.are_missing(), store.are_missing()]
+    said(database, "one", turn("1", _LONG))
+    told += [store.are_missing()]
+    _embed_turns(store, [1])
+    with database.transaction():
+        told += [store.are_missing()]
+        put(database, memory(2))
+        told += [store.are_missing()]
+    told += [store.are_missing()]
+    assert told == [False, True, True, False, False, True, False, True, True]
+
+
 def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> None:
     store = Vectors(database)
     store.begin("m", "setting")

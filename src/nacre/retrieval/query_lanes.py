@@ -87,7 +87,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
     if vectors.dimensions() not in (0, len(embedded)):
         told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
-    are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
+    are_missing = vectors.are_missing()
     goes_on = "nacre embed tells why" if isinstance(embedder, RemoteEmbedder) else "nacre ingest goes on with them"
     note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN

@@ -68,6 +68,7 @@ class Vectors:
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition: tuple[str | None, int] = (None, -1)
+        self._complete: object = None
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
         self._pieces: Matrix = np.empty((0, 0), np.float32)
@@ -175,17 +176,21 @@ class Vectors:
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """The next turns without vectors: (row, text)."""
-        return [
-            (row, text)
-            for row, text in self._db.all(
-                "list_turns_to_embed", after=self._count_of("through"), since=self._since, limit=limit
-            )
-        ]
+        return self.turns_after(self._count_of("through"), limit)
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
         """The newest memories without vectors, by row: (row, subject, content)."""
         found = self._db.all("list_memories_to_embed", limit=limit)
         return sorted((row, subject, content) for row, subject, content in found)
+
+    def are_missing(self) -> bool:
+        """Whether a turn or a memory has no vector yet. Where none had, that is looked up once until somebody wrote."""
+        state = self._in_use.state()
+        if state is None or state != self._complete:
+            if self.turns_to_embed(1) or self.memories_to_embed(1):
+                return True
+            self._complete = state
+        return False
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
         """The turns beyond a row that get vectors: (row, text)."""
