@@ -46,12 +46,14 @@ class Collector:
         ]  # fmt: skip
 
     def counts(self, name: str) -> dict[tuple[str, ...], int]:
-        """Of a histogram, how many were counted in the last report, by the values of their attributes."""
+        """Of a histogram that tells less than a second, how many were counted by the last report, by the values of
+        their attributes."""
         points = [
             point for one in self.metrics[-1].resource_metrics for scope in one.scope_metrics
             for metric in scope.metrics if metric.name == name for point in metric.histogram.data_points
         ]  # fmt: skip
-        return {tuple(sorted(item.value.string_value for item in one.attributes)): one.count for one in points}
+        fine = [one for one in points if 0 < one.explicit_bounds[0] < 1]
+        return {tuple(sorted(item.value.string_value for item in one.attributes)): one.count for one in fine}
 
 
 @contextmanager

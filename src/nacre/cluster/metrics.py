@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from nacre.cluster.operators_page import HEADERS, Done, ServerState, page
-from nacre.cluster.watch import OK, Note
+from nacre.cluster.watch import OK, SECONDS, Note
 from nacre.errors import Unavailable
 from nacre.platform.distribution import install_hint
 from nacre.platform.ids import utc_now
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 else:
     prometheus = Module("prometheus_client")
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _PERCENTILE = 0.95
 _PATIENCE_SECONDS = 10.0
 
@@ -49,7 +48,7 @@ class Metrics:
         prometheus.ProcessCollector(registry=own)
         self._done = prometheus.Counter(what, "What was done.", ["name", "outcome"], registry=own)
         self._seconds = prometheus.Histogram(
-            f"{what}_seconds", "How long.", ["name"], buckets=_SECONDS, registry=own
+            f"{what}_seconds", "How long.", ["name"], buckets=SECONDS, registry=own
         )  # fmt: skip
         self._running = prometheus.Gauge(f"{what}_running", "What is done now.", registry=own)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nacre import __version__
-from nacre.cluster.watch import FAULT, Note
+from nacre.cluster.watch import FAULT, SECONDS, Note
 from nacre.errors import InvalidInput, Unavailable
 from nacre.platform.distribution import install_hint
 from nacre.platform.lazy import Module
@@ -78,7 +78,9 @@ class Telemetry:
         self._figures = metrics.MeterProvider([reader], resource, shutdown_on_exit=False)
         self._tracer = self._spans.get_tracer("nacre", __version__)
         meter = self._figures.get_meter("nacre", __version__)
-        self._seconds = meter.create_histogram(f"nacre.{what}.duration", "s", "How long it took.")
+        self._seconds = meter.create_histogram(
+            f"nacre.{what}.duration", "s", "How long it took.", explicit_bucket_boundaries_advisory=SECONDS
+        )  # fmt: skip
         self._running = meter.create_up_down_counter(f"nacre.{what}.running", "1", "What is done now.")
         self._kind = trace.SpanKind.SERVER if what == "requests" else trace.SpanKind.CONSUMER
 

@@ -15,6 +15,9 @@ OK = "ok"
 FAULT = "fault"
 """How it ended where nobody foresaw it; else it is ``ok`` or the code of an error."""
 
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+"""The bounds of histograms."""
+
 Note = Callable[[str, float], None]
 """Takes how something ended, and its seconds."""
 
