@@ -123,9 +123,11 @@ def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(nacre: Nacr
     nacre("health")
     spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
     for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
-        for key in ("folding", "sitting"):
+        (home / "usage.0000.taken").write_text('{"at": 17, "ids": []}', encoding="utf-8")
+        for key in ("folding usage.0000.taken", "sitting"):
             spoil(home, f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})")  # noqa: S608
         nacre("recall", "pond")
         assert nacre("health", "--json").json["ok"] is True
+        assert not (home / "usage.0000.taken").exists()
     nacre("sync")
     assert nacre("doctor", "--deep", "--json").json["ok"] is True

@@ -63,7 +63,7 @@ def test_a_worker_tells_of_its_jobs(team: Server, process: Nacre, processes: Pro
     assert b"anna" not in collector.sent
 
 
-def test_a_collector_that_is_away_is_told_once_and_keeps_nobody_waiting(
+def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
     team: Server, api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with collecting() as collector:
