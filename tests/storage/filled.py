@@ -124,9 +124,9 @@ def fill(server: Server, tenant: str) -> None:
                 }
                 _insert(server, table, row)
         server.execute(
-            "SELECT setval(oid::regclass, 1000) FROM pg_class"
+            "SELECT setval(oid::regclass, nextval(oid::regclass) + 1000) FROM pg_class"
             " WHERE relkind = 'S' AND relnamespace = 'nacre_rows'::regnamespace"
-        )  # numbers that the server gives follow those that were given here
+        )  # numbers that the server gives follow those that were given here, and those it gave before
 
 
 def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
