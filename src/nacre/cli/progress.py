@@ -48,6 +48,11 @@ _STAGES = {
     "claims": "Telling claims, Ctrl-C is fine",
     "judging": "Judging",
     "proving": "Reading transcripts again",
+    "tenants": "Making tenants, Ctrl-C is fine",
+    "filling": "Filling them",
+    "measuring": "Having them asked",
+    "hot": "Having one asked more than the others",
+    "deleting": "Deleting the tenants",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
 

@@ -109,10 +109,12 @@ def load(
     began = time.perf_counter()
     for thread in threads:
         thread.start()
-    stop.wait(seconds)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        stop.wait(seconds)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     return _told(seen, clients, time.perf_counter() - began)
 
 

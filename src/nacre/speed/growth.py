@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PREFIX = "scale-"
-"""How the names of tenants begin that are made to measure, and deleted."""
+_MADE = re.compile(r"scale-\d{6,}")
+"""Names of tenants that are made to measure, and deleted."""
 
 COLD_CLIENTS = 4
 COLD_PAUSE_SECONDS = 0.25
@@ -83,11 +84,12 @@ class HotTenant:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What was measured."""
+    """What was measured; ``is_whole`` says whether it was measured to the end, and not interrupted."""
 
     stages: tuple[Stage, ...]
     hot: HotTenant | None
     material: int
+    is_whole: bool
 
 
 @dataclass(slots=True)
@@ -106,21 +108,28 @@ class _Server:
 
 def measure_growth(
     url: str, transcripts: Path, folder: Path, *, steps: Sequence[Step], clients: int, seconds: float,
-    notify: OnProgress,
+    notify: OnProgress, clears: bool = False,
 ) -> Growth:  # fmt: skip
     """Make tenants on the server at ``url`` step by step, fill them from transcripts, have them asked, delete them.
 
-    ``folder`` is empty. Raises Conflict where an earlier measurement left tenants, NotFound for transcripts without
-    turns, Unavailable, StoreUnusable.
+    Ctrl-C ends the measuring; what was measured by then is the answer, once the tenants are deleted. ``folder`` is
+    empty. Where an earlier measurement left tenants they are deleted first if it ``clears``. Raises Conflict where it
+    does not, NotFound for transcripts without turns, Unavailable, StoreUnusable.
     """
     server = _Server(
         load_settings(folder / "home", {"HOME": str(folder), "NACRE_DB": url}), *_read(folder, transcripts)
     )
     migrate_server(server.settings)
-    with _cleared(server), answering(url) as place:
-        stages = tuple(_stage(server, step, place, clients, seconds, notify) for step in steps)
-        hot = _hot(server, place, clients, seconds) if len(server.tenants) > 1 else None
-    return Growth(stages, hot, server.material.turns)
+    stages: list[Stage] = []
+    hot, is_whole = None, False
+    with _cleared(server, notify, clears=clears), answering(url) as place, suppress(KeyboardInterrupt):
+        for step in steps:
+            stages.append(_stage(server, step, place, clients, seconds, notify))
+        if len(server.tenants) > 1:
+            notify(Progress("hot", len(steps), len(steps)))
+            hot = _hot(server, place, clients, seconds)
+        is_whole = True
+    return Growth(tuple(stages), hot, server.material.turns, is_whole)
 
 
 def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
@@ -134,27 +143,33 @@ def _read(folder: Path, transcripts: Path) -> tuple[Material, Sequence[str]]:
 
 
 @contextmanager
-def _cleared(server: _Server) -> Iterator[None]:
+def _cleared(server: _Server, notify: OnProgress, *, clears: bool) -> Iterator[None]:
     """Nothing of a measurement is there before the block, and nothing after it."""
     with closing(Registry(server.settings.server)) as registry:
-        there = [name for name, *_ in registry.all("list_tenants") if name.startswith(PREFIX)]
-    if there:
+        there = [name for name, *_ in registry.all("list_tenants") if _MADE.fullmatch(name)]
+    if there and not clears:
         raise Conflict(
             f"{len(there)} tenants of an earlier measurement are there: {there[0]} …",
-            hint=f"delete them: nacre cluster tenants remove {there[0]}",
+            hint="--clear deletes them before it measures",
         )
+    _remove(server, there, notify)
     try:
         yield
     finally:
-        for name in server.names:
-            remove_tenant(server.settings, name)
+        _remove(server, server.names, notify)
+
+
+def _remove(server: _Server, names: Sequence[str], notify: OnProgress) -> None:
+    for at, name in enumerate(names):
+        remove_tenant(server.settings, name)
+        notify(Progress("deleting", at + 1, len(names)))
 
 
 def _stage(
     server: _Server, step: Step, place: tuple[str, int], clients: int, seconds: float, notify: OnProgress
 ) -> Stage:
     before = _bytes(server)
-    names = [f"{PREFIX}{len(server.names) + at:06}" for at in range(step.tenants)]
+    names = [f"scale-{len(server.names) + at:06}" for at in range(step.tenants)]
     took: list[float] = []
     fresh: list[Tenant] = []
     for name in names:
@@ -176,6 +191,7 @@ def _stage(
     with closing(Registry(server.settings.server)) as registry:
         registry.run("count_anew")
     server.tenants += fresh[: _LOADED - len(server.tenants)]
+    notify(Progress("measuring", len(server.names), len(server.names)))
     alone = load(place, fresh, clients=1, seconds=seconds, kinds=(RECALL,))
     mixed = load(place, server.tenants, clients=clients, seconds=seconds)
     return Stage(

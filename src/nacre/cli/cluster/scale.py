@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli import progress
+from nacre.cli.boundary import INTERRUPTED
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import size
 from nacre.cli.measured import answer_measured
@@ -43,23 +44,33 @@ _STEPS = ("1x1000", "9x1000", "90x1000")
 @click.option(
     "--seconds", type=click.FloatRange(1), default=20.0, show_default=True, help="So long they ask each time."
 )
+@click.option("--clear", "clears", is_flag=True, help="Delete what an earlier measurement left, first.")
 @click.pass_obj
-def scale(run: Run, url: str, transcripts: Path, steps: tuple[str, ...], clients: int, seconds: float) -> None:
+def scale(
+    run: Run, url: str, transcripts: Path, steps: tuple[str, ...], clients: int, seconds: float, *, clears: bool
+) -> None:
     """Measure how a server answers as its tenants become more.
 
     It makes tenants whose names begin with scale-, starts nacre cluster api on this machine, has it asked, and deletes
-    the tenants in the end. Others on the server feel it.
+    the tenants in the end. Others on the server feel it. Ctrl-C ends it; it deletes the tenants and tells what it
+    measured that far.
     """
     wanted = growth.steps_of(steps)
     with tempfile.TemporaryDirectory(prefix="nacre-scale-") as folder, progress.shown(run) as notify:
         found = growth.measure_growth(
             url, transcripts, Path(folder), steps=wanted, clients=clients, seconds=seconds,
-            notify=notify or (lambda _: None),
+            notify=notify or (lambda _: None), clears=clears,
         )  # fmt: skip
     answer_measured(run, to_plain(found), lambda paper: _render(paper, found))
+    if not found.is_whole:
+        run.exit_code = INTERRUPTED
 
 
 def _render(paper: Paper, found: growth.Growth) -> None:
+    if not found.is_whole:
+        paper.line(f"Interrupted; of the steps {len(found.stages)} ended. The tenants are deleted.")
+    if not found.stages:
+        return
     paper.heading("Tenants as they are made and filled")
     header = ("tenants", "of turns", "to make one", "empty", "turns a second", "vectors a second", "a turn")
     paper.table([_growing(stage) for stage in found.stages], header=header, indent=2)
