@@ -255,6 +255,12 @@ class StoreUnusable(NacreError):
     code = "store_unusable"
 
 
+class StoreAway(StoreUnusable):
+    """The server that holds the memory, or its part that does, does not answer now."""
+
+    code = "store_away"
+
+
 class SchemaTooNew(StoreUnusable):
     """The database was written by a newer nacre."""
 

@@ -160,7 +160,7 @@ SAMPLES: dict[str, Sample] = {
     "import": Sample({"path": "{exported}", "vectors": False}),
     "backup-create": Sample({"target": "{folder}/home.zip"}),
     "backup-verify": Sample({"backup": "{backup}"}),
-    "move": Sample({"to": "postgresql://nobody@127.0.0.1:1/none"}, error="store_unusable"),
+    "move": Sample({"to": "postgresql://nobody@127.0.0.1:1/none"}, error="store_away"),
     "backup-restore": Sample({"backup": "{backup}", "target": "{folder}/restored"}),
     "archive-status": Sample(),
     "archive-verify": Sample(),

@@ -85,7 +85,7 @@ def test_a_backup_of_files_does_not_take_the_place_of_a_server(
 @pytest.mark.usefixtures("away")
 def test_a_server_that_is_away_is_an_error_and_no_hang(process: Nacre, command: tuple[str, ...]) -> None:
     told = process(*command, "--json", code=1, timeout=30).error
-    assert told["code"] == "store_unusable"
+    assert told["code"] == "store_away"
     assert told["hint"]
     assert PASSWORD not in json.dumps(told)
 

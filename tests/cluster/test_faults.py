@@ -14,7 +14,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.cli.conftest import Nacre
 from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
+from tests.cluster.test_worker import Worker
+from tests.processes import Processes
 from tests.spaces.conftest import Server
 from tests.storage.server import kill, running, start
 
@@ -111,3 +114,23 @@ def test_hundreds_of_clients_that_come_at_once_are_all_answered(team: Server, ap
 
     assert Counter(asyncio.run(all_at_once())) == {200: _CLIENTS}
     assert one.post("list", {}, key).status_code == 200
+
+
+def test_a_worker_waits_for_a_server_that_was_killed_and_goes_on(
+    own_server: Any, team: Server, processes: Processes, nacre: Nacre
+) -> None:
+    nacre("cluster", "migrate")
+    team.opened("anna", "ferry-team").call("store", content=_FACT)
+    one, other = Worker(processes), Worker(processes)
+    for worker in (one, other):
+        worker.until("works")
+    kill(own_server)
+    for worker in (one, other):
+        assert "waits for it" in worker.until("the server")
+    assert other.end() == 0
+    start(own_server)
+    one.until("works")
+    team.opened("anna", "ferry-team").call("store", content="The sand bank has moved to the west.")
+    one.until("ferry-team: done")
+    assert one.end() == 0
+    assert {job["state"] for job in nacre("cluster", "jobs", "--json").json["jobs"]} <= {"todo"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import threading
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from nacre.cluster.queue import MOST_TRIES, deferred, queue_of
+from nacre.errors import StoreAway
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 from tests.spaces.conftest import Server
@@ -115,3 +118,42 @@ def test_a_job_that_fails_again_and_again_is_given_up_shown_and_done_when_an_ope
     one.until("ferry-team: done")
     assert one.end() == 0
     assert _jobs(nacre) == []
+
+
+def test_all_that_was_given_up_is_done_again_at_one_word(
+    worker: Callable[..., Worker], team: Server, nacre: Nacre
+) -> None:
+    with team.admin as admin:
+        admin.execute("ALTER TABLE nacre_spaces.members RENAME TO gone")
+    one = worker("--backoff", "0")
+    while [job["state"] for job in _jobs(nacre)] != ["failed"] * 4:
+        assert one.process.poll() is None
+    with team.admin as admin:
+        admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
+    assert nacre("cluster", "jobs", "retry", code=2).err.startswith("error: name a job, or say --all")
+    assert nacre("cluster", "jobs", "retry", "--all").out.strip() == "To be done again: 4 jobs."
+    for _ in range(4):
+        one.until(": done")
+    assert one.end() == 0
+    assert _jobs(nacre) == []
+
+
+def test_what_is_away_is_no_fault_of_a_job_which_is_tried_until_it_is_back(
+    worker: Callable[..., Worker], server: Server
+) -> None:
+    begun: list[str] = []
+
+    def tend(space: str) -> None:
+        begun.append(space)
+        if len(begun) < 2 * MOST_TRIES:
+            raise StoreAway("the node is away")
+
+    async def work() -> int:
+        app = queue_of(server.url, tend, backoff=0)
+        async with app.open_async():
+            await deferred(app)("ferry-team")
+            await app.run_worker_async(wait=False, install_signal_handlers=False, delete_jobs="successful")
+            return len(list(await app.job_manager.list_jobs_async()))
+
+    assert asyncio.run(work()) == 0
+    assert begun == ["ferry-team"] * 2 * MOST_TRIES

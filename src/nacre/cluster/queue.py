@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from nacre.errors import NotFound, Unavailable
+from nacre.errors import NotFound, StoreAway, Unavailable
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
@@ -19,12 +20,17 @@ from nacre.storage.postgres.registry import Registry
 if TYPE_CHECKING:
     import procrastinate
     from procrastinate import jobs
+
+    from nacre.cluster import retries
 else:
     procrastinate = Module("procrastinate")
+    retries = Module("nacre.cluster.retries")
 
 QUEUE = "nacre"
 TEND = "tend"
 MOST_TRIES = 5
+AWAY = (StoreAway, Unavailable)
+"""It is no fault of a job that its server or a node of it is away, or a model: it is tried until that is back."""
 
 _SCHEMA = "nacre_jobs"
 
@@ -41,18 +47,29 @@ class Job:
     due: datetime | None
 
 
-def queue_of(url: str, tend: Callable[[str], None] = lambda _: None, backoff: int = 4) -> procrastinate.App:
+def queue_of(
+    url: str, tend: Callable[[str], None] = lambda _: None, backoff: int = 4, patience: float = 10.0
+) -> procrastinate.App:
     """The queue; ``tend`` does the job for a space. What fails is tried again after ``backoff`` seconds, then after
-    that to the power of two, of three and of four. Raises Unavailable where the library is missing."""
+    that to the power of two, of three and of four; what is away is waited for. That the queue's own server is away is
+    known after ``patience`` seconds. Raises Unavailable where the library is missing."""
     if not is_installed("procrastinate"):
         raise Unavailable("a cluster's jobs need a library: procrastinate", hint=install_hint("cluster"))
+    _be_quiet()
     told = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
-        connector=procrastinate.PsycopgConnector(conninfo=url, kwargs={"options": told}, min_size=1, max_size=4)
+        connector=procrastinate.PsycopgConnector(
+            conninfo=url, kwargs={"options": told}, min_size=1, max_size=4, timeout=patience
+        )
     )
-    retry = procrastinate.RetryStrategy(max_attempts=MOST_TRIES - 1, exponential_wait=backoff)
-    app.task(name=TEND, queue=QUEUE, retry=retry)(tend)
+    app.task(name=TEND, queue=QUEUE, retry=retries.Retries(MOST_TRIES, backoff, AWAY))(tend)
     return app
+
+
+def _be_quiet() -> None:
+    """What goes wrong we say ourselves, without addresses and texts."""
+    for name in ("procrastinate", "psycopg.pool"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def prepare_queue(url: str) -> None:
@@ -72,12 +89,15 @@ def list_jobs(url: str) -> list[Job]:
         return [_job(one) for one in app.job_manager.list_jobs(queue=QUEUE) if one.status != "succeeded"]
 
 
-def retry_failed(url: str, number: int) -> None:
-    """Have a job that was given up done again. Raises NotFound."""
+def retry_failed(url: str, number: int | None) -> int:
+    """Have a job done again that was given up, or all of them; returns how many. Raises NotFound for a number."""
     with queue_of(url).open() as app:
-        if not [one for one in app.job_manager.list_jobs(id=number) if one.status == "failed"]:
+        failed = [one.id or 0 for one in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")]
+        if not failed and number is not None:
             raise NotFound(f"no job {number} was given up", hint="nacre cluster jobs lists them")
-        app.job_manager.retry_job_by_id(number, datetime.now(UTC))
+        for one in failed:
+            app.job_manager.retry_job_by_id(one, datetime.now(UTC))
+        return len(failed)
 
 
 def _job(one: jobs.Job) -> Job:

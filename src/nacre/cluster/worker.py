@@ -7,13 +7,18 @@ and another one begins its job anew.
 from __future__ import annotations
 
 import asyncio
+import signal
+import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
 
 from nacre.chores.learn import learn_now
-from nacre.cluster.queue import QUEUE, TEND, deferred, queue_of
+from nacre.cluster.queue import AWAY, QUEUE, TEND, deferred, queue_of
 from nacre.cluster.schema import server_of
 from nacre.cluster.watch import Watch
 from nacre.daemon.spaces import Spaces
@@ -21,9 +26,18 @@ from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
 from nacre.indexing.vectors import embed_memories, embed_pending
 from nacre.memories.scan import catch_up
+from nacre.platform.lazy import Module
 from nacre.settings import Settings
 from nacre.spending.spool import fold_notes
 from nacre.storage.postgres.registry import Registry
+
+if TYPE_CHECKING:
+    import procrastinate
+else:
+    procrastinate = Module("procrastinate")
+
+_AWAY_SECONDS = 2.0
+"""Between two tries to reach a server that is away."""
 
 END_SECONDS = 60.0
 """So long a job may go on once the worker is to end; what is not done by then is begun anew by another one."""
@@ -52,36 +66,59 @@ class Worker:
         self._options = options
         self._tell = tell
         self._watch = watch
-        self._app = queue_of(self._url, self._tend, options.backoff)
+        self._is_away = False
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT. Raises what the server refuses."""
-        lease = self._options.lease
-        async with self._app.open_async():
-            looking = asyncio.create_task(self._look_on())
-            self._tell("works")
-            await self._app.run_worker_async(
-                queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
-                fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
-                update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease,
-            )  # fmt: skip
-            looking.cancel()
+        """Until SIGTERM or SIGINT. Where the server goes away it waits for it. Raises what is refused at first."""
+        await asyncio.to_thread(self._untended)
+        is_over = _told_to_end()
+        while not is_over.is_set():
+            with suppress(*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
+                await asyncio.to_thread(self._untended)  # it knows at once; the queue's pool tries for half a minute
+                await self._work(is_over)
+            if not is_over.is_set() and not self._is_away:
+                self._is_away = True
+                self._tell("the server does not answer; waits for it")
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(is_over.wait(), _AWAY_SECONDS)
         self._spaces.close()
 
-    async def _look_on(self) -> None:
+    async def _work(self, is_over: asyncio.Event) -> None:
+        """Until it is over or the server goes away: then the queue may raise ConnectorException, its pool PoolTimeout."""
+        lease = self._options.lease
+        app = queue_of(self._url, self._tend, self._options.backoff, patience=lease / 3)
+        async with app.open_async():
+            self._is_away = False
+            self._tell("works")
+            working = asyncio.create_task(app.run_worker_async(
+                queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
+                fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
+                update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease, install_signal_handlers=False,
+            ))  # fmt: skip
+            beside = [asyncio.create_task(self._look_on(app)), asyncio.create_task(is_over.wait())]
+            ended, _ = await asyncio.wait([working, *beside], return_when=asyncio.FIRST_COMPLETED)
+            for task in (*beside, working):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
+            for task in ended:
+                task.result()
+
+    async def _look_on(self, app: procrastinate.App) -> None:
+        """Until the server goes away."""
         while True:
             try:
-                await self._look()
+                await self._look(app)
+            except (*AWAY, procrastinate.exceptions.ConnectorException):
+                return
             except (NacreError, OSError) as error:
                 self._tell(f"cannot look what is to be done: {error}")
-            except procrastinate_error() as error:
-                self._tell(f"cannot look what is to be done: {type(error).__name__}")
             await asyncio.sleep(self._options.every)
 
-    async def _look(self) -> None:
+    async def _look(self, app: procrastinate.App) -> None:
         """Put into the queue what is to be done; what a dead worker was at is begun anew, what was given up waits for
         an operator."""
-        manager, defer = self._app.job_manager, deferred(self._app)
+        manager, defer = app.job_manager, deferred(app)
         for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._options.lease):
             self._tell(f"begins anew: {job.lock}")
             await manager.retry_job(job)
@@ -110,11 +147,16 @@ class Worker:
         except NacreError as error:
             self._tell(f"{space}: {error.code}")
             raise
+        except Exception as error:
+            where = "".join(traceback.format_tb(error.__traceback__))
+            self._tell(f"{space}: {type(error).__name__}\n{where}")  # and not what it says, which may be a text
+            raise
         self._tell(f"{space}: done")
 
 
-def procrastinate_error() -> type[Exception]:
-    """What the queue raises where its server is away."""
-    import procrastinate.exceptions  # noqa: PLC0415 - an extra
-
-    return procrastinate.exceptions.ConnectorException
+def _told_to_end() -> asyncio.Event:
+    """Is set by SIGTERM and SIGINT."""
+    is_over = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, is_over.set)
+    return is_over

@@ -162,13 +162,16 @@ def jobs(context: click.Context) -> None:
         run.answer({"jobs": [to_plain(one) for one in found]}, lambda paper: _render_jobs(paper, found))
 
 
-@jobs.command("retry", examples=["nacre cluster jobs retry 17"])
-@click.argument("job", type=click.IntRange(min=1))
+@jobs.command("retry", examples=["nacre cluster jobs retry 17", "nacre cluster jobs retry --all"])
+@click.argument("job", type=click.IntRange(min=1), required=False)
+@click.option("--all", "is_all", is_flag=True, help="All that were given up.")
 @click.pass_obj
-def retry(run: Run, job: int) -> None:
+def retry(run: Run, job: int | None, *, is_all: bool) -> None:
     """Have a job done again that was given up."""
-    queue.retry_failed(schema.server_of(run.settings), job)
-    run.answer({"retried": job}, lambda paper: paper.line(f"It is to be done again: {job}"))
+    if is_all is (job is not None):
+        raise click.UsageError("name a job, or say --all")
+    done = queue.retry_failed(schema.server_of(run.settings), job)
+    run.answer({"retried": done}, lambda paper: paper.line(f"To be done again: {count(done, 'job', 'jobs')}."))
 
 
 def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:

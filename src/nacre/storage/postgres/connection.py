@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
-from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import StoreAway, StoreBusy, StoreUnusable, Unavailable
 from nacre.storage.database import Row
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def connect(url: str, *, read_only: bool = False, patience: float | None = None)
     """A connection without a tenant, for who migrates or looks after the server.
 
     ``patience``: so many seconds a statement waits for a byte of the server; by default it waits for ever, as what
-    takes long must. Raises StoreUnusable.
+    takes long must. Raises StoreUnusable, StoreAway where nobody lets us in.
     """
     told = _parsed(url)
     try:
@@ -109,7 +109,7 @@ def connect(url: str, *, read_only: bool = False, patience: float | None = None)
             f" -c default_transaction_read_only={'on' if read_only else 'off'}",
         )  # fmt: skip
     except psycopg.Error as error:
-        raise StoreUnusable(
+        raise StoreAway(
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
             hint="is it running, and are server, port, login and database in NACRE_DB right?",
         ) from error
@@ -164,7 +164,7 @@ def translated_errors() -> Iterator[None]:
             hint="it may have done what was asked: look before you repeat it",
         ) from error
     except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
-        raise StoreUnusable(
+        raise StoreAway(
             f"the PostgreSQL server does not answer: {_first_line(error)}", hint="start it, and repeat the command"
         ) from error
     except psycopg.Error as error:
