@@ -17,7 +17,7 @@ from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 from tests.spaces.conftest import Server
 
-_FACT = "The ferry timetable is kept in the file tides.csv."
+FACT = "The ferry timetable is kept in the file tides.csv."
 PATIENCE_SECONDS = 60
 
 
@@ -54,7 +54,7 @@ class Worker:
 def worker(processes: Processes, team: Server, nacre: Nacre) -> Callable[..., Worker]:
     """``worker()`` is a worker of the team's server."""
     nacre("cluster", "migrate")
-    team.opened("anna", "ferry-team").call("store", content=_FACT)
+    team.opened("anna", "ferry-team").call("store", content=FACT)
     return lambda *options: Worker(processes, *options)
 
 
@@ -97,7 +97,7 @@ def test_what_a_worker_was_killed_at_is_done_by_another_and_nothing_is_lost_or_d
     assert second.end() == 0
     assert _jobs(nacre) == []
     found = team.opened("anna", "ferry-team").call("list").memories
-    assert [one.content for one in found] == [_FACT]
+    assert [one.content for one in found] == [FACT]
 
 
 def test_a_job_that_fails_again_and_again_is_given_up_shown_and_done_when_an_operator_says_so(

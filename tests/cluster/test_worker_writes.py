@@ -1,0 +1,67 @@
+"""A worker that learns by a language model: who was killed in the middle leaves the rest to another."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import said, write_transcript
+from tests.cluster.test_worker import FACT, Worker, worker  # noqa: F401 - the fixture
+from tests.fakes.provider import FakeProvider, Request
+from tests.spaces.conftest import Server
+
+_SESSIONS = 12
+_BERTH = re.compile(r"\[m(\d+)\]\[owner[^\]]*\] ?(We decided that (berth \w+) is kept for the boat \w+\.)")
+
+
+def _decided(number: int) -> str:
+    return f"We decided that berth b{number} is kept for the boat k{number}."
+
+
+def _written(request: Request) -> dict[str, Any]:
+    """What a model says that takes each session at its word."""
+    asked = "\n".join(str(one["content"]) for one in request.body["messages"])
+    told = _BERTH.search(asked)
+    if "verdicts" in str(request.body) or told is None:
+        return {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}
+    turn, quote, berth = told.groups()
+    return {"memories": [{
+        "kind": "decision", "subject": berth, "content": quote, "importance": 7, "expiry": "permanent", "tags": [],
+        "canonical_key": None, "evidence": [int(turn)], "quote": quote,
+    }]}  # fmt: skip
+
+
+def test_what_a_worker_was_killed_at_its_model_writes_once(
+    worker: Callable[..., Worker],
+    team: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+) -> None:
+    for number in range(_SESSIONS):
+        session = f"{number:08x}-0000-4000-8000-000000000000"
+        talk = (("user", "How is the harbour?"), ("assistant", "Full."), ("user", _decided(number)))
+        records = [said(role, text, at, session=session) for at, (role, text) in enumerate(talk)]
+        write_transcript(tmp_path / "sessions" / f"{session}.jsonl", records)
+    team.opened("anna", "ferry-team").call("ingest", paths=(tmp_path / "sessions",), extract=False)
+    with FakeProvider(_written) as provider:
+        (tmp_path / "config.toml").write_text(provider.config(), encoding="utf-8")
+        monkeypatch.setenv("NACRE_CONFIG", str(tmp_path / "config.toml"))
+        monkeypatch.setenv("NACRE_MODELS_BACKGROUND", "true")
+        first = worker()
+        while len(provider.calls) < _SESSIONS // 2:
+            assert first.process.poll() is None
+        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        before = len(provider.calls)
+        second = worker()
+        second.until("ferry-team: done")
+        assert second.end() == 0
+        asked = len(provider.calls)
+    kept = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=1000).memories)
+    assert kept == dict.fromkeys([FACT, *map(_decided, range(_SESSIONS))], 1)
+    assert asked < before + _SESSIONS, "what the first had kept is not asked again"
