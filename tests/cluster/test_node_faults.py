@@ -11,8 +11,12 @@ from threading import Event
 import pytest
 
 from nacre import open_memory
+from nacre.cluster.queue import MOST_TRIES
 from nacre.storage.postgres.connection import connect
+from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, Balancer
+from tests.cluster.test_worker import Worker
+from tests.processes import Processes
 from tests.storage import cluster
 from tests.storage.cluster import Cluster
 
@@ -78,9 +82,11 @@ def _until_told(*balancers: Balancer) -> None:
 
 
 def test_a_node_that_is_killed_takes_its_own_tenants_away_alone_and_nothing_is_lost_or_doubled(
-    many: Cluster, api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
+    many: Cluster, api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, processes: Processes, nacre: Nacre
 ) -> None:
     keys, ports = _keys(many, monkeypatch), _ports(many)
+    nacre("cluster", "migrate")
+    worker = Worker(processes, "--backoff", "1")
     coordinator, first, second = many.nodes
     here, there = (next(one for one in _PEOPLE if ports[one] == node.port) for node in (first, second))
     balancers = {one: Balancer({"Authorization": f"Bearer {keys[one]}"}) for one in (here, there)}
@@ -90,14 +96,21 @@ def test_a_node_that_is_killed_takes_its_own_tenants_away_alone_and_nothing_is_l
     with _writing(*balancers.values()):
         first.kill()
         _until_told(balancers[here])
+        for _ in range(MOST_TRIES + 1):
+            worker.until(f"{here}: store_away")
+        worker.until(f"{there}: done")
         told = len(balancers[there].broken)
         _more(balancers[there])
         assert len(balancers[there].broken) == told, "who lies elsewhere notices nothing"
         first.start()
         _more(*balancers.values())
+        worker.until(f"{here}: done")
         coordinator.kill()
         _until_told(*balancers.values())
+        worker.until("waits for it")
         coordinator.start()
+        worker.until("works")
+    assert worker.end() == 0
     for person, balancer in balancers.items():
         listed = processes[0].post("list", {"limit": 10_000}, {"Authorization": f"Bearer {keys[person]}"}).json()
         found = Counter(one["content"] for one in listed["memories"])

@@ -38,10 +38,10 @@ def _written(request: Request) -> dict[str, Any]:
 
 
 def test_what_a_worker_was_killed_at_its_model_writes_once(
-    worker: Callable[..., Worker],
+    worker: Callable[..., Worker],  # noqa: F811
     team: Server,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(_SESSIONS):
         session = f"{number:08x}-0000-4000-8000-000000000000"

@@ -53,6 +53,7 @@ _STAGES = {
     "measuring": "Having them asked",
     "hot": "Having one asked more than the others",
     "deleting": "Deleting the tenants",
+    "weighing": "Weighing tenants",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
 

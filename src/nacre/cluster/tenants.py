@@ -12,6 +12,7 @@ from nacre.errors import Conflict, NotFound
 from nacre.settings import Settings
 from nacre.storage.postgres.registry import Registry
 from nacre.values.actor import NO_QUOTA, Quota
+from nacre.values.reports import OnProgress, Progress
 
 _OF_A_SPACE = ("delete_keys", "delete_members", "delete_tended", "delete_quota", "delete_calls", "delete_space")
 
@@ -41,10 +42,15 @@ class Removed:
     left: int
 
 
-def list_tenants(settings: Settings) -> list[Tenant]:
+def list_tenants(settings: Settings, notify: OnProgress = lambda _: None) -> list[Tenant]:
     """All spaces. Every row is read. Raises NotAllowed, StoreUnusable."""
+    found = []
     with closing(Registry(server_of(settings))) as registry:
-        return [_weighed(registry, *told) for told in registry.all("list_tenants")]
+        names = registry.all("list_tenants")
+        for told in names:
+            found.append(_weighed(registry, *told))
+            notify(Progress("weighing", len(found), len(names)))
+    return found
 
 
 def tenant_of(settings: Settings, name: str) -> Tenant:

@@ -84,7 +84,7 @@ class Worker:
         self._spaces.close()
 
     async def _work(self, is_over: asyncio.Event) -> None:
-        """Until it is over or the server goes away: then the queue may raise ConnectorException, its pool PoolTimeout."""
+        """Until it is over or the server goes away; then the queue raises ConnectorException, its pool PoolTimeout."""
         lease = self._options.lease
         app = queue_of(self._url, self._tend, self._options.backoff, patience=lease / 3)
         async with app.open_async():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.cli import crash
+from nacre.cli import crash, progress
 from nacre.cli.command import TEXT, DefaultGroup, Group
 from nacre.cli.formats import count, minute, size
 from nacre.cli.paper import Paper, bold, dim, printable
@@ -195,7 +195,8 @@ def tenants_(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         run: Run = context.obj
-        found = tenants.list_tenants(run.settings)
+        with progress.shown(run) as notify:
+            found = tenants.list_tenants(run.settings, notify or (lambda _: None))
         run.answer({"tenants": [to_plain(one) for one in found]}, lambda paper: _render_tenants(paper, found))
 
 
