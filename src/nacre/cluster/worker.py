@@ -66,6 +66,7 @@ class Worker:
         self._options = options
         self._tell = tell
         self._watch = watch
+        self._app = queue_of(self._url, self._tend, options.backoff, patience=options.lease / 3)
         self._is_away = False
 
     async def run(self) -> None:
@@ -75,7 +76,10 @@ class Worker:
         while not is_over.is_set():
             with suppress(*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
                 await asyncio.to_thread(self._untended)  # it knows at once; the queue's pool tries for half a minute
-                await self._work(is_over)
+                try:
+                    await self._work(is_over)
+                finally:
+                    await self._app.close_async()  # also where it was not opened: its pool would stay closed
             if not is_over.is_set() and not self._is_away:
                 self._is_away = True
                 self._tell("the server does not answer; waits for it")
@@ -86,39 +90,38 @@ class Worker:
     async def _work(self, is_over: asyncio.Event) -> None:
         """Until it is over or the server goes away; then the queue raises ConnectorException, its pool PoolTimeout."""
         lease = self._options.lease
-        app = queue_of(self._url, self._tend, self._options.backoff, patience=lease / 3)
-        async with app.open_async():
-            self._is_away = False
-            self._tell("works")
-            working = asyncio.create_task(app.run_worker_async(
-                queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
-                fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
-                update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease, install_signal_handlers=False,
-            ))  # fmt: skip
-            beside = [asyncio.create_task(self._look_on(app)), asyncio.create_task(is_over.wait())]
-            ended, _ = await asyncio.wait([working, *beside], return_when=asyncio.FIRST_COMPLETED)
-            for task in (*beside, working):
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await working
-            for task in ended:
-                task.result()
+        await self._app.open_async()
+        self._is_away = False
+        self._tell("works")
+        working = asyncio.create_task(self._app.run_worker_async(
+            queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
+            fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
+            update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease, install_signal_handlers=False,
+        ))  # fmt: skip
+        beside = [asyncio.create_task(self._look_on()), asyncio.create_task(is_over.wait())]
+        ended, _ = await asyncio.wait([working, *beside], return_when=asyncio.FIRST_COMPLETED)
+        for task in (*beside, working):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
+        for task in ended:
+            task.result()
 
-    async def _look_on(self, app: procrastinate.App) -> None:
+    async def _look_on(self) -> None:
         """Until the server goes away."""
         while True:
             try:
-                await self._look(app)
+                await self._look()
             except (*AWAY, procrastinate.exceptions.ConnectorException):
                 return
             except (NacreError, OSError) as error:
                 self._tell(f"cannot look what is to be done: {error}")
             await asyncio.sleep(self._options.every)
 
-    async def _look(self, app: procrastinate.App) -> None:
+    async def _look(self) -> None:
         """Put into the queue what is to be done; what a dead worker was at is begun anew, what was given up waits for
         an operator."""
-        manager, defer = app.job_manager, deferred(app)
+        manager, defer = self._app.job_manager, deferred(self._app)
         for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._options.lease):
             self._tell(f"begins anew: {job.lock}")
             await manager.retry_job(job)
