@@ -51,7 +51,7 @@ _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["'
 _WRITTEN = re.compile(rb"[A-Za-z0-9]")
 _ANY_LETTER = re.compile(rb"[A-Za-z\xc3-\xd3]")
 _PIECES = re.compile(rb"[A-Za-z0-9]{6,}")
-_CAMEL = re.compile(rb"[a-z]?(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)++[A-Z]{0,4}[0-9]{0,4}")
+_CAMEL = re.compile(rb"[a-z]?(?>(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)+)[A-Z]{0,4}[0-9]{0,4}")
 _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
