@@ -256,7 +256,7 @@ class StoreUnusable(NacreError):
 
 
 class StoreAway(StoreUnusable):
-    """The server that holds the memory, or its part that does, does not answer now."""
+    """The server that holds the memory, or the node of it that does, does not answer now, or lets nobody in."""
 
     code = "store_away"
 

@@ -139,8 +139,8 @@ def worker(
 ) -> None:  # fmt: skip
     """Learn, make vectors and dream for the spaces in which something was done.
 
-    Run several: each job is done by one of them, and one that was killed leaves its job to another. SIGTERM ends it
-    once its job is done.
+    Run several: each job is done by one of them, and one that was killed leaves its job to another. It waits for a
+    server that goes away. SIGTERM ends it once its job is done.
     """
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
