@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import nacre
+from nacre.link.address import CHORES_LOCK
+from nacre.platform.locks import FileLock
 from tests.hooks.conftest import DECIDED, QUESTION, Hooked, Ran, serving
 
 NAMES = [f"5e55-{number:04d}" for number in range(16)]
@@ -24,7 +26,8 @@ def hold_out(hooked: Hooked, share: str) -> None:
 
 
 def start(hooked: Hooked, name: str, source: str = "startup") -> Ran:
-    return hooked.run("SessionStart", hooked.given(session_id=name, source=source))
+    with FileLock(hooked.home / CHORES_LOCK):  # else a process does what is left, at its own time
+        return hooked.run("SessionStart", hooked.given(session_id=name, source=source))
 
 
 def told_at_start(hooked: Hooked) -> list[bool]:
