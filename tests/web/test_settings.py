@@ -133,6 +133,20 @@ def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> Non
     expect(page.get_by_text("nacre open --forget")).to_be_visible()
 
 
+def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(boards: Callable[..., Dashboard]) -> None:
+    page = boards(locale="zh-CN").show("/settings")
+    meaning = page.locator(".settings-row", has=page.get_by_text("recall.limit", exact=True)).locator("p").first
+    expect(meaning).to_have_text("一次回答中的记忆条数。")
+    spoken = page.locator(".settings-words p").all_inner_texts()
+    assert [one for one in spoken if not re.search("[\u4e00-\u9fff]", one)] == []
+    field = page.get_by_label("dedup.threshold")
+    field.fill("7")
+    field.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("dedup.threshold 必须最多为 1")
+    page = boards(locale="zh-CN").show("/memories/no-such-memory")
+    expect(page.locator(".state-title")).to_contain_text("没有名为")
+
+
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
 def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboard], options: dict[str, object]) -> None:
     board = boards(**options)

@@ -3,6 +3,7 @@ import type { Loaded } from "../api/cache";
 import type { Problem } from "../api/client";
 import { common } from "../i18n/common";
 import { Button } from "./controls";
+import { Said } from "./text";
 import "./states.css";
 
 /** Nothing is there: why, and what would change that. */
@@ -20,8 +21,14 @@ export function Empty({ title, children }: { title: string; children?: Component
 export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
   return (
     <div class="state failure" role="alert">
-      <p class="state-title">{problem.message}</p>
-      {problem.hint && <p class="state-note">{problem.hint}</p>}
+      <p class="state-title">
+        <Said>{problem.message}</Said>
+      </p>
+      {problem.hint && (
+        <p class="state-note">
+          <Said>{problem.hint}</Said>
+        </p>
+      )}
       {retry && <Button onClick={retry}>{common.value.retry}</Button>}
     </div>
   );

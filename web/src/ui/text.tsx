@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
+import { language } from "../i18n";
 import { common } from "../i18n/common";
+import { said } from "../i18n/said";
 import { Badge } from "./controls";
 import { isHidden, segments } from "./hidden";
 import "./text.css";
@@ -19,6 +21,16 @@ export function Text({ children }: { children: string }) {
         ),
       )}
     </>
+  );
+}
+
+/** What nacre itself says, in the language that is shown; marked as English where it is not translated. */
+export function Said({ children }: { children: string }) {
+  const text = said(children);
+  return (
+    <span lang={text === children && language.value !== "en" ? "en" : undefined}>
+      <Text>{text}</Text>
+    </span>
   );
 }
 

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { asProblem } from "../api/client";
 import { common } from "../i18n/common";
+import { said } from "../i18n/said";
 import { Text } from "./text";
 import "./toast.css";
 
@@ -24,7 +25,7 @@ export function toast(text: string, undo?: () => unknown): void {
 /** Say what went wrong, and what helps. */
 export function toastProblem(error: unknown): void {
   const problem = asProblem(error);
-  show({ text: problem.message, note: problem.hint, isProblem: true, undo: null });
+  show({ text: said(problem.message), note: problem.hint && said(problem.hint), isProblem: true, undo: null });
 }
 
 /** Run what a person asked for, and say so if it fails. */

@@ -2,11 +2,12 @@ import { useSignal } from "@preact/signals";
 import { useOperation } from "../../api/cache";
 import type { ContextBlock, ContextItem, LeftOut, Moment, ProjectLine } from "../../api/types";
 import { number } from "../../i18n/index";
+import { said } from "../../i18n/said";
 import { Segments, Select, TextArea, TextField } from "../../ui/controls";
 import { useDelayed } from "../../ui/delayed";
 import { Section } from "../../ui/layout";
 import { Empty, Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
 
 /** What an agent would be given unasked in a folder, as its session starts or with a prompt. */
@@ -90,7 +91,7 @@ function latest(projects: readonly ProjectLine[]): string {
 
 function Block({ block, isPrompt }: { block: ContextBlock; isPrompt: boolean }) {
   const view = useSignal<"items" | "text">("items");
-  const why = block.gate && !block.items.length ? block.gate : null;
+  const why = block.gate && !block.items.length ? said(block.gate) : null;
   return (
     <div class="given">
       {block.text ? (
@@ -149,10 +150,10 @@ function Items({ items }: { items: readonly ContextItem[] }) {
                   <p class="given-why">
                     {item.ref && !item.ref.includes("#") && (
                       <a class="link" href={`/memories/${item.ref}`}>
-                        {item.why || item.ref.slice(-8)}
+                        {item.why ? <Said>{item.why}</Said> : item.ref.slice(-8)}
                       </a>
                     )}
-                    {!(item.ref && !item.ref.includes("#")) && item.why}
+                    {!(item.ref && !item.ref.includes("#")) && item.why && <Said>{item.why}</Said>}
                     <span>{t.value.tokens(item.tokens)}</span>
                   </p>
                 </li>
@@ -168,7 +169,7 @@ function Items({ items }: { items: readonly ContextItem[] }) {
 function LeftOuts({ left }: { left: readonly LeftOut[] }) {
   const counts = new Map<string, number>();
   for (const { part, why } of left) {
-    const told = `${t.value.partNames[part]}: ${why}`;
+    const told = `${t.value.partNames[part]}: ${said(why)}`;
     counts.set(told, (counts.get(told) ?? 0) + 1);
   }
   return (

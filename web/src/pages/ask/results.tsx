@@ -2,6 +2,7 @@ import { useOperation } from "../../api/cache";
 import type { Lane, MemoryHit, RecallQuery, RecallResult, TurnHit } from "../../api/types";
 import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
+import { said } from "../../i18n/said";
 import { Badge } from "../../ui/controls";
 import { Section } from "../../ui/layout";
 import { MemoryFacts } from "../../ui/memory-facts";
@@ -49,9 +50,9 @@ function Lanes({ lanes }: { lanes: readonly Lane[] }) {
     <span class="ask-lanes">
       <span class="sr-only">{t.value.lanes}: </span>
       {lanes.map((lane) => (
-        <span key={lane.name} class={lane.state} title={lane.note ?? undefined}>
+        <span key={lane.name} class={lane.state} title={lane.note ? said(lane.note) : undefined}>
           {lane.name}: {t.value.laneStates[lane.state]}
-          {lane.note && lane.state !== "ran" && ` (${lane.note})`}
+          {lane.note && lane.state !== "ran" && ` (${said(lane.note)})`}
         </span>
       ))}
     </span>

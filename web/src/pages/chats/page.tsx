@@ -7,7 +7,7 @@ import { Badge } from "../../ui/controls";
 import { Page, Section } from "../../ui/layout";
 import { List } from "../../ui/list";
 import { Empty, Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { Asking, LetIn } from "./people";
 import { t } from "./strings";
@@ -60,7 +60,7 @@ function Channels({ of }: { of: readonly ChannelState[] }) {
           </b>
           {one.problem ? (
             <span class="chats-problem">
-              <Text>{one.problem}</Text>
+              <Said>{one.problem}</Said>
             </span>
           ) : (
             <span>{one.enabled ? t.value.traffic(one.traffic.waiting, one.traffic.sent) : t.value.off}</span>
@@ -124,7 +124,7 @@ function Lost({ of }: { of: readonly Undelivered[] }) {
               {one.state === "failed" ? t.value.givenUp : t.value.isRetried}
             </Badge>
             <span class="chats-problem">
-              <Text>{one.problem}</Text>
+              <Said>{one.problem}</Said>
             </span>
             <span>{t.value.attempts(one.attempts)}</span>
             <Time at={one.created} />

@@ -9,7 +9,7 @@ import { WordDiff } from "../../ui/diff";
 import { Section } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
 import { Empty } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
 
 const PART = /<!-- nacre:start -->\s*([\s\S]*?)\s*<!-- nacre:end -->/;
@@ -50,7 +50,9 @@ export function PlanView(props: { plan: DreamPlan; isBusy: boolean; onApply: (ke
         )
       }
     >
-      {steps.length === 0 && <Empty title={t.value.nothing}>{plan.note ?? t.value.nothingNote}</Empty>}
+      {steps.length === 0 && (
+        <Empty title={t.value.nothing}>{plan.note ? <Said>{plan.note}</Said> : t.value.nothingNote}</Empty>
+      )}
       {actions.map((action) => (
         <Group
           key={action}
@@ -102,7 +104,7 @@ function Group(props: {
             <div>
               <Head step={step} />
               <p class="dream-why">
-                {step.why}
+                <Said>{step.why}</Said>
                 {step.by && `, ${t.value.by(step.by)}`}
               </p>
               <Changes step={step} texts={props.texts} />
@@ -171,7 +173,11 @@ function PagePart({ step }: { step: Step }) {
 function Rest({ plan }: { plan: DreamPlan }) {
   return (
     <div class="dream-rest">
-      {plan.note && plan.steps.length > 0 && <p>{plan.note}</p>}
+      {plan.note && plan.steps.length > 0 && (
+        <p>
+          <Said>{plan.note}</Said>
+        </p>
+      )}
       {plan.brought_back > 0 && <p>{t.value.broughtBack(plan.brought_back)}</p>}
       {plan.put_off.length > 0 && (
         <details>
@@ -191,7 +197,7 @@ function Rest({ plan }: { plan: DreamPlan }) {
           <ul>
             {plan.refused.map(([step, why]) => (
               <li key={`${step.subject} ${step.ends.join()}`} dir="auto">
-                <Text>{step.subject}</Text>: {why}
+                <Text>{step.subject}</Text>: <Said>{why}</Said>
               </li>
             ))}
           </ul>

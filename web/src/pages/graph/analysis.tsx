@@ -4,7 +4,7 @@ import type { Memory } from "../../api/types";
 import { number } from "../../i18n/index";
 import { KindMark } from "../../ui/kind";
 import { Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
 
 export type Analysis = "central" | "bridges" | "gaps" | "components";
@@ -78,7 +78,7 @@ export function Found(props: {
                     </span>
                   </button>
                   <span class="graph-rel">
-                    <Text>{one.why}</Text>
+                    <Said>{one.why}</Said>
                   </span>
                 </li>
               ))}

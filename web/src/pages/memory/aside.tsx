@@ -1,7 +1,7 @@
 import type { LinkView, MemoryView, Validity } from "../../api/types";
 import { common } from "../../i18n/common";
 import { Facts } from "../../ui/layout";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
@@ -61,7 +61,7 @@ function Links({ view }: { view: MemoryView }) {
             <Other one={one} />
             {one.reason && (
               <span class="memory-reason">
-                <Text>{one.reason}</Text>
+                <Said>{one.reason}</Said>
               </span>
             )}
           </li>

@@ -7,7 +7,7 @@ import { Diff, WordDiff } from "../../ui/diff";
 import { diffWords } from "../../ui/diffing";
 import { Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
@@ -37,7 +37,7 @@ function Period({ step }: { step: Step }) {
       {day(step.since)} – {step.until ? day(step.until) : t.value.now}
       {step.reason && (
         <span>
-          <Text>{step.reason}</Text>
+          <Said>{step.reason}</Said>
         </span>
       )}
     </p>

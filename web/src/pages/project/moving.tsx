@@ -4,6 +4,7 @@ import { asProblem, call } from "../../api/client";
 import type { ProjectLine, ProjectMergePlan, ProjectMoved } from "../../api/types";
 import { go } from "../../app/router";
 import { common } from "../../i18n/common";
+import { said } from "../../i18n/said";
 import { Button, Select, TextField } from "../../ui/controls";
 import { Dialog } from "../../ui/dialog";
 import { Show } from "../../ui/states";
@@ -25,7 +26,7 @@ export function Rename({ project, onClose }: Props) {
       moved(await call("project-rename", { project: project.slug, name: name.peek().trim() }), t.value.renamed);
       onClose();
     } catch (error) {
-      problem.value = asProblem(error).message;
+      problem.value = said(asProblem(error).message);
     }
   };
   return (

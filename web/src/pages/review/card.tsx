@@ -3,7 +3,7 @@ import { Badge } from "../../ui/controls";
 import { OneSide } from "../../ui/diff";
 import { Markdown } from "../../ui/markdown";
 import { hasOwnSubject, MemoryFacts } from "../../ui/memory-facts";
-import { Origin, Text } from "../../ui/text";
+import { Origin, Said, Text } from "../../ui/text";
 import type { Item } from "./queue";
 import { t } from "./strings";
 
@@ -49,7 +49,7 @@ function Why({ item }: { item: Item }) {
       <p>{t.value.why[item.why]}</p>
       {tells && (
         <p class="review-detail" dir="auto">
-          <Text>{item.detail ?? ""}</Text>
+          <Said>{item.detail ?? ""}</Said>
         </p>
       )}
     </div>

@@ -7,7 +7,7 @@ import { Badge, Button } from "../../ui/controls";
 import { KindMark } from "../../ui/kind";
 import { Facts } from "../../ui/layout";
 import { Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { idOf, nameOf, spent, to } from "./figures";
 import { t } from "./strings";
@@ -106,7 +106,7 @@ function Came({ view, summary }: { view: SessionView; summary: Summary }) {
         <p class="session-ended">
           <Badge tone={TONES[outcome.ending]}>{t.value.endings[outcome.ending]}</Badge>{" "}
           <span class="session-faint">
-            <Text>{outcome.reason}</Text>
+            <Said>{outcome.reason}</Said>
           </span>
         </p>
         {outcome.words && outcome.turn && <Turn href={to(session, outcome.turn)} text={outcome.words} />}

@@ -6,6 +6,7 @@ import type { Memory, SessionView, StoredTurn } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { type PageProps, titles } from "../../app/pages";
 import { query } from "../../app/router";
+import { said } from "../../i18n/said";
 import { Button } from "../../ui/controls";
 import { Page } from "../../ui/layout";
 import { List } from "../../ui/list";
@@ -107,7 +108,7 @@ function Talk({ view, reference }: { view: SessionView; reference: string }) {
     <div class="session-talk">
       {place.problem && (
         <p class="session-lost" role="alert">
-          {place.problem.message}
+          {said(place.problem.message)}
         </p>
       )}
       <List

@@ -9,6 +9,7 @@ import { Dialog } from "../../ui/dialog";
 import { Diff } from "../../ui/diff";
 import { Section } from "../../ui/layout";
 import { Empty, Show } from "../../ui/states";
+import { Said } from "../../ui/text";
 import { attempt, toast, toastProblem } from "../../ui/toast";
 import { CheckList } from "./checks";
 import { t } from "./strings";
@@ -167,7 +168,7 @@ function WhatChanges({ plan, isNothing }: { plan: WiringPreview; isNothing: bool
             {t.value.left} <code>{one.path}</code>
           </h3>
           <p class="settings-note">
-            {one.reason}. {one.hint}
+            <Said>{one.reason}</Said>. {one.hint && <Said>{one.hint}</Said>}
           </p>
         </section>
       ))}
@@ -175,7 +176,9 @@ function WhatChanges({ plan, isNothing }: { plan: WiringPreview; isNothing: bool
         <section>
           <h3>{t.value.after}</h3>
           {plan.notes.map((one) => (
-            <p key={one}>{one}</p>
+            <p key={one}>
+              <Said>{one}</Said>
+            </p>
           ))}
         </section>
       )}

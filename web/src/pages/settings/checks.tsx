@@ -9,6 +9,7 @@ import { useShortcuts } from "../../app/keys";
 import { Button } from "../../ui/controls";
 import { Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
+import { Said } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
 import { t } from "./strings";
 
@@ -83,8 +84,12 @@ export function CheckList({ checks }: { checks: readonly Check[] }) {
             <span class="settings-mark" role="img" aria-label={t.value.states[one.state] ?? one.state} />
             <b>{one.name}</b>
             <span>
-              {one.detail}
-              {one.hint && <span class="settings-remedy">{one.hint}</span>}
+              <Said>{one.detail}</Said>
+              {one.hint && (
+                <span class="settings-remedy">
+                  <Said>{one.hint}</Said>
+                </span>
+              )}
             </span>
           </li>
         ))}

@@ -6,9 +6,11 @@ import { me } from "../../api/me";
 import type { SettingView } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { query, setQuery } from "../../app/router";
+import { said } from "../../i18n/said";
 import { Badge, Button, Segments, TextField } from "../../ui/controls";
 import { Section } from "../../ui/layout";
 import { Empty, Show } from "../../ui/states";
+import { Said } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
 import { t } from "./strings";
 import { Control } from "./values";
@@ -49,7 +51,8 @@ export function Settings() {
         {(all) => {
           const shown = all.filter(
             (one) =>
-              `${one.key} ${one.summary}`.toLowerCase().includes(words) && !(onlyChanged && one.origin === "default"),
+              `${one.key} ${one.summary} ${said(one.summary)}`.toLowerCase().includes(words) &&
+              !(onlyChanged && one.origin === "default"),
           );
           return (
             <>
@@ -97,15 +100,23 @@ function Row({ setting }: { setting: SettingView }) {
           {isChanged && <Badge tone="accent">{t.value.fromFile}</Badge>}
           {isFromVariable && <Badge>{t.value.fromVariable(variable)}</Badge>}
         </h3>
-        <p lang="en">{capital(setting.summary)}.</p>
+        <p>
+          {inLanguage(setting.summary)}
+          {t.value.stop}
+        </p>
         {isFromVariable && <p class="settings-note">{t.value.variableNote(variable)}</p>}
       </div>
       <div class="settings-value">
         <Control key={JSON.stringify(setting.value)} setting={setting} off={!isOwner || isFromVariable} onSave={save} />
         {problem.value && (
           <p class="field-error" role="alert">
-            {problem.value.message}
-            {problem.value.hint && <span> ({problem.value.hint})</span>}
+            <Said>{problem.value.message}</Said>
+            {problem.value.hint && (
+              <span>
+                {" "}
+                (<Said>{problem.value.hint}</Said>)
+              </span>
+            )}
           </p>
         )}
         {isChanged && (
@@ -125,6 +136,12 @@ function Row({ setting }: { setting: SettingView }) {
       </div>
     </li>
   );
+}
+
+/** What a setting means, as a sentence. */
+function inLanguage(summary: string): string {
+  const told = said(summary);
+  return told === summary ? capital(summary) : told;
 }
 
 async function reset(setting: SettingView) {

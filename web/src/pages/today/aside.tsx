@@ -1,6 +1,6 @@
 import { number } from "../../i18n/index";
 import { Facts } from "../../ui/layout";
-import { Text } from "../../ui/text";
+import { Said, Text } from "../../ui/text";
 import { Time } from "../../ui/time";
 import type { Today } from "./page";
 import { t } from "./strings";
@@ -50,7 +50,7 @@ function Health({ today }: { today: Today }) {
       <ul class="today-lines">
         {today.problems.map((one) => (
           <li key={one.name} class="today-problem">
-            {one.name}: <Text>{one.detail}</Text>
+            {one.name}: <Said>{one.detail}</Said>
           </li>
         ))}
       </ul>

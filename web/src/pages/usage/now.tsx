@@ -5,7 +5,7 @@ import { language } from "../../i18n/index";
 import { Button } from "../../ui/controls";
 import { Facts, Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
-import { Text } from "../../ui/text";
+import { Said } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
 import { money } from "./money";
 import { t } from "./strings";
@@ -56,7 +56,7 @@ function Budgets({ report }: { report: CostReport }) {
       ))}
       {report.failing.map((one) => (
         <p key={one.model} class="usage-warning">
-          {one.model}: <Text>{one.told}</Text>
+          {one.model}: <Said>{one.told}</Said>
         </p>
       ))}
     </div>
@@ -88,8 +88,16 @@ function Writer({ status }: { status: WriterStatus }) {
           {me.value?.owner && <Button onClick={turn}>{isPaused ? t.value.resume : t.value.pause}</Button>}
         </>
       )}
-      {status.problem && <p class="usage-warning">{status.problem}</p>}
-      {status.hint && <p class="usage-note">{status.hint}</p>}
+      {status.problem && (
+        <p class="usage-warning">
+          <Said>{status.problem}</Said>
+        </p>
+      )}
+      {status.hint && (
+        <p class="usage-note">
+          <Said>{status.hint}</Said>
+        </p>
+      )}
     </div>
   );
 }
