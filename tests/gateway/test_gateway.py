@@ -127,7 +127,7 @@ def test_new_begins_a_conversation_and_memory_goes_on(stage: Stage, owner: int) 
 def test_a_stale_conversation_begins_anew_and_keeps_the_count_of_compactions(stage: Stage, owner: int) -> None:
     stage.ask(owner, "an old question")
     before = stage.session(owner)
-    with sqlite3.connect(stage.home / "gateway/gateway.db", timeout=20) as database:
+    with closing(sqlite3.connect(stage.home / "gateway/gateway.db", timeout=20)) as database, database:
         ago = "UPDATE chat_sessions SET updated = updated - 5 * 3600 * 1000, compactions = 3 WHERE id = ?"
         database.execute(ago, (before.id,))
     stage.ask(owner, "hours later")
