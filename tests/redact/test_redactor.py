@@ -738,6 +738,13 @@ def test_an_owner_pattern_cannot_eat_a_marker() -> None:
     assert redactor.clean(once) == once
 
 
+def test_a_text_of_which_an_owner_pattern_cannot_tell_in_time_goes_whole() -> None:
+    redactor = Redactor(extra_patterns=["(a|aa)+$"])
+    endless = "a" * 60 + "!"
+    assert redactor.redact(f"before\n{endless}") == Redacted(mark("owner"), {"owner": 1})
+    assert redactor.clean_all(["quick aaa", endless, "other"]) == [f"quick {mark('owner')}", mark("owner"), "other"]
+
+
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", "a*", "", "(?<=a*)b"])
 def test_an_unusable_owner_pattern_is_refused_with_a_hint(pattern: str) -> None:
     with pytest.raises(SettingsInvalid) as caught:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nacre.errors import SettingsInvalid
+from nacre.redact.owner import HOME_PATH, KINDS, OWNER, Find, find_own
 from nacre.redact.private import PRIVATE, iter_blocks
 from nacre.redact.rules import Rule, compile_rule, load_table
 from nacre.redact.scan import Places, Scan
@@ -25,31 +25,6 @@ BATCH_BYTES = 60_000
 
 RETRIES = 8
 """Most further matches of a rule that start inside a match it refused; bounds the work on any text."""
-
-HOME_PATH = "home-path"
-"""The rule name under which folders of users are counted; they become ``~``."""
-
-KINDS: Mapping[str, tuple[str, re.Pattern[str]]] = MappingProxyType(
-    {
-        "emails": (
-            "email",
-            re.compile(
-                r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
-            ),
-        ),
-        "home_paths": (
-            HOME_PATH,
-            re.compile(
-                r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
-                r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
-            ),
-        ),
-    }
-)
-"""What else goes where the owner wants it, by the settings' names: the rule name and what it looks like."""
-
-OWNER = "owner"
-"""The rule name under which the owner's patterns are reported."""
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -115,7 +90,7 @@ class Redactor:
             SettingsInvalid: a pattern is not a regular expression, or matches the empty text.
         """
         self._owner = (
-            *((OWNER, _compile_owner(pattern)) for pattern in extra_patterns),
+            *((OWNER, find_own(pattern)) for pattern in extra_patterns),
             *(KINDS[kind] for kind in kinds),
         )
         self._allow = frozenset(text.encode("utf-8", "surrogatepass") for text in allow)
@@ -196,7 +171,7 @@ class Redactor:
 
     def _calls_owner(self, text: str) -> bool:
         """Whether one of the owner's patterns may match in a text; it is looked for between markers only."""
-        return any(pattern.search(text) for _, pattern in self._owner) or "[REDACTED:" in text or "[private]" in text
+        return any(find(text) for _, find in self._owner) or "[REDACTED:" in text or "[private]" in text
 
     def _find_spans(self, data: bytes, scan: Scan, *, decodes: bool = True) -> _Spans | None:
         places = scan.look()
@@ -207,8 +182,8 @@ class Redactor:
             for start, end in iter_blocks(data):
                 spans.claim(start, end, PRIVATE)
         self._claim_all(places, spans)
-        for name, pattern in self._owner:
-            for start, end in _iter_owner_spans(pattern, data):
+        for name, find in self._owner:
+            for start, end in _iter_owner_spans(find, data):
                 if data[start:end] not in self._allow:
                     spans.claim(start, end, name)
         return self._claim_decoded(places, spans) if decodes else spans
@@ -298,28 +273,15 @@ def _cuts_marker(data: bytes, position: int) -> bool:
     return marker is not None and marker.start() < position < marker.end()
 
 
-def _iter_owner_spans(pattern: re.Pattern[str], data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where an owner's pattern matches outside the markers, as places in the bytes."""
+def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield what goes by the owner's word outside the markers, as places in the bytes."""
     position = 0
     for stop, following in [*(marker.span() for marker in _MARKER.finditer(data)), (len(data), len(data))]:
         text = data[position:stop].decode("utf-8", "surrogatepass")
         character = 0
-        for match in pattern.finditer(text):
-            start = position + len(text[character : match.start()].encode("utf-8", "surrogatepass"))
-            character, position = match.end(), start + len(match[0].encode("utf-8", "surrogatepass"))
-            if match[0]:
+        for begin, end in find(text):
+            start = position + len(text[character:begin].encode("utf-8", "surrogatepass"))
+            character, position = end, start + len(text[begin:end].encode("utf-8", "surrogatepass"))
+            if end > begin:
                 yield start, position
         position = following
-
-
-def _compile_owner(pattern: str) -> re.Pattern[str]:
-    hint = "redact patterns are Python regular expressions; correct or remove this one"
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise SettingsInvalid(
-            f"redaction pattern {pattern!r} is not a regular expression: {error}", hint=hint
-        ) from error
-    if compiled.fullmatch(""):
-        raise SettingsInvalid(f"redaction pattern {pattern!r} matches the empty text", hint=hint)
-    return compiled

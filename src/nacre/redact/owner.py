@@ -1,0 +1,82 @@
+"""What goes because the owner says so: patterns of their own, and kinds of text that they choose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from nacre.errors import SettingsInvalid
+from nacre.platform.lazy import Module
+
+if TYPE_CHECKING:
+    import regex
+else:
+    regex = Module("regex")
+
+OWNER = "owner"
+"""The rule name under which the owner's patterns are reported."""
+
+HOME_PATH = "home-path"
+"""The rule name under which folders of users are counted; they become ``~``."""
+
+SECONDS_A_TEXT = 2.0
+"""So long one pattern may look at one text."""
+
+Find = Callable[[str], list[tuple[int, int]]]
+"""Where in a text something is that goes: from, to."""
+
+
+def find_by(pattern: re.Pattern[str]) -> Find:
+    """Look for a pattern that is known to end."""
+    return lambda text: [match.span() for match in pattern.finditer(text)]
+
+
+KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
+    {
+        "emails": (
+            "email",
+            find_by(
+                re.compile(
+                    r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
+                )
+            ),
+        ),
+        "home_paths": (
+            HOME_PATH,
+            find_by(
+                re.compile(
+                    r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
+                    r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
+                )
+            ),
+        ),
+    }
+)
+"""What goes where the owner wants it, by the settings' names: the rule name and what it looks like."""
+
+
+def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
+    """Look for a regular expression of the owner's. A text of which it cannot tell within ``seconds`` goes whole.
+
+    Raises SettingsInvalid: it is no regular expression, or matches the empty text.
+    """
+    hint = "redact patterns are Python regular expressions; correct or remove this one"
+    try:
+        is_empty = re.compile(pattern).fullmatch("")
+        compiled = regex.compile(pattern)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
+        raise SettingsInvalid(
+            f"redaction pattern {pattern!r} is not a regular expression: {error}", hint=hint
+        ) from error
+    if is_empty:
+        raise SettingsInvalid(f"redaction pattern {pattern!r} matches the empty text", hint=hint)
+
+    def find(text: str) -> list[tuple[int, int]]:
+        try:
+            return [match.span() for match in compiled.finditer(text, timeout=seconds)]
+        except TimeoutError:
+            return [(0, len(text))]
+
+    return find
