@@ -14,22 +14,22 @@ from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
 from nacre.llm.providers import COMMANDS, provider_of
-from nacre.llm.retry import RetryingModel
+from nacre.llm.retry import Pace, RetryingModel
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities
 
 
-def open_model(settings: Settings, name: str) -> LanguageModel:
-    """The model ``provider:model``, which tries again by itself. Nothing is sent yet.
+def open_model(settings: Settings, name: str, *, pace: Pace = Pace()) -> LanguageModel:
+    """The model ``provider:model``, which tries again by itself, at a ``pace``. Nothing is sent yet.
 
     Raises ModelRefused where the provider is unknown, its library is missing, or there is no key.
     """
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
         raise failures.no_key(asked)
-    return RetryingModel(_open(settings, asked, able), seconds=settings.number("models.timeout_seconds"))
+    return RetryingModel(_open(settings, asked, able), seconds=settings.number("models.timeout_seconds"), pace=pace)
 
 
 def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> LanguageModel:
