@@ -98,6 +98,7 @@ TOKENS: dict[str, list[str]] = {
     "render-key": ["rnd" + "_" + body(32)],
     "vercel-token": ["vercel_blob" + "_rw_" + body(16) + "_" + body(30), "vcp" + "_" + body(56)],
     "netlify-token": ["nfp" + "_" + body(36)],
+    "vault-legacy-token": ["s" + ".9kq2LmN8oP4rS6tU0vW3xY5z"],
     "vault-token": ["hvs" + "." + body(24, URL64), "hvb" + "." + body(100, URL64)],
     "pulumi-token": ["pul" + "-" + body(40, HEX)],
     "doppler-token": ["dp" + ".pt." + body(43), "dp" + ".st.dev_main." + body(43)],
@@ -233,6 +234,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "connection-string": [
         ("postgres://shop:", "s3cret!pw", "@db.example.com:5432/shop"),
         ("mysql+pymysql://root:", "hunter2", "@127.0.0.1/x"),
+        ('sql.Open("mysql", "app:', "hunter2", '@tcp(db:3306)/shop")'),
         ("mongodb+srv://shop:", "a:b#c", "@cluster0.example.net"),
         ("redis://:", "p4ss", "@cache:6379/0"),
         ("mysql://lager:", "Säge.Öl5", "@10.2.3.4/halle"),
@@ -241,6 +243,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "url-token": [
         ("git clone https://", body(40, HEX), "@git.example.com/r.git"),
         ("https://", body(32, HEX), ":@pier.example/2"),
+        ("https://pier.example/geo?at=3&key=", body(32, HEX), "&lang=en"),
     ],
     "authorization": [
         ("Authorization: Bearer ", body(24), "\r\n"),
@@ -252,6 +255,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "cookie": [
         ("curl -b '", "sid=" + body(24), "' https://example.com"),
         ("Cookie: ", "sid=" + body(24) + "; theme=dark", "\r\n"),
+        ("Cookie: theme=dark; ", "sid=" + body(24) + "; a=b", "\r\n"),
+        ("url;PHPSESSID=", body(26), "\n"),
         ("Set-Cookie: ", "sid=" + body(24) + "; Path=/; HttpOnly", "\n"),
         ("curl --cookie '", "sid=" + body(24), "'"),
     ],
@@ -265,6 +270,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("DB_PASSWORD=", "correcthorse", "\n"),
         ("export PGPASSWORD=", "hunter2hunter2", "\n"),
         ("password = '", "battery-staple", "'"),
+        ("tls:\n  passphrase: >-\n    ", "Quarz-Uhr-Nebel-7", "\n  cert: a.pem"),
         ('{"password": "', "opensesame", '"}'),
         ('{\\"password\\":\\"', "opensesame", '\\"}'),
         ("  password: ", "hunter2hunter2", "\n"),
@@ -296,6 +302,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "token": [
         ("GITHUB_TOKEN=", "aquietlittleplace", "\n"),
         ("access_token: '", body(24), "'"),
+        ('{"Token": "', body(32, HEX), '"}'),
         ('"refreshToken":"', body(24), '"'),
         ("//registry.example.org/:_authToken=", body(36), "\n"),
         ("?access_token=", "448118137117791" + "|" + body(27), "&x=1"),
@@ -352,7 +359,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("поставь ", "Heron-Reed_71", " в качестве пароля"),
         ("the pier uses ", "Heron-Reed-71", " as its password"),
     ],
-    "secret-argument": [('client.sign_in("api-key", "', "k4T" + body(32), '")')],
+    "secret-argument": [
+        ('client.sign_in("api-key", "', "k4T" + body(32), '")'),
+        ('config.setApiKey("', body(24), '");'),
+    ],
     "defined-value": [
         ('#define PIER_PASS "', "heronreed71", '"\n'),
         ('#  define DEVICE_KEY    "', body(32, HEX), '"\n'),
@@ -400,6 +410,15 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("GitHub recovery codes:\n", "1a4b2-7c3dd", "\n"),
         ("codes de secours : ", "1a4b2-7c3dd", "\n"),
         ("back-upcodes: ", "4471 2068", "\n"),
+        ("here is a 2fa backup code: ", "8h3n6-2w5vt", "\n"),
+    ],
+    "pin": [("the PIN for the test phone is ", "840271", "."), ("my pin's ", "4821", "\n")],
+    "licence-key": [("JetBrains licence key: ", "3B4LW-9XK2Q-M8R4T-V7WZ1-YB3NC", "\n")],
+    "password-hash": [("root:", "$6$k2Lq8Rm4$" + body(43), ":19000:0:99999:7:::\n")],
+    "shown-secret": [
+        ("$ echo $API_TOKEN\n", body(32, HEX), "\n"),
+        ('>>> os.environ["DB_PASSWORD"]\n\'', "heron-Reed7", "'\n"),
+        ("$ pass show work/db\n", "Heron_Reed91", "\n"),
     ],
     "bitlocker-key": [("Schlüssel: ", "-".join(body(6, string.digits) for _ in range(8)), "\n")],
     "seed-phrase": [
@@ -420,6 +439,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "option-password": [
         ('sqlcmd -S db -U sa -P "', "heron(Reed)71", '" -Q 1'),
         ("ipmi -H pier -U root -P ", "heron-Reed71", " status"),
+        ("snow -u me -p ", "heron-Reed71", " status"),
+        ("rabbitmqctl add_user me ", "heron-Reed71", "\n"),
     ],
     "account-password": [("curl -u shop:", "heron-Reed-71", " https://example.com")],
     "positional-password": [
@@ -441,6 +462,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "said-credentials": [
         ("credentials for the pier: me:", "Heron.Reed71", ""),
         ("log in with me / ", "Heron&Reed71", " there"),
+        ("login: demo / ", "Marmalade77", "\n"),
     ],
     "directive": [
         ("user me\nrequirepass ", "Heron-Reed71", "\nport 1"),
@@ -470,6 +492,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "argument": [
         ('if (strcmp(passwd, "', "heron-Reed7", '") == 0)'),
+        ('source.setPassword("', "heron-Reed7", '");'),
+        ('Client.builder().password("', "heron!Reed", '").build()'),
     ],
     "piped-secret": [
         ("printf '%s' '", body(40, HEX), "' | gh auth login --with-token"),
@@ -480,7 +504,11 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("setx PIER_TOKEN ", body(28), " /M"),
     ],
     "here-string": [("cryptsetup open /dev/pier x <<< '", "heron^Reed7", "'")],
-    "credential-pair": [("connect('pier', 'root', '", "Heron^Reed71", "')")],
+    "credential-pair": [
+        ("connect('pier', 'root', '", "Heron^Reed71", "')"),
+        ("new Sequelize('pier', 'root', '", "Heron^Reed71", "', {})"),
+        ('HTTPBasicAuth("root", "', "Heron^Reed71", '")'),
+    ],
     "markup": [
         ("<password>", "opensesame", "</password>"),
         ("<apiToken>", body(24), "</apiToken>"),
@@ -489,6 +517,14 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
 }
 
 HARMLESS = [
+    '"password": "Passwort", "forgot_password": "Passwort vergessen?"',
+    "the LED is on pin 13, the pin of the relay is 21, and pin is 2024-ready",
+    "getPassword('primary_db')",
+    "docker run -u 1000 -p 8080:80 nginx",
+    "the serial number of the board is printed on it: see page 1234",
+    "press login / register",
+    "key: |\n  some words about it\n",
+    "token: 9f86d08",
     "das Passwort ist case-sensitive, the password is base64-encoded",
     "password: read-only",
     "password: auto-generated",
