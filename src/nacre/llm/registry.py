@@ -21,15 +21,17 @@ from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities
 
 
-def open_model(settings: Settings, name: str, *, pace: Pace = Pace()) -> LanguageModel:
-    """The model ``provider:model``, which tries again by itself, at a ``pace``. Nothing is sent yet.
+def open_model(settings: Settings, name: str, *, pace: Pace | None = None) -> LanguageModel:
+    """The model ``provider:model``, which tries again by itself (``pace``: how often). Nothing is sent yet.
 
     Raises ModelRefused where the provider is unknown, its library is missing, or there is no key.
     """
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
         raise failures.no_key(asked)
-    return RetryingModel(_open(settings, asked, able), seconds=settings.number("models.timeout_seconds"), pace=pace)
+    return RetryingModel(
+        _open(settings, asked, able), seconds=settings.number("models.timeout_seconds"), pace=pace or Pace()
+    )
 
 
 def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> LanguageModel:
