@@ -107,7 +107,7 @@ def test_speed_is_measured_on_processes_of_their_own(
     for ingest_speed in found["ingests"]:
         assert 0 < ingest_speed["searchable_seconds"] <= ingest_speed["seconds"]
         assert ingest_speed["searchable_mb_per_second"] >= ingest_speed["megabytes_per_second"]
-    assert 10 < read_only["peak_mb"] < 2000
+    assert 10 < read_only["peak_mb"] < 500  # whatever the size of the process that measures
     assert [latency["name"] for latency in found["recalls"]] == ["lexical", "all lanes"]
     assert [latency["name"] for latency in found["contexts"]] == [
         "session start", "session start with its first prompt", "prompt",

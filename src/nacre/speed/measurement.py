@@ -215,25 +215,32 @@ def _start(name: str, arguments: Sequence[str], home: Path) -> Start:
     return Start(name, round(1000 * statistics.median(seconds), 1))
 
 
+_COUNTED = """
+import json, os, sys, time
+began = time.perf_counter()
+silent = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=silent)
+_, status, used = os.wait4(process, 0)
+sys.stderr.write(json.dumps([time.perf_counter() - began, status, used.ru_utime + used.ru_stime, used.ru_maxrss]))
+"""
+"""Starts a process and counts for it. It is small: the peak of a process is at least that of what started it."""
+
+
 def _run(arguments: Sequence[str], home: Path, environ: Mapping[str, str] = MappingProxyType({})) -> _Finished:
     """Run nacre as a process. Raises NacreError when it fails, or where the system does not count for processes."""
     if not hasattr(os, "wait4"):
         raise NacreError("this system does not tell what a process took", hint="measure speed on Linux or macOS")
     home.mkdir(parents=True, exist_ok=True)
     given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
+    counted = [sys.executable, "-ISc", _COUNTED, sys.executable, "-m", "nacre", *arguments]
     with tempfile.TemporaryFile() as output:
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nacre", *arguments], env=given, stdout=output, stderr=subprocess.DEVNULL
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
+        ran = subprocess.run(counted, env=given, stdout=output, stderr=subprocess.PIPE, check=True)
         output.seek(0)
         told = output.read()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise NacreError(f"nacre {arguments[0]} ended with exit code {process.returncode}")
-    return _Finished(seconds, usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss), told)
+    seconds, status, cpu_seconds, peak = json.loads(ran.stderr)
+    if code := os.waitstatus_to_exitcode(status):
+        raise NacreError(f"nacre {arguments[0]} ended with exit code {code}")
+    return _Finished(seconds, cpu_seconds, _megabytes(peak), told)
 
 
 def _megabytes(peak: int) -> float:
