@@ -246,6 +246,8 @@ def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
     assert reached["candidates"] > 1
     assert f"{reached['memories']} memories; every word of" in told
     assert f"{reached['candidates']} candidates wait, statements that may matter" in told
+    assert len(reached["likeliest"]) == 2
+    assert all(f"“{one}”" in told for one in reached["likeliest"])
 
 
 def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:

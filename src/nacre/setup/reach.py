@@ -6,17 +6,23 @@ from dataclasses import dataclass
 
 from nacre.home.home import Home
 from nacre.setup.writer import Foreseen, FoundWriter, WriterStatus, foreseen, found_writers, status
+from nacre.text.passages import shorten
+
+_LIKELIEST = 2
+_SHOWN = 90
+"""Of so many candidates so many characters are told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Memories that hold, candidates that wait for the owner, and what can be searched.
+    """Memories that hold, candidates that wait for the owner with the ``likeliest`` of them, and what can be searched.
 
     Where nobody writes, ``found`` is the best agent on this machine that could, and ``foreseen`` what it would take.
     """
 
     memories: int
     candidates: int
+    likeliest: tuple[str, ...]
     sessions: int
     turns: int
     writer: WriterStatus
@@ -30,6 +36,7 @@ def reach(home: Home) -> Reach:
     found = next(iter(found_writers(home.settings)), None) if writer.state == "off" else None
     return Reach(
         sum(counts.values()) - counts["superseded"] - counts["retired"], home.candidates.count(),
+        tuple(shorten(" ".join(one.memory.content.split()), _SHOWN) for one in home.candidates.waiting()[:_LIKELIEST]),
         sum(int(row[1]) for row in sessions), sum(int(row[2] or 0) for row in sessions), writer, found,
         foreseen(home) if found else None,
     )  # fmt: skip

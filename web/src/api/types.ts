@@ -1444,6 +1444,7 @@ export type Raising = "members" | "owners";
 export interface Reach {
   memories: number;
   candidates: number;
+  likeliest: Array<string>;
   sessions: number;
   turns: number;
   writer: WriterStatus;

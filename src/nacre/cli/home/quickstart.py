@@ -76,7 +76,8 @@ def _quickstart_record(result: QuickstartResult) -> Record:
 def _reach_record(found: Reach) -> Record:
     foreseen = found.foreseen
     return {
-        "memories": found.memories, "candidates": found.candidates, "sessions": found.sessions, "turns": found.turns,
+        "memories": found.memories, "candidates": found.candidates, "likeliest": list(found.likeliest),
+        "sessions": found.sessions, "turns": found.turns,
         "writer": found.writer.writer, "writer_found": found.found.name if found.found else None,
         "sessions_a_day": round(foreseen.sessions, 1) if foreseen else None,
         "tokens_a_day": foreseen.tokens if foreseen else None,
@@ -115,7 +116,9 @@ def render_reach(paper: Paper, found: Reach) -> None:
     if found.candidates:
         waiting = "candidate waits" if found.candidates == 1 else "candidates wait"
         told = f"{found.candidates:,} {waiting}, statements that may matter, for your yes or no: "
-        paper.line(told, bold("nacre review candidates"), indent=2, hang=2)
+        paper.line(told, bold("nacre review"), indent=2, hang=2)
+        for one in found.likeliest:
+            paper.line(dim(f"“{one}”"), indent=4, hang=1)
     paper.line(*_who_writes(found), indent=2, hang=2)
 
 
