@@ -303,11 +303,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """Some sessions, whether there are more, and how many there are in all."""
+    """Some sessions, whether there are more, how many there are in all, and every tool that has any."""
 
     lines: tuple[SessionLine, ...]
     more: bool = False
     total: int = 0
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

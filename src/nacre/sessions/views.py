@@ -17,12 +17,13 @@ from nacre.views import SessionLine, SessionPage, SessionView
 
 
 def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> SessionPage:
-    """A page of sessions, the newest first, whether there are more, and how many in all."""
+    """A page of sessions, the newest first."""
     found, total = home.sessions.page(wanted, limit=limit + 1, offset=offset)
     page = found[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
-    return SessionPage(tuple(lines), len(found) > limit, total)
+    tools = tuple(tool for tool, *_ in home.sessions.counts())
+    return SessionPage(tuple(lines), len(found) > limit, total, tools)
 
 
 def look_at_session(

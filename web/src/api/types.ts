@@ -1673,6 +1673,7 @@ export interface SessionPage {
   lines: Array<SessionLine>;
   more: boolean;
   total: number;
+  tools: Array<string>;
 }
 
 export interface SessionReport {

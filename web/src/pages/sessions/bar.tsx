@@ -41,7 +41,7 @@ export function Bar({ at }: { at: Filters }) {
 }
 
 function Tool({ at }: { at: Filters }) {
-  const tools = useOperation("db-stats", {}, { on: ["session"] }).data?.tools.map((one) => one.tool) ?? [];
+  const tools = useOperation("sessions", { limit: 1 }, { on: ["session"] }).data?.tools ?? [];
   return (
     <Select
       bare
