@@ -16,6 +16,8 @@ interface Entry {
   problem: Problem | undefined;
   running: AbortController | null;
   stale: boolean;
+  /** Set by an event, until what it may have changed is read again. */
+  timer: ReturnType<typeof setTimeout> | undefined;
   users: Set<() => void>;
 }
 
@@ -30,6 +32,7 @@ export interface Options {
 
 const CHANGES = ["memory", "session", "candidate", "doubt", "operation"] as const;
 const MOST_ENTRIES = 200;
+const DELAY = 150;
 const entries = new Map<string, Entry>();
 
 /**
@@ -55,9 +58,9 @@ export function useOperation<N extends Name>(
     };
     entry.users.add(update);
     const refresh = () => load(key, name, request);
-    if (entry.data === undefined || entry.stale) refresh();
+    if (entry.running === null && (entry.data === undefined || entry.stale)) refresh();
     else touch(key);
-    const stop = refreshOn(kinds.split(","), refresh);
+    const stop = refreshOn(entry, kinds.split(","), refresh);
     update();
     return () => {
       stop();
@@ -102,7 +105,14 @@ function reload(key: string): void {
 function entryOf(key: string): Entry {
   const known = entries.get(key);
   if (known) return known;
-  const made: Entry = { data: undefined, problem: undefined, running: null, stale: false, users: new Set() };
+  const made: Entry = {
+    data: undefined,
+    problem: undefined,
+    running: null,
+    stale: false,
+    timer: undefined,
+    users: new Set(),
+  };
   entries.set(key, made);
   if (entries.size > MOST_ENTRIES) dropOldest();
   return made;
@@ -124,6 +134,7 @@ function dropOldest(): void {
 }
 
 function leave(entry: Entry): void {
+  clearTimeout(entry.timer);
   entry.running?.abort();
   entry.running = null;
   entry.stale = true;
@@ -152,16 +163,11 @@ function told(entry: Entry): void {
   for (const update of entry.users) update();
 }
 
-/** Refresh with the first of some events, and once more after those that follow closely. */
-function refreshOn(kinds: readonly string[], refresh: () => void): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const stop = onEvent((event) => {
+/** Read a result again with the first of some events, and once more after those that follow closely. */
+function refreshOn(entry: Entry, kinds: readonly string[], refresh: () => void): () => void {
+  return onEvent((event) => {
     if (event.kind !== "missed" && !kinds.includes(event.kind)) return;
-    clearTimeout(timer);
-    timer = setTimeout(refresh, 150);
+    clearTimeout(entry.timer);
+    entry.timer = setTimeout(refresh, DELAY);
   });
-  return () => {
-    clearTimeout(timer);
-    stop();
-  };
 }
