@@ -41,6 +41,27 @@ def test_a_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_a_page_asks_for_each_thing_once(board: Dashboard) -> None:
+    asked: list[str] = []
+    board.page.route("**/api/v1/events*", lambda _: None)  # no event is heard: each makes pages read again
+    board.page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
+    for path in PAGES:
+        board.page.goto("about:blank")
+        asked.clear()
+        board.show(path)
+        operations = [one for one in asked if "/api/v1/" in one]
+        assert sorted(set(operations)) == sorted(operations), path
+
+
+def test_the_sessions_page_offers_every_tool(board: Dashboard) -> None:
+    page = board.show("/sessions")
+    offered = page.get_by_label("Tool", exact=True).locator("option").all_inner_texts()
+    assert offered[0] == "All tools"
+    shown = {one.split(" · ")[0] for one in page.locator(".sessions-facts").all_inner_texts()}
+    assert shown
+    assert shown <= set(offered[1:])
+
+
 def test_search_finds_memories_as_one_types_by_keys_alone(board: Dashboard) -> None:
     page = board.page
     page.keyboard.press("/")
