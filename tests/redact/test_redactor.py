@@ -247,6 +247,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "authorization": [
         ("Authorization: Bearer ", body(24), "\r\n"),
+        ("Authorization: KakaoAK ", body(32, HEX), "\r\n"),
         ("-H 'Authorization: Basic ", body(24), "'"),
         ('{\\"authorization\\": \\"Bearer ', body(24), '\\"}'),
         ("authorization: token ", body(40, HEX), "\n"),
@@ -409,10 +410,17 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "recovery-codes": [
         ("GitHub recovery codes:\n", "1a4b2-7c3dd", "\n"),
         ("codes de secours : ", "1a4b2-7c3dd", "\n"),
+        ("use this recovery code instead: ", "x7k2m-9qfpw", "\n"),
         ("back-upcodes: ", "4471 2068", "\n"),
         ("here is a 2fa backup code: ", "8h3n6-2w5vt", "\n"),
     ],
     "pin": [("the PIN for the test phone is ", "840271", "."), ("my pin's ", "4821", "\n")],
+    "one-time-code": [
+        ("The verification code is ", "604913", ", go ahead"), ("Die SMS-TAN lautet ", "837 204", ".\n"),
+        ("J'ai le code de confirmation : ", "219 486", "."), ("验证码：", "730158", "，五分钟内有效"),
+        ("doğrulama kodu ", "77120", "\n"), ("방금 온 인증번호는 ", "481206", "이에요"),
+    ],
+    "app-password": [('EMAIL_HOST_PASSWORD="', "wzqk tmva rbne xhuo", '"\n'), ("app password: ", "hfxo qzpt auvk dgnw", "\n")],
     "licence-key": [("JetBrains licence key: ", "3B4LW-9XK2Q-M8R4T-V7WZ1-YB3NC", "\n")],
     "password-hash": [("root:", "$6$k2Lq8Rm4$" + body(43), ":19000:0:99999:7:::\n")],
     "shown-secret": [
@@ -492,6 +500,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "argument": [
         ('if (strcmp(passwd, "', "heron-Reed7", '") == 0)'),
+        ('["redis-server", "--requirepass", "', "e83Kq_zVu1Ydn5", '"]'),
         ('source.setPassword("', "heron-Reed7", '");'),
         ('Client.builder().password("', "heron!Reed", '").build()'),
     ],
@@ -506,6 +515,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "here-string": [("cryptsetup open /dev/pier x <<< '", "heron^Reed7", "'")],
     "credential-pair": [
         ("connect('pier', 'root', '", "Heron^Reed71", "')"),
+        ('ftp.login("root", "', "Heron^Reed71", '")'),
         ("new Sequelize('pier', 'root', '", "Heron^Reed71", "', {})"),
         ('HTTPBasicAuth("root", "', "Heron^Reed71", '")'),
     ],
@@ -517,6 +527,14 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
 }
 
 HARMLESS = [
+    "the verification code path is in line 2041",
+    "the test ends with exit code 481206",
+    "the confirmation code of 2024",
+    'PASSWORD="must have some text here"',
+    "API_KEY=votre_clé_ici",
+    "SECRET_KEY=ersetze_mich_später1",
+    "clave primaria duplicada, se omite id=df3fd213-c9b4-4a92-ac38-47d2e6fd1d46",
+    "Authorization: required since 2024-10-10",
     '"password": "Passwort", "forgot_password": "Passwort vergessen?"',
     "the LED is on pin 13, the pin of the relay is 21, and pin is 2024-ready",
     "getPassword('primary_db')",

@@ -60,7 +60,7 @@ _ABOUT = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
     " нельзя hash hashed hashes gehasht policy policies".split()
 )
-_ABOUT_ROOTS = ("primari", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic", "compuest")
+_ABOUT_ROOTS = ("primari", "primair", "étrang", "estrang", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic", "compuest")
 """Words that make it a sentence about passwords, or of another kind of key."""
 
 _KEY_OF_NOTE = re.compile(
@@ -155,7 +155,8 @@ def _is_about(text: str) -> bool:
 
 
 def _is_other(text: str) -> bool:
-    return any(part in _OTHERS or part.startswith(_OTHER_ROOTS) for part in text.replace("_", "-").split("-"))
+    parts = text.replace("_", "-").split("-")
+    return any(part in _OTHERS or part.startswith((*_OTHER_ROOTS, *_ABOUT_ROOTS)) for part in parts)
 
 
 def _is_slug(word: Word) -> bool:

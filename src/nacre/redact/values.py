@@ -17,7 +17,8 @@ _VARIABLE = re.compile(
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
-    rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
+    rb"""(?:your|votre[_-]|dein[er]?[_-]|ihre?[_-]|tus?[_-]|su[_-]|tu[oa][_-]|se?ua?[_-]|twoj|ersetze|rempla|reempla|substitu|sostitui
+    |change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
     |(?:my[-_]?|super[-_]?|top[-_]?)*secret[-_]?(?:password|key|token)$|my[-_]?password|(?:test|demo|sample|fake|my)[-_](?:api[-_])?(?:key|token|secret|pass(?:word)?)(?:[-_]?\d{1,3})?$|[a-z][a-z0-9+.-]{1,12}://|@[a-z.]+\(
     |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|(?:minio|rabbitmq|super|root|db|sys)?(?:admin|root|guest)$|postgres(?:ql)?$|mysql$|required|optional|disabled?|enabled?|passwor[dt]$|kennwort$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
