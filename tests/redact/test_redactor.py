@@ -416,11 +416,17 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "pin": [("the PIN for the test phone is ", "840271", "."), ("my pin's ", "4821", "\n")],
     "one-time-code": [
-        ("The verification code is ", "604913", ", go ahead"), ("Die SMS-TAN lautet ", "837 204", ".\n"),
-        ("J'ai le code de confirmation : ", "219 486", "."), ("验证码：", "730158", "，五分钟内有效"),
-        ("doğrulama kodu ", "77120", "\n"), ("방금 온 인증번호는 ", "481206", "이에요"),
+        ("The verification code is ", "604913", ", go ahead"),
+        ("Die SMS-TAN lautet ", "837 204", ".\n"),
+        ("J'ai le code de confirmation : ", "219 486", "."),
+        ("验证码：", "730158", "，五分钟内有效"),
+        ("doğrulama kodu ", "77120", "\n"),
+        ("방금 온 인증번호는 ", "481206", "이에요"),
     ],
-    "app-password": [('EMAIL_HOST_PASSWORD="', "wzqk tmva rbne xhuo", '"\n'), ("app password: ", "hfxo qzpt auvk dgnw", "\n")],
+    "app-password": [
+        ('EMAIL_HOST_PASSWORD="', "wzqk tmva rbne xhuo", '"\n'),
+        ("app password: ", "hfxo qzpt auvk dgnw", "\n"),
+    ],
     "licence-key": [("JetBrains licence key: ", "3B4LW-9XK2Q-M8R4T-V7WZ1-YB3NC", "\n")],
     "password-hash": [("root:", "$6$k2Lq8Rm4$" + body(43), ":19000:0:99999:7:::\n")],
     "shown-secret": [

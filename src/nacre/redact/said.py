@@ -60,7 +60,10 @@ _ABOUT = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
     " нельзя hash hashed hashes gehasht policy policies".split()
 )
-_ABOUT_ROOTS = ("primari", "primair", "étrang", "estrang", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic", "compuest")
+_ABOUT_ROOTS = (
+    "primari", "primair", "étrang", "estrang", "foráne", "foranea", "extern", "estern", "únic", "públic", "pubblic",
+    "compuest",
+)  # fmt: skip
 """Words that make it a sentence about passwords, or of another kind of key."""
 
 _KEY_OF_NOTE = re.compile(
