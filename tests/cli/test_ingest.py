@@ -244,7 +244,9 @@ def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
     told = " ".join(nacre("quickstart").out.partition("In reach")[2].split())
     reached = nacre("quickstart", "--json").json["reach"]
     assert reached["candidates"] > 1
-    assert f"{reached['memories']} memories; every word of" in told
+    assert f"{reached['memories']} memories, and 1 that a later one replaced; every word of" in told
+    assert reached["replaced"] == 1
+    assert len(nacre("list", "--json", "--all").json["memories"]) == reached["memories"]
     assert f"{reached['candidates']} candidates wait, statements that may matter" in told
     assert len(reached["likeliest"]) == 2
     assert all(f"“{one}”" in told for one in reached["likeliest"])

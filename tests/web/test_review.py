@@ -94,6 +94,21 @@ def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboa
     assert asked == ["beforeunload"]
 
 
+def test_the_menu_counts_a_decision_before_an_event_tells_of_it(boards: Callable[..., Dashboard]) -> None:
+    """On a busy machine an event may be seconds late."""
+    board = boards()
+    board.page.route("**/api/v1/events*", lambda route: route.abort())
+    page = board.show("/review")
+    waiting = page.locator("nav .nav-count").first
+    before = int(waiting.inner_text())
+
+    page.keyboard.press("d")
+
+    expect(waiting).to_have_text(str(before - 1))
+    page.keyboard.press("u")
+    expect(waiting).to_have_text(str(before))
+
+
 def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     total = call(home, "candidates").total

@@ -15,12 +15,14 @@ _SHOWN = 90
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Memories that hold, candidates that wait for the owner with the ``likeliest`` of them, and what can be searched.
+    """Memories that hold, how many a later one ``replaced``, candidates that wait for the owner with the ``likeliest``
+    of them, and what can be searched.
 
     Where nobody writes, ``found`` is the best agent on this machine that could, and ``foreseen`` what it would take.
     """
 
     memories: int
+    replaced: int
     candidates: int
     likeliest: tuple[str, ...]
     sessions: int
@@ -35,7 +37,8 @@ def reach(home: Home) -> Reach:
     counts, sessions, writer = home.memories.counts(), home.sessions.counts(), status(home)
     found = next(iter(found_writers(home.settings)), None) if writer.state == "off" else None
     return Reach(
-        sum(counts.values()) - counts["superseded"] - counts["retired"], home.candidates.count(),
+        sum(counts.values()) - counts["superseded"] - counts["retired"], counts["superseded"],
+        home.candidates.count(),
         tuple(shorten(" ".join(one.memory.content.split()), _SHOWN) for one in home.candidates.waiting()[:_LIKELIEST]),
         sum(int(row[1]) for row in sessions), sum(int(row[2] or 0) for row in sessions), writer, found,
         foreseen(home) if found else None,

@@ -1443,6 +1443,7 @@ export type Raising = "members" | "owners";
 
 export interface Reach {
   memories: number;
+  replaced: number;
   candidates: number;
   likeliest: Array<string>;
   sessions: number;

@@ -76,7 +76,8 @@ def _quickstart_record(result: QuickstartResult) -> Record:
 def _reach_record(found: Reach) -> Record:
     foreseen = found.foreseen
     return {
-        "memories": found.memories, "candidates": found.candidates, "likeliest": list(found.likeliest),
+        "memories": found.memories, "replaced": found.replaced, "candidates": found.candidates,
+        "likeliest": list(found.likeliest),
         "sessions": found.sessions, "turns": found.turns,
         "writer": found.writer.writer, "writer_found": found.found.name if found.found else None,
         "sessions_a_day": round(foreseen.sessions, 1) if foreseen else None,
@@ -112,7 +113,9 @@ def render_reach(paper: Paper, found: Reach) -> None:
     """What is in reach, in plain words: what is remembered, what waits, and who writes or could."""
     paper.heading("In reach")
     searchable = f"{count(found.turns, 'turn')} of {count(found.sessions, 'session')}"
-    paper.line(f"{count(found.memories, 'memory', 'memories')}; every word of {searchable}", indent=2, hang=2)
+    held = count(found.memories, "memory", "memories")
+    replaced = f", and {found.replaced:,} that a later one replaced" if found.replaced else ""
+    paper.line(f"{held}{replaced}; every word of {searchable}", indent=2, hang=2)
     if found.candidates:
         waiting = "candidate waits" if found.candidates == 1 else "candidates wait"
         told = f"{found.candidates:,} {waiting}, statements that may matter, for your yes or no: "

@@ -108,7 +108,7 @@ export function undoLast(): Decision | undefined {
         settle(last.item, last.choice);
         toastProblem(error);
       }
-      invalidate("waiting", "candidates");
+      invalidate("candidates");
     });
   }
   return last;
@@ -135,11 +135,16 @@ function send(work: () => Promise<unknown>, item: Item): void {
   });
 }
 
-/** Do it after what was decided before. Until the daemon knows all, the browser asks before it leaves the dashboard. */
+/**
+ * Do it after what was decided before. Until the daemon knows all, the browser asks before it leaves the dashboard;
+ * then what waits is counted again, which an event may tell seconds later on a busy machine.
+ */
 function inTurn(work: () => Promise<void>): void {
   if (unsent++ === 0) addEventListener("beforeunload", askToStay);
   sending = sending.then(work).finally(() => {
-    if (--unsent === 0) removeEventListener("beforeunload", askToStay);
+    if (--unsent > 0) return;
+    removeEventListener("beforeunload", askToStay);
+    invalidate("waiting");
   });
 }
 
