@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -19,6 +20,16 @@ def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None
     expect(page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")).to_be_visible()
     expect(page.get_by_text("From outside")).to_be_visible()
     expect(page.get_by_text("No model was asked this month.")).to_be_visible()
+
+
+def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -> None:
+    todays = json.loads(nacre("list", "--since", "today", "--all", "--json", home=home))["memories"]
+    for memory in todays:
+        nacre("retire", memory["id"], "--reason", "the day shall be quiet", home=home)
+    page = board.show("/")
+    learned = page.locator("section.section").filter(has=page.get_by_role("heading", name="Learned"))
+    expect(learned.get_by_text("nothing in this time; the latest before it")).to_be_visible()
+    assert learned.locator(".memory-row").count() == 8
 
 
 def test_a_decision_that_waits_leads_to_review(board: Dashboard) -> None:

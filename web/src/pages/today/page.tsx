@@ -17,11 +17,12 @@ export type Today = ResultOf<"today">;
 
 const PERIODS = ["1", "7", "30"] as const;
 type Period = (typeof PERIODS)[number];
+const MOST = 8;
 
 export default function TodayPage() {
   const asked = query.value.get("days") as Period | null;
   const days = asked && PERIODS.includes(asked) ? asked : "1";
-  const found = useOperation("today", { since: dayBefore(Number(days) - 1), limit: 8 });
+  const found = useOperation("today", { since: dayBefore(Number(days) - 1), limit: MOST });
   const period = (
     <Segments
       label={t.value.period}
@@ -38,7 +39,7 @@ export default function TodayPage() {
             <Waits waiting={today.waiting} />
             <div class="today">
               <div>
-                <Learned today={today} days={days} />
+                <Learned today={today} />
                 <Lately />
               </div>
               <Aside today={today} />
@@ -50,7 +51,10 @@ export default function TodayPage() {
   );
 }
 
-function Learned({ today, days }: { today: Today; days: Period }) {
+function Learned({ today }: { today: Today }) {
+  const isQuiet = today.learned.length === 0;
+  const earlier = useOperation("list", { limit: MOST }, { off: !isQuiet }).data;
+  const shown = isQuiet ? (earlier?.memories ?? []) : today.learned;
   const more = today.learned_total > today.learned.length && (
     <a class="link today-more" href="/memories">
       {t.value.all(today.learned_total)}
@@ -59,24 +63,12 @@ function Learned({ today, days }: { today: Today; days: Period }) {
   const sources = today.sources.map(({ speaker, tool, memories }) =>
     t.value.from(tool ?? t.value.speakers[speaker] ?? speaker, memories),
   );
+  const note = isQuiet && shown.length ? t.value.earlier : sources.join(" · ");
   return (
-    <Section title={t.value.learned} note={sources.join(" · ")} actions={more}>
-      {today.learned.length === 0 && (
-        <Empty title={days === "1" ? t.value.nothingToday : t.value.nothing}>
-          {days === "1" ? (
-            <>
-              {t.value.nothingTodayNote}{" "}
-              <a class="link" href="/?days=7">
-                {t.value.earlier}
-              </a>
-            </>
-          ) : (
-            t.value.nothingNote
-          )}
-        </Empty>
-      )}
+    <Section title={t.value.learned} note={note} actions={more}>
+      {isQuiet && earlier?.memories.length === 0 && <Empty title={t.value.nothing}>{t.value.nothingNote}</Empty>}
       <ul>
-        {today.learned.map((one) => (
+        {shown.map((one) => (
           <li key={one.id}>
             <MemoryRow memory={one} />
           </li>
