@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -176,6 +177,20 @@ def test_programs_that_moved_and_doubled_entries_are_mended(
     assert [hook["command"] for hook in mended["stop"]] == ["ring", line]
     assert len(mended["sessionStart"]) == 1
     assert json.loads(hooks.read_text())["hooks"].keys() == json.loads(good[".cursor/hooks.json"][0])["hooks"].keys()
+
+
+@pytest.mark.parametrize(("host", "path"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
+def test_what_happens_within_a_session_asks_the_daemon_from_a_shell(
+    nacre: Nacre, user_home: Path, prior: Tree, host: str, path: str
+) -> None:
+    nacre("init", "--host", host, "--tool-hook", "--yes")
+    groups = json.loads((user_home / path).read_text())["hooks"]
+    lines = {event: groups[event][-1]["hooks"][0]["command"] for event in groups}
+    programs = {event: Path(shlex.split(line)[0]) for event, line in lines.items() if f" {host} {event}" in line}
+    quick = {event for event, program in programs.items() if program.name == "nacre-hook.sh"}
+    assert quick == {"UserPromptSubmit", "PreToolUse", "Stop"}
+    assert all(os.access(programs[event], os.X_OK) for event in quick)
+    assert programs.keys() - quick >= {"SessionStart"}
 
 
 OWN_SERVERS = {
@@ -675,7 +690,7 @@ def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
     assert "'99' is none of these:" in explained
     assert "+[mcp_servers.nacre]" in whole
     assert "lines more" not in whole
-    assert whole.count("nacre-hook codex") > 3
+    assert whole.count("codex SessionStart") + whole.count("codex UserPromptSubmit") == 2
     assert "nacre" in (user_home / ".codex/config.toml").read_text()
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 

@@ -22,7 +22,8 @@ import pytest
 import nacre
 from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
-from nacre.daemon.server import Server
+from nacre.daemon.hooks import Hooks
+from nacre.daemon.server import Caller, Server
 from nacre.home.home import open_home
 from nacre.link.address import socket_path
 from nacre.settings import load_settings
@@ -108,11 +109,17 @@ def hooked(
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Server]:
-    """A daemon's ear for a home, and its catalogue behind it."""
+def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator[Server]:
+    """A daemon's ear for a home, and its catalogue behind it; ``before`` is done before a hook is answered."""
     settings = load_settings(home)
     homes = Homes(lambda: open_home(settings), home, settings.config)
-    server = Server(home, Answering(homes, lambda _: None, {}).answer, lambda _: None)
+    answering = Answering(homes, lambda _: None, {})
+
+    def answer(line: bytes, caller: Caller) -> bytes:
+        before()
+        return answering.answer(line, caller)
+
+    server = Server(home, answering.answer, lambda _: None, Hooks(home, answer).take)
     server.start()
     try:
         yield server

@@ -20,6 +20,7 @@ from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
 from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
+from nacre.daemon.hooks import Hooks
 from nacre.daemon.server import Caller, Server
 from nacre.daemon.spaces import Spaces
 from nacre.daemon.tending import Tending
@@ -117,7 +118,8 @@ class Daemon:
         )  # fmt: skip
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
-        self._server = Server(settings.home, self._answering.answer, voice.tell)
+        hooks = Hooks(settings.home, self._answering.answer)
+        self._server = Server(settings.home, self._answering.answer, voice.tell, hooks.take)
 
     @property
     def is_at_work(self) -> bool:

@@ -1,8 +1,12 @@
-"""The daemon's ear: a local socket, one question a connection, each answered in a thread of its own."""
+"""The daemon's ear: a local socket, one question a connection, each answered in a thread of its own.
+
+A question is a line, or what ``curl`` posts for a hook: a message of HTTP/1.1 whose length it tells.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import stat
@@ -31,7 +35,15 @@ _MOST_WAITING = 1024
 
 _PAUSE_SECONDS = 0.1
 
+_POST = b"POST "
+_LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
+
 Tell = Callable[[str], None]
+
+
+def is_message(question: bytes) -> bool:
+    """Whether a question, or its beginning, is a message of HTTP, and not a line."""
+    return question.startswith(_POST)
 
 
 class Caller:
@@ -76,10 +88,13 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """What it asks, up to the end of its line; nothing where it left or asks too much. Raises OSError."""
+        """What it asks, up to the end of its line or message; nothing where it left or asks too much.
+
+        Raises OSError.
+        """
         until = time.monotonic() + _PATIENCE_SECONDS
         received = bytearray()
-        while not received.endswith(b"\n"):
+        while not _is_whole(received):
             self._link.settimeout(max(0.001, until - time.monotonic()))
             chunk = self._link.recv(_CHUNK)
             if not chunk or len(received) > _MOST_BYTES:
@@ -89,20 +104,33 @@ class Caller:
 
     def take(self, answer: bytes) -> None:
         """Send it the answer. Raises OSError."""
+        self.is_held_up = True
         self._link.settimeout(_PATIENCE_SECONDS)
-        self._link.sendall(answer + b"\n")
+        self._link.sendall(answer)
+
+
+def _is_whole(received: bytearray) -> bool:
+    if not is_message(received):
+        return received.endswith(b"\n")
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head + b"\r\n") if end else None
+    return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
 
 class Server:
     """Listens on a home's socket, from ``start`` until ``stop``.
 
     ``answer`` makes a line back of a line there, in as many threads as there are callers; nothing where nobody waits
-    for it. ``tell`` writes to the daemon's log.
+    for it. ``tell`` writes to the daemon's log. ``hook`` is given messages, and has the caller take what it answers.
     """
 
-    def __init__(self, home: Path, answer: Callable[[bytes, Caller], bytes], tell: Tell) -> None:
+    def __init__(
+        self, home: Path, answer: Callable[[bytes, Caller], bytes], tell: Tell,
+        hook: Callable[[bytes, Caller], None] = lambda _message, _caller: None,
+    ) -> None:  # fmt: skip
         self.path = socket_path(str(home))
         self._answer = answer
+        self._hook = hook
         self._tell = tell
         self._room = threading.Condition()
         self._callers: list[Caller] = []
@@ -196,13 +224,14 @@ class Server:
     def _serve(self, link: socket.socket, caller: Caller) -> None:
         try:
             with link, suppress(OSError):
-                line = caller.question() if caller.is_allowed() else b""
+                question = caller.question() if caller.is_allowed() else b""
                 caller.is_held_up = False
-                answer = self._answer(line, caller) if line else b""
-                if answer:
+                if is_message(question):
                     self._count_answer()
-                    caller.is_held_up = True
-                    caller.take(answer)
+                    self._hook(question, caller)
+                elif question and (answer := self._answer(question, caller)):
+                    self._count_answer()
+                    caller.take(answer + b"\n")
         except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
             self._tell("".join(traceback.format_exception(error)).rstrip())
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,10 +21,14 @@ _LOG_BYTES = 1_000_000
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def keep_state(home: str, session: str, state: object) -> None:
-    """Keep what a session was given, once it was."""
+def keep(home: str, call: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    """Keep what a session was given, once it was, and leave what is to be done because of that."""
+    session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
+    for kind in answer.get("chores") or ():
+        if kind != call.get("event"):
+            leave_chore(home, str(kind), call)
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
@@ -46,7 +51,8 @@ def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
 
 
 class Line(NamedTuple):
-    """What is noted of a run: ``ms`` since its process started, and how many characters were told."""
+    """What is noted of a run: ``ms`` since its process started, or since the daemon heard of it where that answers the
+    host itself; and how many characters were told."""
 
     host: str
     event: str
@@ -55,7 +61,7 @@ class Line(NamedTuple):
     characters: int
 
 
-def log(home: str, line: Line, is_mine: Callable[[], bool]) -> None:
+def log(home: str, line: Line, is_mine: Callable[[], bool] = lambda: True) -> None:
     """One line about a run, without a word of what was said.
 
     Two may be about to write it; ``is_mine`` is asked by each when nothing is left to do but that, and once says yes.
@@ -78,7 +84,7 @@ def _replace(home: str, path: str, value: dict[str, Any]) -> None:
     """Write a file whole or not at all."""
     with suppress(OSError):
         folder = _folder(home, "run", os.path.basename(os.path.dirname(path)))
-        fresh = os.path.join(folder, f".{os.getpid()}.tmp")
+        fresh = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}.tmp")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600)
         try:
             os.write(descriptor, json.dumps(value).encode())

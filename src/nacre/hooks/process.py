@@ -10,7 +10,6 @@ gives it another time than that.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import select
 import sys
@@ -22,7 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from nacre.hooks import notes
-from nacre.hooks.shapes import SHAPES, Shape
+from nacre.hooks.shapes import ASKS, SHAPES, TELLING, TOOL, Shape, context_of, parsed
 from nacre.link.chores import EVENTS
 from nacre.link.client import Away, Refused, ask
 from nacre.platform.environment import environment, home_folder, is_own_call
@@ -71,18 +70,6 @@ Example:
 """
 
 _MOST_INPUT = 2_000_000
-_MOST_CHARACTERS = 9_900
-"""Hosts cut what is longer than 10,000."""
-
-_TELLING = frozenset({"session-start", "prompt"})
-"""The events with which a host can be told something, by the daemon or without it."""
-
-_TOOL = "tool"
-"""With a tool that is about to run only the daemon tells something: it happens too often to look alone."""
-
-_ASKS = ("claude-code", "turn-end")
-"""The host and event with which the daemon, and nobody else, may have something to ask the agent."""
-
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
 """Those after which something is to be done soon; where no daemon may be started, a process is for that."""
 
@@ -124,7 +111,7 @@ class _Run:
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         environ = environment()
         self.host, self.event = arguments.host, arguments.event
-        self.name = shape.events.get(self.event, "") if shape.events else self.event
+        self.name = shape.name_of(self.event)
         self.home = home_folder(environ, arguments.home)
         self.is_own = is_own_call(environ)
         self.shape = shape
@@ -135,11 +122,11 @@ class _Run:
         self.is_pressed = time.monotonic() - began > _PRESSED_SHARE * within
         """The machine is so busy that the process's start took most of its time: to load more would not end in time."""
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
-        self.may_ask = (self.host, self.name) == _ASKS
+        self.may_ask = (self.host, self.name) == ASKS
         self.patience = within * (
             _START_PATIENT_SHARE if is_start
             else _ASKS_PATIENT_SHARE if self.may_ask
-            else _TOOL_PATIENT_SHARE if self.name == _TOOL
+            else _TOOL_PATIENT_SHARE if self.name == TOOL
             else _PATIENT_SHARE
         )  # fmt: skip
         self.call: dict[str, Any] = {}
@@ -177,7 +164,7 @@ class _Run:
             self._note()
 
     def _is_known(self) -> bool:
-        return self.name in _TELLING or self.name in EVENTS or self.name == _TOOL
+        return self.name in TELLING or self.name in EVENTS or self.name == TOOL
 
     def _first(self) -> HookAnswer:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
@@ -217,9 +204,7 @@ class _Run:
     def _ask_daemon(self) -> HookAnswer | None:
         """The daemon's answer. What is to be done later is noted before anything else."""
         self.is_there = os.path.isdir(self.home)
-        given = read_input()
-        call = {"host": self.host, "event": self.name, **self.shape.read(given)}
-        call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
+        call = self.shape.call(self.host, self.name, read_input())
         if call["is_apart"]:
             return HookAnswer("apart", {})
         self.call = call
@@ -234,7 +219,7 @@ class _Run:
             return None
 
     def _look_alone(self) -> HookAnswer | None:
-        if self.name not in _TELLING:
+        if self.name not in TELLING:
             self.is_heard.wait()
             return HookAnswer("alone", {})
         self.is_there = os.path.isdir(self.home)
@@ -255,15 +240,9 @@ class _Run:
 
     def _deliver(self, outcome: HookAnswer) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
-        may_tell = self.name in _TELLING or self.name == _TOOL or self.may_ask
-        context = outcome.answer.get("context", "") if may_tell else ""
-        told = context if len(context) <= _MOST_CHARACTERS else ""
         how = "held-out" if outcome.answer.get("held_out") else outcome.how
-        if self._tell(told, how):
-            notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
-            for kind in outcome.answer.get("chores") or ():
-                if kind != self.name:
-                    notes.leave_chore(self.home, str(kind), self.call)
+        if self._tell(context_of(self.host, self.name, outcome.answer), how):
+            notes.keep(self.home, self.call, outcome.answer)
         self._note()
         if self.was_away:
             self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
@@ -279,7 +258,7 @@ class _Run:
 
     def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
-        if self.name in ("prompt", _TOOL) or not os.path.isdir(self.home):
+        if self.name in ("prompt", TOOL) or not os.path.isdir(self.home):
             return
         from nacre.hooks import starting  # noqa: PLC0415 - few runs start anything
 
@@ -293,8 +272,7 @@ class _Run:
         if not self._telling.acquire(blocking=False):
             return False
         self.how, self.characters = how, len(context)  # before the rest, which there may be no time for
-        output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
-        data = output.encode("utf-8", "replace")
+        data = self.shape.output(self.event, self.name, context)
         try:
             while data and (context or _takes_output()):
                 data = data[os.write(1, data) :]
@@ -337,10 +315,9 @@ def read_input() -> dict[str, Any]:
     while len(data) <= _MOST_INPUT and not os.isatty(0):
         chunk = os.read(0, 65_536)
         data += chunk
-        if not chunk or chunk.rstrip().endswith(b"}"):
-            with suppress(ValueError, RecursionError):
-                given = json.loads(data.decode("utf-8-sig", "replace"))
-                return given if isinstance(given, dict) else {}
+        is_end = not chunk or chunk.rstrip().endswith(b"}")
+        if is_end and (given := parsed(bytes(data))) is not None:
+            return given
         if not chunk:
             break
     return {}

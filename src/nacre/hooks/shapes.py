@@ -1,10 +1,14 @@
-"""What each host hands its hooks, and how it wants to be told: one entry a host. Standard library only."""
+"""What each host hands its hooks, what it can be told with which event, and how: one entry a host.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
@@ -14,6 +18,18 @@ _ARGUMENT_CHARACTERS = 4_000
 
 _LIMITS = ("min_importance", "most_at_once", "cooldown_seconds", "most_per_session", "max_age_seconds")
 """Of :class:`nacre.values.context.SignalLimits`, which costs this process too much."""
+
+TELLING = frozenset({"session-start", "prompt"})
+"""The events with which a host can be told something, by the daemon or without it."""
+
+TOOL = "tool"
+"""With a tool that is about to run only the daemon tells something: it happens too often to look alone."""
+
+ASKS = ("claude-code", "turn-end")
+"""The host and event with which the daemon, and nobody else, may have something to ask the agent."""
+
+_MOST_CHARACTERS = 9_900
+"""Hosts cut what is longer than 10,000."""
 
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
@@ -32,6 +48,36 @@ class Shape(NamedTuple):
     tell: Callable[[str, str, str], str]
     silent: str = ""
     """What is written where there is nothing to tell."""
+
+    def name_of(self, event: str) -> str:
+        """An event of the host's, as nacre calls it; empty where nacre has no use for it."""
+        return self.events.get(event, "") if self.events else event
+
+    def call(self, host: str, name: str, given: Given) -> Asked:
+        """What the daemon is asked for an event, or the process itself: a :class:`nacre.values.hooks.HookCall`."""
+        call = {"host": host, "event": name, **self.read(given)}
+        call["session"] = f"{self.tool}:{call['session']}" if call["session"] else ""
+        return call
+
+    def output(self, event: str, name: str, context: str) -> bytes:
+        """What is written to the host."""
+        text = self.tell(event, name, context) if context else self.silent
+        return text.encode("utf-8", "replace")
+
+
+def context_of(host: str, name: str, answer: Mapping[str, Any]) -> str:
+    """What of an answer a host is told with an event of nacre's name; nothing where that is too long for it."""
+    may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
+    context = answer.get("context", "") if may_tell else ""
+    return context if len(context) <= _MOST_CHARACTERS else ""
+
+
+def parsed(data: bytes) -> dict[str, Any] | None:
+    """What a host hands over: empty where that is no object; ``None`` where it is not JSON, or not all of it."""
+    with suppress(ValueError, RecursionError):
+        given = json.loads(data.decode("utf-8-sig", "replace"))
+        return given if isinstance(given, dict) else {}
+    return None
 
 
 def _text(given: Given, *names: str) -> str:

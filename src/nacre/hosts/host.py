@@ -16,6 +16,10 @@ SERVER = "nacre"
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
+_IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
+"""Events that come often, and hold somebody up: the quick hook is for them. The tools that have them by these names end
+what they hand over, which it waits for."""
+
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
 """Tools that an agent may call without asking: they read, or propose what the owner may keep."""
 
@@ -94,7 +98,7 @@ def hook_groups(
             ("hooks", event),
             {
                 **({"matcher": known[event]} if event in known else {}),
-                "hooks": [{"type": "command", **_entry(way, host, event, limit)}],
+                "hooks": [{"type": "command", **_entry(way, host, event, limit, is_quick=event in _IN_SESSION)}],
             },
         )
         for event, limit in seconds.items()
@@ -106,5 +110,5 @@ def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook
     return tuple(JsonHook(("hooks", event), _entry(way, host, event, limit)) for event, limit in seconds.items())
 
 
-def _entry(way: Way, host: str, event: str, limit: int) -> dict[str, object]:
-    return {"command": way.programs.hook_line(host, event), "timeout": limit}
+def _entry(way: Way, host: str, event: str, limit: int, *, is_quick: bool = False) -> dict[str, object]:
+    return {"command": way.programs.hook_line(host, event, is_quick=is_quick), "timeout": limit}

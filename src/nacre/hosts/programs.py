@@ -11,7 +11,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """``nacre`` and ``hook`` are the words that start them. ``home`` is named only where it is not the usual one.
+    """``nacre`` and ``hook`` are the words that start them; ``quick_hook`` those that start the hook which asks the
+    daemon from a shell, where there is one. ``home`` is named only where it is not the usual one.
 
     ``environ`` is what they need of the environment, such as where modules lie that are not installed.
     """
@@ -22,6 +23,7 @@ class Programs:
     environ: Mapping[str, str] = field(default_factory=dict)
     platform: str = "linux"
     version: str = ""
+    quick_hook: tuple[str, ...] = ()
 
     @property
     def mcp(self) -> tuple[str, list[str]]:
@@ -49,9 +51,10 @@ class Programs:
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
-    def hook_line(self, host: str, event: str) -> str:
-        """The command line of a hook, as a shell reads it."""
-        words = [*self._environ_words, *self.hook, *(["--home", self.home] if self.home else []), host, event]
+    def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
+        """The command line of a hook, as a shell reads it; ``is_quick``: of the quick one, where there is one."""
+        program = self.quick_hook if is_quick and self.quick_hook else self.hook
+        words = [*self._environ_words, *program, *(["--home", self.home] if self.home else []), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def told(self) -> dict[str, Any]:

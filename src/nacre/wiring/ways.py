@@ -23,6 +23,7 @@ from nacre.settings import Settings
 from nacre.values.wiring import WiringWish
 from nacre.wiring.record import load
 
+_QUICK_HOOK = "nacre-hook.sh"
 _PINNED = ("NACRE_CONFIG", "NACRE_DB")
 _FOLDERS = (
     "APPDATA", "CLAUDE_CONFIG_DIR", "CLINE_DIR", "CODEX_HOME", "CONTINUE_GLOBAL_DIR", "OPENCLAW_STATE_DIR",
@@ -134,7 +135,10 @@ def own_programs(settings: Settings) -> Programs:
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
-    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, __version__)
+    quick = _script(settings, _QUICK_HOOK) if settings.platform != "win32" else None
+    return Programs(
+        started["nacre"], started["nacre-hook"], home, environ, settings.platform, __version__, quick or ()
+    )  # fmt: skip
 
 
 def program_of(settings: Settings, name: str) -> str | None:

@@ -1,0 +1,215 @@
+"""The hook that asks the daemon from a shell: it tells what ``nacre-hook`` would, sooner, and never hurts a host."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nacre
+from tests.hooks.conftest import DECIDED, PATIENT_MS, Hooked, Ran, hang, is_root, listening, say, serving
+from tests.hooks.test_faults import IN_TIME_SECONDS, STATES, STDIN, TOLD
+from tests.hosts.stage import eventually
+
+SCRIPT = Path(nacre.__file__).parent / "hooks" / "nacre-hook.sh"
+EVENTS = ("UserPromptSubmit", "PreToolUse", "Stop")
+PROMPT = "UserPromptSubmit"
+PATIENT = {"NACRE_HOOK_MS": str(PATIENT_MS)}
+
+Quick = Callable[..., Ran]
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with the hook, and beside it the one that it leaves to what it cannot do."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shutil.copy(SCRIPT, folder)
+    alone = folder / "nacre-hook"
+    alone.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m nacre.hooks.process \"$@\"\n")
+    alone.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def quick(hooked: Hooked, programs: Path) -> Quick:
+    """Runs the hook as hosts do, with time enough for a machine that is busy with other tests."""
+
+    def run(
+        event: str, stdin: bytes | None = None, *, environ: dict[str, str] | None = None, **given: object
+    ) -> Ran:
+        data = json.dumps(hooked.given(**given)).encode() if stdin is None else stdin
+        words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **(PATIENT if environ is None else environ)},
+        ) as process:  # fmt: skip
+            out, err = process.communicate(data, IN_TIME_SECONDS * 6)
+        return Ran(process.returncode, out.decode(), err.decode(), 0.0)
+
+    return run
+
+
+def ways(hooked: Hooked) -> list[str]:
+    """How the runs were answered, as the log tells."""
+    return [line["how"] for line in hooked.log()]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("state", STATES)
+def test_it_ends_with_0_and_in_shape_whatever_is_wrong(hooked: Hooked, quick: Quick, state: str, event: str) -> None:
+    with STATES[state](hooked.home):
+        ran = quick(event, environ={})
+    assert (ran.code, ran.err) == (0, "")
+    if ran.out:
+        assert event == PROMPT
+        assert DECIDED in ran.context
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "daemon hung"])
+def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, quick: Quick, state: str) -> None:
+    with STATES[state](hooked.home):
+        ran = quick(PROMPT)
+    assert (ran.code, ran.err) == (0, "")
+    assert (DECIDED in ran.context) == (state in TOLD)
+
+
+def test_a_daemon_that_hangs_is_not_waited_for(hooked: Hooked, quick: Quick) -> None:
+    with listening(hooked.home, hang):
+        assert quick(PROMPT, environ={}) == Ran(0, "", "", 0.0)
+
+
+def test_the_daemon_tells_and_python_is_not_started(hooked: Hooked, quick: Quick, programs: Path) -> None:
+    (programs / "nacre-hook").write_text("#!/bin/sh\necho started\n")
+    with serving(hooked.home):
+        assert DECIDED in quick(PROMPT).context
+    (line,) = hooked.log()
+    assert (line["host"], line["event"], line["how"]) == ("claude-code", PROMPT, "daemon")
+    assert line["characters"] > 0
+    assert DECIDED not in str(line)
+
+
+def test_it_tells_what_python_would(hooked: Hooked, quick: Quick) -> None:
+    with serving(hooked.home):
+        told = quick(PROMPT, session_id="one").out
+        assert told
+        assert hooked.run(PROMPT, hooked.given(session_id="two")).out == told
+
+
+def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, quick: Quick) -> None:
+    with serving(hooked.home):
+        assert DECIDED in quick(PROMPT).context
+        assert quick(PROMPT).out == ""
+        assert hooked.run(PROMPT).out == ""
+    assert quick(PROMPT).out == ""
+
+
+def test_a_turn_that_ended_leaves_word_of_it_once(hooked: Hooked, quick: Quick) -> None:
+    with serving(hooked.home):
+        assert quick("Stop").out == ""
+    (chore,) = hooked.chores()
+    assert (chore["kind"], chore["session"]) == ("turn-end", "claude-code:5e55-0001")
+    with listening(hooked.home, say(b"")):  # nobody takes what is left meanwhile
+        quick("Stop")
+    assert len(hooked.chores()) == 2
+
+
+def test_what_nobody_waited_for_counts_as_not_told(hooked: Hooked, quick: Quick) -> None:
+    goes_on = threading.Event()
+    with serving(hooked.home, goes_on.wait):
+        assert quick(PROMPT, environ={}).out == ""
+        goes_on.set()
+        assert eventually(lambda: ways(hooked)) == ["late"]
+        assert DECIDED in quick(PROMPT).context
+    assert ways(hooked) == ["late", "daemon"]
+
+
+@pytest.mark.parametrize("given", [{"agent_id": "a1"}, {"session_id": "agent:main:subagent:7"}])
+def test_a_session_in_which_nobody_talks_is_given_nothing(
+    hooked: Hooked, quick: Quick, given: dict[str, object]
+) -> None:
+    with serving(hooked.home):
+        assert [quick(event, **given).out for event in EVENTS] == [""] * 3
+    assert hooked.chores() == []
+    assert set(ways(hooked)) == {"apart"}
+
+
+def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, quick: Quick) -> None:
+    with serving(hooked.home):
+        assert quick(PROMPT, environ={**PATIENT, "NACRE_OWN_CALL": "1"}).out == ""
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("name", STDIN)
+def test_whatever_a_host_hands_over_it_ends_with_0_and_in_shape(
+    hooked: Hooked, quick: Quick, name: str, event: str
+) -> None:
+    with serving(hooked.home):
+        ran = quick(event, STDIN[name])
+    assert (ran.code, ran.err) == (0, "")
+    assert event == PROMPT or ran.out == ""
+    assert ran.context == "" or "<nacre-context>" in ran.context
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"])
+def test_an_answer_that_breaks_off_or_refuses_is_none(hooked: Hooked, quick: Quick, said: bytes) -> None:
+    with listening(hooked.home, say(said)):
+        assert DECIDED in quick(PROMPT).context
+    assert ways(hooked) == ["alone"]
+
+
+def test_where_there_is_no_curl_the_process_is_asked(hooked: Hooked, quick: Quick, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    for name in ("cat", "sh"):
+        (few / name).symlink_to(shutil.which(name) or "")
+    with serving(hooked.home):
+        assert DECIDED in quick(PROMPT, environ={**PATIENT, "PATH": str(few)}).context
+
+
+def test_proxies_and_settings_of_curl_are_left_alone(hooked: Hooked, quick: Quick, user_home: Path) -> None:
+    (user_home / ".curlrc").write_text('output = "elsewhere"\n')
+    environ = {**PATIENT, "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
+    with serving(hooked.home):
+        assert DECIDED in quick(PROMPT, environ=environ).context
+    assert ways(hooked) == ["daemon"]
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can give a socket away")
+def test_a_socket_of_another_user_is_told_nothing(hooked: Hooked, quick: Quick) -> None:
+    told = b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey.'
+    with listening(hooked.home, say(told)):
+        os.chown(hooked.home / "daemon.sock", 12345, 12345)
+        hooked.home.chmod(0o777)
+        assert quick(PROMPT).out == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["claude-code"], ["no-such-host", "Stop"], ["--home"]])
+def test_called_wrongly_it_says_nothing(hooked: Hooked, programs: Path, arguments: list[str]) -> None:
+    with serving(hooked.home):
+        words = [str(programs / SCRIPT.name), *arguments]
+        ran = subprocess.run(words, input=b"{}", capture_output=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_host_that_does_not_listen_is_told_nothing(hooked: Hooked, programs: Path, event: str) -> None:
+    words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with serving(hooked.home):
+        ran = subprocess.run(
+            words, input=json.dumps(hooked.given()).encode(), stdout=writing, stderr=subprocess.PIPE, timeout=60,
+            check=False, env={**os.environ, **PATIENT},
+        )  # fmt: skip
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
