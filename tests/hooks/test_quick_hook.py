@@ -44,9 +44,7 @@ def programs(tmp_path: Path) -> Path:
 def quick(hooked: Hooked, programs: Path) -> Quick:
     """Runs the hook as hosts do, with time enough for a machine that is busy with other tests."""
 
-    def run(
-        event: str, stdin: bytes | None = None, *, environ: dict[str, str] | None = None, **given: object
-    ) -> Ran:
+    def run(event: str, stdin: bytes | None = None, *, environ: dict[str, str] | None = None, **given: object) -> Ran:
         data = json.dumps(hooked.given(**given)).encode() if stdin is None else stdin
         words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
         with subprocess.Popen(
@@ -186,7 +184,7 @@ def test_proxies_and_settings_of_curl_are_left_alone(hooked: Hooked, quick: Quic
 
 @pytest.mark.skipif(not is_root(), reason="only root can give a socket away")
 def test_a_socket_of_another_user_is_told_nothing(hooked: Hooked, quick: Quick) -> None:
-    told = b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey.'
+    told = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey."
     with listening(hooked.home, say(told)):
         os.chown(hooked.home / "daemon.sock", 12345, 12345)
         hooked.home.chmod(0o777)

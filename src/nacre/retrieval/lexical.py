@@ -129,15 +129,20 @@ class QueryCoverage:
         """
         if not self.total:
             return Signals(0.5, cosine)
-        held = sum(weight * self._holds(at, rows) for at, weight in enumerate(self.weights))
+        held = sum(self.weights[at] * share for at, share in self._held(rows).items()) if self.weights else 0.0
         if in_part:
             return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
         return Signals(held / self.total, cosine, self.unknown, self.unknown_name)
 
-    def _holds(self, at: int, rows: Sequence[Held]) -> float:
-        if self.by_share:
-            return min(1.0, max(row.get(at, 0.0) for row in rows))
-        return float(any(at in row for row in rows))
+    def _held(self, rows: Sequence[Held]) -> Held:
+        """The terms that any of the rows holds, and in which share."""
+        if not self.by_share:
+            return {at: 1.0 for row in rows for at in row}
+        found: dict[int, float] = {}
+        for row in rows:
+            for at, share in row.items():
+                found[at] = max(found.get(at, 0.0), min(1.0, share))
+        return found
 
 
 def choose(

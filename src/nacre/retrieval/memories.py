@@ -42,6 +42,9 @@ PREFERRED_KIND = 1.25
 UNSEEN_ROWS = 50
 """A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
 LINK_SEEDS = 5
+_PROMPT_READ = 50
+"""Of the candidates of a prompt so many are read, the most relevant; and besides whatever may be sure to fit."""
+
 _LEANING = 0.3
 """What it counts, of the words of a prompt, that it sounds like a question for the kind of a memory."""
 FORMER_SHARE = 0.8
@@ -101,20 +104,43 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the lanes found, by row: term counts, cosines, and the ids a memory was reached from by links."""
+    """What the lanes found, by row: term counts and cosines."""
 
     matches: Mapping[int, Match] = field(default_factory=dict)
     coverage: QueryCoverage = QueryCoverage()
     empty: bool = False
     sureness: Sureness = field(default_factory=lambda: sureness_of("memories", None))
     cosines: Mapping[int, float] = field(default_factory=dict)
-    linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
     is_prompt: bool = False
 
     def passes_over(self, memory: Memory) -> bool:
         """Whether the model cannot read a memory, so that its cosine to a prompt says nothing."""
         return self.is_prompt and not self.sureness.scale.reads_unspaced and is_unspaced(memory.content)
+
+    def signals(self, row: int, *, cosine: float | None, in_part: bool, is_leant_to: bool) -> Signals:
+        """What speaks for a row."""
+        match = self.matches.get(row)
+        signals = self.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
+        if not (self.empty or is_leant_to):
+            return signals
+        return replace(signals, empty=self.empty, coverage=signals.coverage + _LEANING * is_leant_to)
+
+    def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
+        """The rows that may be sure to fit, whatever their memories are, the surest, and the most relevant."""
+        could = {row: self._surest(row, in_part="name" in part) for row, part in parts.items()}
+        relevant = nlargest(_PROMPT_READ, parts, key=lambda row: sum(parts[row].values()))
+        kept = {*relevant, *nlargest(1, could, key=lambda row: could[row])}
+        return [row for row in parts if row in kept or could[row] >= self.sureness.beside]
+
+    def _surest(self, row: int, *, in_part: bool) -> float:
+        """How sure a row can be, of a kind that is leant to, and in a script that the model may not read."""
+        unseen = self.signals(row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans))
+        cosine = self.cosines.get(row)
+        if cosine is None:
+            return self.sureness.confidence(unseen)
+        sure = self.sureness.confidence(replace(unseen, cosine=cosine))
+        return sure if self.sureness.scale.reads_unspaced else max(sure, self.sureness.confidence(unseen))
 
 
 class _Synonyms(NamedTuple):
@@ -170,14 +196,12 @@ class MemoryRecall:
         )
         for row in named:
             parts.setdefault(row, {})["name"] = NAME_BONUS
-        found = self._memories.by_rows(list(parts))
-        linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
-        lanes = _Found(
-            matches, coverage, question.says_nothing, sureness, cosines, linked, question.leans, question.is_prompt
-        )
-        return self._scored(parts, found, lanes, ranking)
+        lanes = _Found(matches, coverage, question.says_nothing, sureness, cosines, question.leans, question.is_prompt)
+        found = self._memories.by_rows(lanes.worth_reading(parts) if question.is_prompt else list(parts))
+        linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
+        return self._scored(parts, found, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
@@ -187,7 +211,7 @@ class MemoryRecall:
     def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """The memories of a time or kind that was asked for, and nothing else was."""
         parts = {row: {"time": 1.0} for row in rows}
-        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking, {})
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
@@ -275,24 +299,22 @@ class MemoryRecall:
         return linked
 
     def _scored(
-        self, parts: Mapping[int, dict[str, float]], memories: Mapping[int, Memory], found: _Found, ranking: Ranking
-    ) -> list[ScoredMemory]:
+        self, parts: Mapping[int, dict[str, float]], memories: Mapping[int, Memory], found: _Found, ranking: Ranking,
+        linked: Mapping[int, tuple[str, ...]],
+    ) -> list[ScoredMemory]:  # fmt: skip
         usage = self._usage.of([memory.id for memory in memories.values()])
         scored = []
         for row, memory in memories.items():
-            match = found.matches.get(row)
-            in_part = "name" in parts[row]
             cosine = None if found.passes_over(memory) else found.cosines.get(row)
-            signals = found.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
-            signals = replace(signals, empty=found.empty)
-            if memory.kind in found.leans:
-                signals = replace(signals, coverage=signals.coverage + _LEANING)
+            signals = found.signals(
+                row, cosine=cosine, in_part="name" in parts[row], is_leant_to=memory.kind in found.leans
+            )
             used = usage.get(memory.id, Usage())
             score, components = score_of(
-                memory, parts[row], used, ranking, found_in_text=match is not None, cosine=found.cosines.get(row)
+                memory, parts[row], used, ranking, found_in_text=row in found.matches, cosine=found.cosines.get(row)
             )
             sure = found.sureness.confidence(signals)
-            scored.append(ScoredMemory(memory, score, components, signals, sure, found.linked.get(row, ())))
+            scored.append(ScoredMemory(memory, score, components, signals, sure, linked.get(row, ())))
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
 
