@@ -41,7 +41,7 @@ _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULT
 Tell = Callable[[str], None]
 
 
-def is_message(question: bytes) -> bool:
+def is_message(question: bytes | bytearray) -> bool:
     """Whether a question, or its beginning, is a message of HTTP, and not a line."""
     return question.startswith(_POST)
 

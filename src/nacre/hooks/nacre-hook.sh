@@ -26,8 +26,10 @@ if read -r up rest 2>/dev/null </proc/uptime && read -r stat 2>/dev/null </proc/
   begun ${stat##*) }
   [ "$age" -ge 0 ] && [ "$age" -lt 1000 ] || age=0
 fi
+limit=128
+[ "$2" != PreToolUse ] || limit=50 # which comes with every call
 within=${NACRE_HOOK_MS:-0}
-[ "$within" -gt 128 ] 2>/dev/null || within=128
+[ "$within" -gt $limit ] 2>/dev/null || within=$limit
 within=$((within - 2 * age))
 [ "$within" -gt 40 ] || within=40
 fraction=$((1000 + within % 1000))
