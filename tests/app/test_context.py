@@ -349,6 +349,17 @@ def test_each_sentence_of_a_prompt_is_looked_for(home: World) -> None:
     assert DECIDED in prompted(home, prompt).text
 
 
+def test_what_fits_a_prompt_is_told_among_many_that_share_its_words(home: World) -> None:
+    (home.vault / "global" / "fact").mkdir(parents=True, exist_ok=True)
+    for berth in range(300):
+        fact = f"The gauge in berth {berth} is read at {berth} past."
+        home.write(f"global/fact/berth-{berth}.md", f"# Berth {berth}\n\n{fact}\n")
+    scan(home.context())
+    block = prompted(home, "when is the gauge in berth 217 read, and which database does billing use?")
+    assert "berth 217 is read" in block.text
+    assert DECIDED in block.text
+
+
 def test_an_order_that_names_something_new_is_still_about_what_is_known(home: World) -> None:
     assert DECIDED in prompted(home, "add an invoices_archive table to the PostgreSQL database of billing").text
 

@@ -66,7 +66,7 @@ class Hooks:
         answer = json.loads(line).get("result") if line else {}
         if answer is not None and name in EVENTS:
             notes.leave_chore(self._home, name, call)
-        return "held-out" if answer and answer["held_out"] else "daemon", answer
+        return "held-out" if answer and answer.get("held_out") else "daemon", answer
 
 
 def _told(shape: Shape, event: str, name: str, context: str) -> bytes:
