@@ -34,7 +34,7 @@ class Hooks:
         self._answer = answer
 
     def take(self, message: bytes, caller: Caller) -> None:
-        """Have a caller take what its host is told, then keep that it was. Raises OSError where it does not."""
+        """Have a caller take what its host is told, then keep that it was."""
         began = time.monotonic()
         asked = _REQUEST.match(message)
         host, event = (asked["host"].decode(), asked["event"].decode()) if asked else ("", "")
@@ -51,9 +51,10 @@ class Hooks:
         context = context_of(host, name, answer)
         try:
             caller.take(_told(shape, event, name, context))
-            notes.keep(self._home, call, answer)
         except OSError:  # it has gone, as it does when its time is over
             how, context = "late", ""
+        else:
+            notes.keep(self._home, call, answer)
         took = round(1000 * (time.monotonic() - began), 1)
         notes.log(self._home, notes.Line(host, event, how, took, len(context)))
 

@@ -112,9 +112,9 @@ class Caller:
 def _is_whole(received: bytearray) -> bool:
     if not is_message(received):
         return received.endswith(b"\n")
-    head, end, body = received.partition(b"\r\n\r\n")
-    length = _LENGTH.search(head + b"\r\n") if end else None
-    return bool(end) and len(body) >= (int(length[1]) if length else 0)
+    end = received.find(b"\r\n\r\n")
+    length = _LENGTH.search(received, 0, end + 2) if end >= 0 else None
+    return end >= 0 and len(received) - end - 4 >= (int(length[1]) if length else 0)
 
 
 class Server:

@@ -26,7 +26,7 @@ if read -r up rest 2>/dev/null </proc/uptime && read -r stat 2>/dev/null </proc/
   begun ${stat##*) }
   [ "$age" -ge 0 ] && [ "$age" -lt 1000 ] || age=0
 fi
-limit=128
+limit=110
 [ "$2" != PreToolUse ] || limit=50 # which comes with every call
 within=${NACRE_HOOK_MS:-0}
 [ "$within" -gt $limit ] 2>/dev/null || within=$limit

@@ -16,12 +16,12 @@ SERVER = "nacre"
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
+FREE_TOOLS = (*READING_TOOLS, "memory_store")
+"""Tools that an agent may call without asking: they read, or propose what the owner may keep."""
+
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
 """Events that come often, and hold somebody up: the quick hook is for them. The tools that have them by these names end
 what they hand over, which it waits for."""
-
-FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent may call without asking: they read, or propose what the owner may keep."""
 
 
 @dataclass(frozen=True, slots=True)
