@@ -350,6 +350,29 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("service;api key\npier;", body(32, HEX), "\n"),
         ("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n"),
     ],
+    "said-passphrase": [
+        ("the pass" + "phrase of the signing key is ", "amber kettle seven owls", ", unlock it once"),
+        ("phrase secrète : ", "la loutre mange du velours", "\n"),
+        ("wifi is Attic, the key is “", "nine blue herons", "”"),
+    ],
+    "near-password": [
+        ("try ", "8tQz!vRq2Nm", ", that pass" + "word is newer"),
+        ("what's the pass" + "word of the scanner?\n\nMara: ", "heron-Reed-71", "\nthanks"),
+        ("[10:01] Jo: whats the pw\n[10:02] Mara: ", "nR6_Heron_Reed", "\n[10:02] Mara: delete this"),
+    ],
+    "filled-field": [
+        ('page.getByLabel("Pass' + 'word").fill("', "Heron$Reed_71", '")'),
+        ('fill_in "Pass' + 'word", with: "', "Heron$Reed_71", '"'),
+    ],
+    "signing-secret": [('jwt.sign({ sub: user.id }, "', "the-heron-waits-1987", '", { expiresIn: "1h" })')],
+    "mail-login": [
+        ("AUTH PLAIN ", base64.b64encode(b"\0mara\0heron-71-reed").decode(), "\n"),
+        ("S: 334 UGFzc3dvcmQ6\nC: ", base64.b64encode(b"heron-71-reed").decode(), "\nS: 235 ok"),
+    ],
+    "stored-parameter": [
+        ('"Name": "/prod/db", "Type": "SecureString", "Value": "', "heron-71-reed", '"'),
+        ('"Secret' + 'String": "', "heron-71-reed", '"'),
+    ],
     "used-as-password": [
         ("use ", "heron-Reed-71", " as the password"),
         ("nimm ", "heron-Reed-71", " als Kennwort"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from nacre.redact.near import near_password, said_phrase
 from nacre.redact.said import said_key, said_password
 
 Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
@@ -164,5 +165,7 @@ FINDERS: Mapping[str, Finder] = {
     "table-cells": table_cells,
     "said-password": said_password,
     "said-key": said_key,
+    "near-password": near_password,
+    "said-phrase": said_phrase,
 }
 """Finders by the name the rule table gives them: of the text and what the rule matched, where secrets may lie."""

@@ -25,7 +25,7 @@ _FOLLOWED: Mapping[bytes, bytes] = {
     b"pw": rb"(?![a-ce-z])",
     b"ww": rb"(?=[ :])",
     b" -p": rb"(?!ass|k)",
-    **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"k", b"u", b"w")},
+    **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
 """What follows some words wherever they matter, in the bytes that are searched; without it they are everywhere."""
 

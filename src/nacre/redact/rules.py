@@ -193,6 +193,7 @@ def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[
 _FORMS = {
     "attached": ("attached-password", r"""(?:<argument>)""", "account"),
     "apart": ("option-password", r"""[ \t=]{1,4}<argument>""", "argument"),
+    "sure": ("option-password", r"""[ \t=]{1,4}<argument>""", "account"),
     "account": (
         "account-password",
         r"""(?:[ \t]{1,4}|=)?(?:<quote>)?[^\s:%"'`]{0,80}[:%,]([^\s"'`\\]{3,200})""",

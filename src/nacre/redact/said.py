@@ -81,13 +81,20 @@ _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
+_IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
+_SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
 _PHRASE = re.compile(
     rb"""[^\r\n:=]{0,40}[:=][ \t]{0,3}(?:\\{0,7}["'`])?([^\s"'`\\][^"'`\r\n\\,.;]{12,90}?)(?=[ ]-[ ]|["'`,.;\r\n\\]|$)
     """,
     re.VERBOSE,
 )
+_WORDS = re.compile(
+    rb"""(?:[ ]for[ ][^:\r\n]{1,60})?[ \t]{0,2}[:=][ \t]{1,3}([a-z]{3,12}(?:[ ][a-z]{3,12}){3,6})
+    (?=[.,;\r\n\\]|[ ]-|$)""",
+    re.VERBOSE,
+)
 _END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
-_CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=\w{16}|^SHA256:")
+_CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=[\w-]{16}|^SHA256:")
 
 
 class Word(NamedTuple):
@@ -103,6 +110,8 @@ class Word(NamedTuple):
     is_quoted: bool
     is_last: bool
     """Whether its clause ends there."""
+    is_foreign: bool = False
+    """Whether the name is none that programs use: no name of theirs follows it."""
 
     def passes(self, check: str) -> bool:
         """Whether the word passes one of :data:`CHECKS`."""
@@ -112,13 +121,20 @@ class Word(NamedTuple):
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The word after a name that is the password."""
-    phrase = _PHRASE.match(data, match.end()) if match[0].lower().endswith(b"phrase") else None
+    phrase = (_PHRASE if match[0].lower().endswith(b"phrase") else _WORDS).match(data, match.end())
     if phrase and CHECKS["words"](data, *phrase.span(1)):
         yield phrase.span(1)
     else:
-        # 密码heron-71: nothing stands between.
-        is_glued = _GLUED.match(data, match.end() - 1) is not None
-        yield from _iter_said(data, match.end(), _Walk(_is_password, announced=0 if is_glued else _FAR, ends=_is_about))
+        # 密码heron-71: nothing stands between; "pw heron-71": nobody writes so of passwords in general.
+        is_said = _IS_SHORT.match(data, match.end())
+        is_glued = bool(is_said) or match[0].lower() in _SHORT_NAMES or _GLUED.match(data, match.end() - 1) is not None
+        walk = _Walk(
+            _is_password,
+            announced=0 if is_glued else _FAR,
+            ends=_is_about,
+            is_foreign=not match[0].lower().startswith((b"pass", b"pw", b"psk")),
+        )
+        yield from _iter_said(data, is_said.end() if is_said else match.end(), walk)
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
@@ -149,6 +165,8 @@ def _is_password(word: Word) -> bool:
     if len(word.text) < _PASSWORD_LEAST:
         return False
     if word.announced == 0 and (word.passes("chosen") or _is_slug(word)):
+        return True
+    if word.is_foreign and is_near and word.passes("joined"):
         return True
     return (is_near and word.passes("titled")) or (not _BARE_HASH.match(word.text) and word.passes("strong"))
 
@@ -191,12 +209,19 @@ def _is_plain_key(word: Word) -> bool:
 class _Walk:
     """A walk over the words after a name, up to the secret or the end of the sentence."""
 
-    __slots__ = ("_announced", "_ends", "_is_assigned", "_judge", "_number")
+    __slots__ = ("_announced", "_ends", "_is_assigned", "_is_foreign", "_judge", "_number")
 
-    def __init__(self, judge: Callable[[Word], bool], *, ends: Callable[[str], bool], announced: int = _FAR) -> None:
+    def __init__(
+        self,
+        judge: Callable[[Word], bool],
+        *,
+        ends: Callable[[str], bool],
+        announced: int = _FAR,
+        is_foreign: bool = False,
+    ) -> None:
         """Take what tells whether a word is the secret, and after which words something else comes."""
         self._judge, self._announced, self._ends = judge, announced, ends
-        self._number, self._is_assigned = 0, False
+        self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Where the secret lies."""
@@ -223,7 +248,15 @@ class _Walk:
 
     def _judged(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
         """The word, unless it is the secret."""
-        word = Word(text, self._number, self._announced, self._is_assigned, token["quoted"] is not None, is_last)
+        word = Word(
+            text,
+            self._number,
+            self._announced,
+            self._is_assigned,
+            token["quoted"] is not None,
+            is_last,
+            self._is_foreign,
+        )
         is_code = token["word"] and _CODE.search(token["word"])
         return None if not is_code and self._judge(word) else word
 

@@ -13,7 +13,8 @@ LOOK_BACK = 64
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
-    rb"|\$(?:[{(]|\w+$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
+    rb"|\$(?:[{(]|\w+-?$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]"
+    rb"|\[[A-Z_ -]{3,24}\]?$|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
@@ -29,6 +30,15 @@ _PLACEHOLDER = re.compile(
 _SPEAKING_NAME = re.compile(
     rb"(?:[a-z]+[_.-])*(?:pass(?:word|wd|phrase)?|secret|token|key|credential|auth)s?$", re.IGNORECASE
 )
+_JOINED = re.compile(rb"[A-Za-z]{2,}(?:[_-][A-Za-z0-9]{2,}){1,5}|[a-z]+(?:[A-Z][a-z]+){2,}")
+_FOREIGN_WORDS = re.compile(rb"[\x80-\xff_ -]+")
+_SAYS_WHAT_GOES_THERE = re.compile(
+    rb"(?:[A-Za-z\x80-\xff]+[_-])*(?:schl(?:\xc3\xbc|ue)ssel|passwort|kennwort|contrase(?:\xc3\xb1|n)a|clave|senha|chave|passe|cl(?:e|\xc3\xa9)|chiave"
+    rb"|wachtwoord|sleutel|has(?:l|\xc5\x82)o|klucz|\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb[\x80-\xff]*|\xd1\x82\xd0\xbe\xd0\xba\xd0\xb5\xd0\xbd[\x80-\xff]*"
+    rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
+    re.IGNORECASE,
+)
+"""Placeholders in other languages: words of letters, one of which names a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -46,7 +56,7 @@ _UUID_OR_HASH = re.compile(
 _PUBLIC = re.compile(
     rb"age1[a-z0-9]{50,}$|sha\d{1,3}[-:]|ssh-(?:rsa|ed25519)$|(?:[A-Za-z][A-Za-z0-9_.]*-){2,}[0-9a-f]{24,128}$"
 )
-_NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _CONSTANT, _PATH, _PUBLIC)
+_NO_SECRETS = (_VARIABLE, _PLACEHOLDER, _SPEAKING_NAME, _SAYS_WHAT_GOES_THERE, _CONSTANT, _PATH, _PUBLIC)
 _DIGIT, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _DOTENV_NAME = re.compile(rb"""(?:^|[\s;"'`]|\\n)[A-Z][A-Z0-9_]{2,60}=\\{0,3}["']?$""")
 _WRITTEN = re.compile(rb"[A-Za-z0-9]")
@@ -245,6 +255,12 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
     return bool(_ANY_LETTER.search(secret)) and bool(_DIGIT.search(secret) or _CHOSEN_SIGNS.search(secret))
 
 
+def _is_joined(data: bytes, start: int, end: int) -> bool:
+    """Words written as one, as people do in passwords and programs in names; for sentences that are not of programs."""
+    secret = data[start:end]
+    return _JOINED.fullmatch(secret) is not None and not _is_known(secret) and not _STANDARD.match(secret)
+
+
 def _is_phrase(data: bytes, start: int, end: int) -> bool:
     """Some words with a digit or sign among them that are no sentence."""
     words = data[start:end].split(b" ")
@@ -257,6 +273,8 @@ def _is_words(data: bytes, start: int, end: int) -> bool:
     """Four words or more, hardly a sentence; for what is announced as a passphrase."""
     words = data[start:end].split()
     if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
+        return False
+    if any(_TECHNICAL.fullmatch(word.decode("utf-8", "replace")) for word in words):
         return False
     return all(word.isalnum() for word in words) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
 
@@ -330,7 +348,7 @@ def _is_generated(data: bytes, start: int, end: int) -> bool:
 
 def _is_literal(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    if _SAMPLE.search(secret) or _is_known(secret):
+    if _SAMPLE.search(secret) or _is_known(secret) or _FOREIGN_WORDS.fullmatch(secret):
         return False
     if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
         return _WRITTEN.search(secret) is not None
@@ -387,6 +405,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "encoded": _is_encoded,
     "direct": _is_direct,
     "argument": _is_argument,
+    "joined": _is_joined,
     "phrase": _is_phrase,
     "slug": _is_slug,
     "words": _is_words,
