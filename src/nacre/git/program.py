@@ -38,6 +38,10 @@ _TRANSPORTS = "file:ssh:https:http"
 _LIST = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
+_VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
+"""Versions of git programs, by their path and the file's own marks: no home's, but the machine's."""
+
+
 class GitFailed(RepositoryUnusable):
     """The git program said no; ``code`` is its exit code, ``said`` its words."""
 
@@ -74,15 +78,33 @@ class GitProgram:
 
     def version(self) -> tuple[int, ...]:
         """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
-        said = self._call([self._path(), "--version"], None, 10).stdout.decode("utf-8", "replace")
-        match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", said)
-        found = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
+        path = self._path()
+        seen = _stamp(Path(path))
+        found = _VERSIONS.get((path, seen))
+        if found is None:
+            said = self._call([path, "--version"], None, 10).stdout.decode("utf-8", "replace")
+            match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", said)
+            found = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
+            _VERSIONS[path, seen] = found
         if found < OLDEST:
             raise GitUnavailable(
                 f"git {'.'.join(map(str, found))} is too old",
                 hint=f"nacre needs git {'.'.join(map(str, OLDEST))} or newer",
             )
         return found
+
+    def setting(self, name: str) -> str:
+        """What is configured, by its name in lower case but for its middle part; empty where nothing is.
+
+        Raises RepositoryUnusable, GitUnavailable.
+        """
+        return next((entry.value for entry in reversed(self._entries()) if entry.name == name), "").strip()
+
+    def own_file(self, name: str) -> Path:
+        """A file of the repository itself, wherever that lies. Raises RepositoryUnusable, GitUnavailable."""
+        if self.git_dir.is_dir():
+            return self.git_dir / name
+        return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
 
     def run(
         self,
@@ -195,17 +217,19 @@ def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _mark(git_dir: Path) -> object:
     """What changes with the configuration of a repository; nothing where that lies elsewhere."""
-    marks: list[tuple[int, ...] | None] = []
-    for name in ("config", "config.worktree"):
-        try:
-            seen = os.stat(git_dir / name)
-        except FileNotFoundError:
-            marks.append(None)
-        except OSError:
-            return None
-        else:
-            marks.append((seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns))
-    return tuple(marks)
+    try:
+        return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
+    except OSError:
+        return None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; nothing where there is none."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        return None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def _failure(command: str, code: int, said: str) -> RepositoryUnusable | RepositoryBusy:

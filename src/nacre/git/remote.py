@@ -74,8 +74,7 @@ class Remote:
 
     def url(self) -> str | None:
         """Its address, ``None`` where there is no such remote."""
-        done = self.repository.git.attempt("config", "--get", f"remote.{self.name}.url")
-        return done.stdout.decode("utf-8", "replace").strip() or None
+        return self.repository.git.setting(f"remote.{self.name}.url") or None
 
     def set_url(self, url: str) -> None:
         """Set its address, as ``git remote add`` does."""
@@ -91,8 +90,8 @@ class Remote:
         Raises RemoteRefused, RemoteUnreachable.
         """
         git = self.repository.git
-        if git.attempt("config", "--get", f"branch.{local}.remote").stdout.decode().strip() == self.name:
-            merge = git.attempt("config", "--get", f"branch.{local}.merge").stdout.decode("utf-8", "replace").strip()
+        if git.setting(f"branch.{local}.remote") == self.name:
+            merge = git.setting(f"branch.{local}.merge")
             if merge.startswith("refs/heads/"):
                 return merge.removeprefix("refs/heads/")
         found = self._called("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
@@ -110,8 +109,9 @@ class Remote:
     def follow(self, local: str, branch: str) -> None:
         """Set which branch there belongs to a branch here, so that a plain git client does the same."""
         git = self.repository.git
-        git.run("config", f"branch.{local}.remote", self.name)
-        git.run("config", f"branch.{local}.merge", f"refs/heads/{branch}")
+        for name, value in (("remote", self.name), ("merge", f"refs/heads/{branch}")):
+            if git.setting(f"branch.{local}.{name}") != value:
+                git.run("config", f"branch.{local}.{name}", value)
 
     def fetch(self, branch: str) -> str | None:
         """Fetch a branch and return its commit; ``None`` where the remote has no such branch."""

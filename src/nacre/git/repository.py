@@ -22,6 +22,14 @@ _IN_PROGRESS = {
     "MERGE_HEAD": "merge", "rebase-merge": "rebase", "rebase-apply": "rebase", "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert", "BISECT_LOG": "bisect",
 }  # fmt: skip
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
+"""How HEAD says it where refs are files; where they are a table, it says ".invalid"."""
+
+_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_TREES = 2
+"""How many commits' files are kept in mind: a commit never changes, and its parent is asked for next to it."""
+
 _PATTERN = re.compile(r"[\\\[\]*?!# ]")
 """What means something in a list of files to ignore."""
 
@@ -76,6 +84,7 @@ class Repository:
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
         self.git = GitProgram(root, environ)
+        self._trees: dict[str, dict[str, tuple[str, str]]] = {}
 
     @property
     def exists(self) -> bool:
@@ -106,7 +115,7 @@ class Repository:
             )
         try:
             self.git.run("rev-parse", "--git-dir")
-            is_bare = self.git.attempt("config", "--bool", "--get", "core.bare").stdout.strip() == b"true"
+            is_bare = self.git.setting("core.bare").lower() in _TRUE
         except GitFailed as error:
             raise RepositoryUnusable(
                 f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
@@ -120,34 +129,46 @@ class Repository:
 
     def in_progress(self) -> str | None:
         """What a person has begun and not finished in the repository: a merge, a rebase …"""
-        folder = Path(os.fsdecode(self.git.run("rev-parse", "--absolute-git-dir").strip()))
-        return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
+        return next((name for file, name in _IN_PROGRESS.items() if self.git.own_file(file).exists()), None)
 
     def head(self) -> Head:
         """Where HEAD stands."""
-        branch = self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
+        branch = self._branch()
         commit = self.git.attempt("rev-parse", "--quiet", "--verify", "HEAD^{commit}").stdout.decode().strip()
         return Head(branch.removeprefix("refs/heads/") or None, commit or None)
 
+    def _branch(self) -> str:
+        """The full name of HEAD's branch; empty where it is on none."""
+        try:
+            said = (self.git.git_dir / "HEAD").read_bytes()
+        except OSError:
+            said = b""
+        if found := _ON_BRANCH.fullmatch(said):
+            return os.fsdecode(found[1])
+        return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
+
     def identity(self) -> Author | None:
         """The author that the owner configured for git."""
-        found = [
-            self.git.attempt("config", "--get", key).stdout.decode("utf-8", "replace").strip()
-            for key in ("user.name", "user.email")
-        ]
+        found = [self.git.setting(name) for name in ("user.name", "user.email")]
         return Author(*found) if all(found) else None
 
     def tree(self, commit: str | None) -> dict[str, tuple[str, str]]:
         """Path → (mode, blob id) of a commit's files; empty for no commit."""
         if commit is None:
             return {}
+        if commit in self._trees:
+            return dict(self._trees[commit])
         found = {}
         for line in self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
             facts, _, path = line.partition(b"\t")
             if path:
                 mode, _, blob = facts.decode().split(" ")
                 found[os.fsdecode(path)] = (mode, blob)
-        return found
+        if _ID.fullmatch(commit):  # any other name may stand for another commit next time
+            while len(self._trees) >= _TREES:
+                self._trees.pop(next(iter(self._trees)))
+            self._trees[commit] = found
+        return dict(found)
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
         """The id git gives to some bytes; ``like`` is an id of the same repository, which tells the hash it uses."""
@@ -208,7 +229,7 @@ class Repository:
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
         """Have git ignore these files of a name unless they are tracked, and no others that this named before."""
-        file = self.root / os.fsdecode(self.git.run("rev-parse", "--git-path", "info/exclude").strip())
+        file = self.git.own_file("info/exclude")
         present = file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
         others = [line for line in present.splitlines() if not (line.startswith("/") and line.endswith(f"/{name}"))]
         lines = [*others, *("/" + _PATTERN.sub(r"\\\g<0>", path) for path in paths)]
