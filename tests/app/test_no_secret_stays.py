@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from datetime import date, timedelta
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -60,7 +61,11 @@ TALK: tuple[Step, ...] = (
     Summary("The owner asked for the port of the gate."),
     Owner("Remember that the gate controller listens on port 9443."),
 )
-IDS = re.compile(r'"(?:uuid|id|sessionId|session_id|conversation_id|call_id|toolCallId|tool_use_id)": ?"([^"]{2,})"')
+IDS = re.compile(
+    r'"(?:uuid|id|sessionId|session_id|conversation_id|call_id|toolCallId|tool_use_id|requestId|responseId)": ?"([^"]+)"'
+)
+DAY = re.compile(r"\d{4}-\d\d-\d\d(?=T\d\d:)")
+UUID = re.compile(r"[0-9a-f]{4}(?=[0-9a-f]{4}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 def examples() -> dict[str, tuple[str, str]]:
@@ -82,6 +87,8 @@ def examples() -> dict[str, tuple[str, str]]:
 
 
 EXAMPLES = examples()
+TOLD_APART_BY_WORDS = {"chatgpt seed 1", "plaud seed 0", "plaud seed 1"}
+"""These have neither ids nor times: a turn whose words are spoiled is another turn there."""
 
 
 def numbered(text: str, number: int) -> str:
@@ -89,7 +96,14 @@ def numbered(text: str, number: int) -> str:
     for name in sorted(set(IDS.findall(text))):
         own = f"{number:04d}{name[4:]}" if len(name) > 8 else f"{name}-{number}"
         text = text.replace(f'"{name}"', f'"{own}"')
-    return text
+    # A message without an id of its own is known by its time.
+    return DAY.sub(lambda day: f"{date.fromisoformat(day[0]) + timedelta(number)}", text)
+
+
+def placed(folder: Path, name: str, number: int) -> Path:
+    """Where such a transcript lies; a session is also known by the id in the name of its file."""
+    path = Path(UUID.sub(f"{number:04d}", name))
+    return folder / f"{number:04d}" / f"{path.stem}-{number:04d}{path.suffix}"
 
 
 def test_every_adapter_is_among_the_examples() -> None:
@@ -97,13 +111,13 @@ def test_every_adapter_is_among_the_examples() -> None:
     assert builtins().keys() - LIKE.keys() <= tried
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - TOLD_APART_BY_WORDS))
 def test_a_numbered_copy_of_an_example_is_read_as_other_turns(home: Path, tmp_path: Path, example: str) -> None:
     """Else the variants below would be skipped as known, and prove nothing: IDS lacks a key of that format."""
     name, text = EXAMPLES[example]
     turns = []
     for number in range(2):
-        path = tmp_path / str(number) / f"{Path(name).stem}-{number:04d}{Path(name).suffix}"
+        path = placed(tmp_path, name, number)
         path.parent.mkdir()
         path.write_text(numbered(text, number), encoding="utf-8")
         turns.append(json.loads(nacre("ingest", str(path), "--json", code=None))["turns"])
@@ -119,7 +133,7 @@ def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
     words = " ".join(FORMS[form] for form in forms)
     for number in range(sum(1 for _ in spoiled(text, words))):
         variant = next(islice(spoiled(numbered(text, number), words), number, None))
-        target = tmp_path / "in" / f"{number:04d}" / f"{Path(name).stem}-{number:04d}{Path(name).suffix}"
+        target = placed(tmp_path / "in", name, number)
         target.parent.mkdir(parents=True)
         target.write_text(variant, encoding="utf-8")
     nacre("ingest", str(tmp_path / "in"), code=None)
