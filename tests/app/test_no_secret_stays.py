@@ -62,7 +62,8 @@ TALK: tuple[Step, ...] = (
     Owner("Remember that the gate controller listens on port 9443."),
 )
 IDS = re.compile(
-    r'"(?:uuid|id|sessionId|session_id|conversation_id|call_id|toolCallId|tool_use_id|requestId|responseId)": ?"([^"]+)"'
+    r'"(?:uuid|id|sessionId|session_id|conversation_id|call_id|toolCallId|tool_use_id|requestId|responseId)"'
+    r': ?"([^"]+)"'
 )
 DAY = re.compile(r"\d{4}-\d\d-\d\d(?=T\d\d:)")
 UUID = re.compile(r"[0-9a-f]{4}(?=[0-9a-f]{4}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
