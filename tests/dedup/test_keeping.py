@@ -17,6 +17,7 @@ KEPT = {
     "a compound in one word": ("The log-book lies in the tower", "The logbook lies in the tower"),
     "a number in letters": ("The lock has 3 keepers", "The lock has three keepers"),
     "a number in digits": ("The lock has three keepers", "The lock has 3 keepers"),
+    "a number in letters behind a name": ("Two boats fit into the lock", "At the lock of ALMEN two boats fit in"),
     "a number at the end": ("The lock is open from nine to five", "From nine to five and no longer the lock is open"),
     "an hour of the afternoon": ("The lock closes at 5:30 pm", "The lock closes at 17:30"),
     "an hour of the night": ("The lock closes at 2 am", "The lock closes at 02:00"),

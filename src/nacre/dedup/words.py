@@ -229,12 +229,16 @@ def _period(after: list[str], text: str) -> float | None:
 
 
 def _label(words: list[Word], at: int, text: str) -> str:
-    """The word right before a number that says what it is the number of: "port 8080", "Python 3.11"."""
+    """The word right before a number that says what it is the number of: "port 8080", "Python 3.11".
+
+    A name before a number in letters says nothing of it: "in the CLI two commits …".
+    """
     if not at:
         return ""
     before = words[at - 1]
     gap = text[before.start + len(before.text) : words[at].start]
-    is_label = gap in (" ", "-", "") and (before.is_name or before.text.lower() in _LABELS)
+    is_named = before.is_name and words[at].text[0].isdigit()
+    is_label = gap in (" ", "-", "") and (is_named or before.text.lower() in _LABELS)
     return before.stem if is_label else ""
 
 
