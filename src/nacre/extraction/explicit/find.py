@@ -86,12 +86,12 @@ def said_plainly(text: str) -> _Said | None:
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if _ASKS.search(text) or known.asking.search(bare) or known.irony.search(text) or known.taken_back.search(text):
+    if _ASKS.search(text) or known.irony.search(text) or known.taken_back.search(text):
         return None
     order = known.remember.search(bare)
     if order and not known.not_remembered.search(bare):
         return _remembered(bare, order)
-    if not _is_sized(bare) or known.supposed.search(bare) or _leans(bare):
+    if known.asking.search(bare) or not _is_sized(bare) or known.supposed.search(bare) or _leans(bare):
         return None
     kind = _kind(bare)
     return _Said(kind, bare) if kind else None
