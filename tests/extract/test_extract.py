@@ -24,6 +24,10 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("Let's go with Redis streams instead of Kafka for the job queue.", Kind.DECISION),
         ("We're moving the ledger from SQLite to PostgreSQL.", Kind.DECISION),
         ("ok, we take plain cron for the nightly jobs, not Celery", Kind.DECISION),
+        ("We removed the legacy importer on purpose.", Kind.DECISION),
+        ("don't forget that all tides are in metres, not feet", Kind.FACT),
+        ("can you update CLAUDE.md that the keel drawings live in /srv/keel", Kind.FACT),
+        ("from now on run `make lint` before a commit, i just had to fix twelve lines by hand", Kind.PREFERENCE),
         ("Every public function needs a docstring.", Kind.PREFERENCE),
         ("I prefer small pull requests over one big branch.", Kind.PREFERENCE),
         ("Never push directly to the main branch.", Kind.PREFERENCE),
@@ -71,6 +75,7 @@ def test_what_is_left_to_do_after_a_meeting_weighs_eight_however_many_there_are(
         "We shipped the new billing page on Monday.",
         "Marta is our product manager.",
         "For now we use SQLite for the prototype.",
+        "The first part is not correct, releases always go through the harbour master.",
     ],
 )
 def test_what_only_may_matter_is_a_candidate_and_no_memory(said: str) -> None:

@@ -86,12 +86,14 @@ def said_plainly(text: str) -> _Said | None:
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if _ASKS.search(text) or known.irony.search(text) or known.taken_back.search(text):
+    if _ASKS.search(text) or known.irony.search(text):
         return None
     order = known.remember.search(bare)
     if order and not known.not_remembered.search(bare):
         return _remembered(bare, order)
-    if known.asking.search(bare) or not _is_sized(bare) or known.supposed.search(bare) or _leans(bare):
+    if known.taken_back.search(text) or known.asking.search(bare) or known.supposed.search(bare):
+        return None
+    if not _is_sized(bare) or _leans(bare):
         return None
     kind = _kind(bare)
     return _Said(kind, bare) if kind else None
@@ -116,6 +118,8 @@ def _kind(text: str) -> Kind | None:
     known = cues()
     if known.decided.search(text):
         return Kind.DECISION
+    if known.rule.match(text):
+        return Kind.PREFERENCE
     if known.now.search(text):
         return None
     is_everywhere, is_duty, is_of_ours = (one.search(text) for one in (known.universal, known.duty, known.place))
