@@ -280,6 +280,16 @@ def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
     assert said == ["Move the mast to pier 9.", "The mast stands on pier 9."]
 
 
+def test_tables_and_code_of_what_was_said_last_are_left_out(home: World) -> None:
+    told = "All masts stand.\n\n| pier | mast |\n|---|---|\n| 9 | oak |\n\n```sh\nls | wc -l\n```\nNext: the ropes."
+    turns = [says("user", "Move the mast.", uuid="m1", session="5e55-0005"),
+             says("assistant", told, uuid="m2", session="5e55-0005")]  # fmt: skip
+    home.transcript("s5", *turns)
+    ingest(home.context())
+    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    assert said == ["Move the mast.", "All masts stand. Next: the ropes."]
+
+
 def test_a_session_in_which_nothing_was_said_is_not_the_one_before(home: World) -> None:
     hello = says("assistant", "How can I help?", uuid="h1", session="5e55-0004")
     home.transcript("s4", hello)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -86,8 +87,13 @@ def line_of(memory: Memory, characters: int | None = None, doubt: str = "", spac
     return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
 
+_OF_LINES = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$", re.DOTALL | re.MULTILINE)
+
+
 def said(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """A turn in one line, as a quotation, with its day."""
+    """A turn in one line, as a quotation, with its day; without tables and blocks of code, which no line can hold."""
+    told = _OF_LINES.sub("", text)
+    text = told if told.strip() else text
     return f"> {speaker}{f', {at:%Y-%m-%d}' if at else ''}: {shorten(harmless(text), characters)}"
 
 
