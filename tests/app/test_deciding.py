@@ -418,6 +418,13 @@ def test_an_event_is_not_ended_and_other_kinds_do_not_become_one(world: World, a
             retire(context, [outcome.memory_id])
 
 
+def test_a_preference_and_a_decision_that_say_the_same_become_one(world: World, asked: Any) -> None:
+    first = put(world, OLD, kind=Kind.DECISION).memory_id
+    asked(answer("UPDATE", merged=BOTH))
+    put(world, NEW, kind=Kind.PREFERENCE)
+    assert (find(world, first).kind, active(world)) == (Kind.DECISION, [BOTH])
+
+
 def test_memories_of_other_projects_are_not_shown(world: World, old: str, asked: Any) -> None:
     model = asked(answer("SKIP"))
     with world.open() as memory:

@@ -31,6 +31,9 @@ NAME = "decide"
 SHORTEST = 20
 """Characters of a merged memory at least (seed facts 1.5), where neither of the two has fewer."""
 
+_SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
+"""What a choice may be called when it is written down twice: as a rule from now on, or as what was settled that day."""
+
 MOST_ADDED = 100
 """A merged memory is at most so many characters longer than both together."""
 
@@ -153,7 +156,7 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _no_one_memory(memory: Memory, target: Memory) -> str | None:
-    if memory.kind is not target.kind:
+    if memory.kind is not target.kind and not {memory.kind, target.kind} <= _SETTLED:
         return f"one is a {memory.kind}, the other a {target.kind}"
     if memory.is_vouched is not target.is_vouched or memory.trust is not target.trust:
         return "only one is trusted"
