@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ from nacre.values.recall import Filter
 from nacre.vault.merge_notes import MergeOutcome
 from tests.app.conftest import Clock, World
 from tests.processes import Processes
+
+MOST_PROGRAMS = 26
+"""That a sync starts in which nothing is new: 22, and some that another version of git may need."""
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -612,6 +616,24 @@ def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Mach
     assert SECRET not in found.value.message
     assert "nacre scrub" in (found.value.hint or "")
     assert git(one.remote, "rev-parse", "HEAD") == before
+
+
+def test_a_sync_that_finds_nothing_new_starts_few_programs(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is some milliseconds that an owner waits: what is configured is asked once, and not setting by setting."""
+    log, wrapper = tmp_path / "calls", tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {log}\nexec {shutil.which("git")} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}")
+    desk = machine(tmp_path, remote, "desk")
+    desk.store("The mast stands on pier 9.")
+    desk.sync(remote=str(remote))
+    log.unlink()
+    desk.sync()
+    calls = log.read_text(encoding="utf-8").splitlines()
+    assert len(calls) <= MOST_PROGRAMS, calls
 
 
 def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Machine]) -> None:

@@ -129,7 +129,8 @@ class Repository:
 
     def in_progress(self) -> str | None:
         """What a person has begun and not finished in the repository: a merge, a rebase …"""
-        return next((name for file, name in _IN_PROGRESS.items() if self.git.own_file(file).exists()), None)
+        folder = self.git.own_file("HEAD").parent
+        return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
 
     def head(self) -> Head:
         """Where HEAD stands."""
