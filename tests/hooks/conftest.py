@@ -27,12 +27,15 @@ from nacre.daemon.server import Caller, Server
 from nacre.home.home import open_home
 from nacre.link.address import socket_path
 from nacre.settings import load_settings
+from tests.hosts.stage import eventually
 
 DECIDED = "The lighthouse ledger runs on PostgreSQL, for its transactions."
 QUESTION = "on which database does the lighthouse ledger run?"
 SESSION = "5e55-0001"
 PATIENT_MS = 8_000
 """For what is not about time: this machine may be busy."""
+
+_SERVING: dict[Path, Server] = {}
 
 
 @dataclass(frozen=True)
@@ -121,11 +124,23 @@ def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator
 
     server = Server(home, answering.answer, lambda _: None, Hooks(home, answer).take)
     server.start()
+    _SERVING[home] = server
     try:
         yield server
+        be_at_rest(home)
     finally:
+        del _SERVING[home]
         server.stop()
         homes.close()
+
+
+def be_at_rest(home: Path) -> None:
+    """Wait until the daemon's ear of a home, if there is one, has done all that it was asked.
+
+    A host has its answer a moment before the daemon keeps that it was told.
+    """
+    server = _SERVING.get(home)
+    assert server is None or eventually(lambda: server.at_work == 0)
 
 
 @contextmanager

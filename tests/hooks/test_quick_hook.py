@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import nacre
-from tests.hooks.conftest import DECIDED, PATIENT_MS, Hooked, Ran, hang, is_root, listening, say, serving
+from tests.hooks.conftest import DECIDED, PATIENT_MS, Hooked, Ran, be_at_rest, hang, is_root, listening, say, serving
 from tests.hooks.test_faults import IN_TIME_SECONDS, STATES, STDIN, TOLD
 from tests.hosts.stage import eventually
 
@@ -52,6 +52,8 @@ def quick(hooked: Hooked, programs: Path) -> Quick:
             env={**os.environ, **(PATIENT if environ is None else environ)},
         ) as process:  # fmt: skip
             out, err = process.communicate(data, IN_TIME_SECONDS * 6)
+        if out:
+            be_at_rest(hooked.home)
         return Ran(process.returncode, out.decode(), err.decode(), 0.0)
 
     return run
