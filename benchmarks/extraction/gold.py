@@ -56,8 +56,8 @@ class GoldModel:
             return self._compared(prompt)
         shown = _shown(prompt.text)
         memories = [told for labels in self.evidence.values() for told in _told(labels, shown)]
-        over: dict[str, list[Any]] = {"over": []} if "over" in prompt.answer["properties"] else {}
-        text = json.dumps({"memories": memories, **over}, ensure_ascii=False)
+        known: dict[str, list[Any]] = {"known": []} if "known" in prompt.answer["properties"] else {}
+        text = json.dumps({"memories": memories, **known}, ensure_ascii=False)
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def _compared(self, prompt: Prompt) -> Completion:

@@ -69,7 +69,8 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, u
     later = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     ask = says("user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later)
     file = World(user_home).transcript("ferry", ask, says("assistant", mended, uuid="u-2", at=later))
-    over = {"memories": [], "over": [{"known": 1, "evidence": [2], "quote": mended}]}
+    seen = {"known": 1, "state": "over", "now": "", "evidence": [2], "quote": mended}
+    over = {"memories": [], "known": [seen]}
     replies = [over, {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}] * 2
     with FakeProvider(replies) as provider:
         nacre("store", trouble, "--kind", "lesson")
@@ -78,4 +79,4 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, u
         (session,) = nacre("extract", str(file), "--model", "fake:m", "--json").json["sessions"]
     assert f"over {trouble}" in shown
     assert f"“{mended}”" in shown
-    assert [(one["content"], one["quote"]) for one in session["over"]] == [(trouble, mended)]
+    assert [(one["content"], one["quote"]) for one in session["overtaken"]] == [(trouble, mended)]

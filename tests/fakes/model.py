@@ -58,8 +58,8 @@ class ScriptedModel:
             answer = answer(prompt)
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, dict) and "over" in prompt.answer.get("properties", {}):
-            answer = {"over": [], **answer}
+        if isinstance(answer, dict) and "known" in prompt.answer.get("properties", {}):
+            answer = {"known": [], **answer}
         text = answer if isinstance(answer, str) else _as_json(answer)
         asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
         return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)

@@ -126,7 +126,7 @@ def write_touched(change: Change, touched: set[str]) -> None:
         touched.discard(memory_id)
         memory = change.home.memories.find(memory_id)
         if memory:
-            _update(change, memory)
+            update(change, memory)
 
 
 def _follow(
@@ -147,7 +147,7 @@ def _follow(
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
         merged = united(home, target, memory, decision)
-        if not _update(change, merged):
+        if not update(change, merged):
             return None
         await_models(home, merged)
         if say_again:
@@ -200,10 +200,10 @@ def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOu
     change.put([memory])
     for one in found:
         if one.is_doubted and not by:
-            _update(change, doubted(one.other, memory.id, one.verdict.reason))
+            update(change, doubted(one.other, memory.id, one.verdict.reason))
     for one in cases:
         if one.is_specialized:
-            _update(change, specialized(one.other, memory.id, one.verdict.reason))
+            update(change, specialized(one.other, memory.id, one.verdict.reason))
     if by:
         _take_into_history(change, memory, by)
     similar = [one.other for one in found if one.verdict.relation in _SIMILAR_RELATIONS]
@@ -227,7 +227,7 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
     home = change.home
     if known.expires_on and known.expires_on <= memory.created.date():  # it is shown again, as it is said now
         known = replace(known, expires_on=memory.expires_on)
-        _update(change, known)
+        update(change, known)
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}
     heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
@@ -242,7 +242,7 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
     confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
     known = replace(known, confirmed=tuple(confirmed))
     if touched is None:
-        _update(change, known)
+        update(change, known)
     else:
         home.memories.put(known)
         touched.add(known.id)
@@ -269,7 +269,7 @@ def _same_words(
     elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
             known = replace(known, inbox=False)
-            _update(change, known)
+            update(change, known)
         confirm(change, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
 
@@ -292,7 +292,7 @@ def rivals(memory: Memory) -> list[str]:
 
 def _replace(change: Change, one: Comparison, memory: Memory) -> Replaced | None:
     old = ended(one.other, memory)
-    return Replaced(old, one.verdict.reason) if _update(change, old) else None
+    return Replaced(old, one.verdict.reason) if update(change, old) else None
 
 
 def _take_into_history(change: Change, memory: Memory, by: Replaced) -> None:
@@ -303,13 +303,13 @@ def _take_into_history(change: Change, memory: Memory, by: Replaced) -> None:
     for one in followed:
         _replace(change, replace(one, other=active_again(one.other)), memory)
     links = tuple(link for link in newer.links if not any(link.to == one.other.id for one in followed))
-    _update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
+    update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
     if followed:
         own = tuple(Link(SUPERSEDES, one.other.id, one.verdict.reason) for one in followed)
-        _update(change, replace(memory, links=(*memory.links, *own)))
+        update(change, replace(memory, links=(*memory.links, *own)))
 
 
-def _update(change: Change, memory: Memory) -> bool:
+def update(change: Change, memory: Memory) -> bool:
     """Write a changed memory, unless a person is editing its file just now: what they write comes first."""
     try:
         change.put([memory])

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
-from nacre.dedup.supersession import released
 from nacre.extraction.accounting import accounted_for, passed_over
+from nacre.extraction.amending import amend, end
+from nacre.extraction.by_model.overtaken import Overtaken
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
@@ -35,7 +36,7 @@ from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
-from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
+from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn
 
@@ -154,6 +155,7 @@ class _Learner:
         self.seen: list[tuple[int, int]] = []
         self.unwritten: dict[int, tuple[int | None, datetime | None]] = {}
         self.withdrawn: dict[str, str] = {}
+        self.overtaken: list[tuple[Overtaken, str]] = []
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
@@ -207,7 +209,7 @@ class _Learner:
             self.waiting.was_read(stored.session.id)
             plain = passed_over(extract(stored.session, said), found.memories)
             self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
-            self.withdrawn |= {ended.memory.id: f"over, as a session shows: {ended.quote}" for ended in found.over}
+            self.overtaken += [(one, found.model) for one in found.overtaken]
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
         self.seen.append((one.row, turns[until].seq if until < len(turns) else one.end))
@@ -341,7 +343,10 @@ class _Learner:
                     home.sessions.mark_unwritten(row, *self.unwritten[row])
                     change.yield_locks()
                 for memory_id, reason in self.withdrawn.items():
-                    self.retire(change, memory_id, reason)
+                    end(change, memory_id, reason)
+                    change.yield_locks()
+                for overtaken, model in self.overtaken:
+                    amend(change, overtaken, model)
                     change.yield_locks()
                 self.waiting.write()
                 change.explain(self.why())
@@ -349,6 +354,7 @@ class _Learner:
             if is_ours:
                 place_accepted(home)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
+        self.overtaken.clear()
         self.unwritten.clear()
         self.stated.clear()
 
@@ -356,16 +362,6 @@ class _Learner:
         """Where what was learned so far comes from."""
         self.sessions += len(self.seen)
         return f"learned from {count(self.sessions, 'session')}"
-
-    def retire(self, change: Change, memory_id: str, reason: str) -> None:
-        """Move a memory to ``retired/``; what it had superseded holds again."""
-        memory = self.home.memories.find(memory_id)
-        if memory is None or not memory.is_active:
-            return
-        clean = self.home.redactor.clean(reason)
-        gone = replace(memory, retired=Retirement(self.home.now(), clean))
-        told = change.entry("retire", memory=memory_id, reason=clean)
-        change.put([gone, *released(self.home, [memory])], [told])
 
     def decide(self) -> Decisions:
         """What a language model decides about what is about to be placed: asked before any lock is taken.

@@ -27,7 +27,7 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.extraction import propose, requests
-    from nacre.extraction.by_model.over import Ended
+    from nacre.extraction.by_model.overtaken import Overtaken
     from nacre.extraction.propose import Proposal
     from nacre.extraction.requests import ProposalRequest
     from nacre.values.candidate import Candidate
@@ -152,13 +152,16 @@ def _session_record(found: Proposal) -> Record:
             {**_candidate_record(one), "why": one.held.value, "detail": one.detail or None, "score": one.score}
             for one in found.candidates if one.held
         ],
-        "over": [{"id": one.memory.id, "content": one.memory.content, "quote": one.quote} for one in _over(found)],
+        "overtaken": [
+            {"id": one.memory.id, "content": one.memory.content, "now": one.now or None, "quote": one.quote}
+            for one in _overtaken(found)
+        ],
     }  # fmt: skip
 
 
-def _over(found: Proposal) -> Sequence[Ended]:
-    """The memories that the session shows to be over."""
-    return found.asked.over if found.asked else ()
+def _overtaken(found: Proposal) -> Sequence[Overtaken]:
+    """The known memories that the session shows to be over, or to say something else now."""
+    return found.asked.overtaken if found.asked else ()
 
 
 def _candidate_record(one: Candidate) -> Record:
@@ -181,10 +184,12 @@ def _render_proposals(paper: Paper, found: Sequence[Proposal], *, is_asked_for_r
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
             paper.line(dim(joined(_facts(candidate))), indent=2)
-        for ended in _over(one):
+        for gone in _overtaken(one):
             paper.blank()
-            paper.line(bold("over"), " ", ended.memory.content, hang=2)
-            paper.line(dim(f"“{ended.quote}”"), indent=2)
+            paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
+            if gone.now:
+                paper.line(bold("now"), " ", gone.now, indent=2)
+            paper.line(dim(f"“{gone.quote}”"), indent=2)
     paper.blank()
     rules = "" if is_asked_for_rules or any(one.asked for one in found) else "; no language model is set: nacre setup"
     paper.line(dim(f"Nothing was stored{rules}."))
@@ -199,7 +204,9 @@ def _as_markdown(found: Sequence[Proposal]) -> str:
             lines += [f"## {candidate.subject}", "", candidate.content, "", f"- kind: {candidate.kind.value}"]
             lines += [f"- {fact}" for fact in _facts(candidate) if fact]
             lines += ["- turns: " + ", ".join(candidate.turns), ""]
-        lines += [f"Over: {ended.memory.content} (“{ended.quote}”)\n" for ended in _over(one)]
+        for gone in _overtaken(one):
+            told = f"Changed: {gone.memory.content} Now: {gone.now}" if gone.now else f"Over: {gone.memory.content}"
+            lines.append(f"{told} (“{gone.quote}”)\n")
     return printable("\n".join(lines).rstrip() + "\n")
 
 

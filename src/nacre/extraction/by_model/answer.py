@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -33,18 +34,28 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: list[Told]
 
 
-class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A memory that was shown as known, and that the session shows to hold no longer."""
+class State(StrEnum):
+    """What a session makes of a memory that is known."""
+
+    UNTOUCHED = "untouched"
+    CHANGED = "changed"
+    OVER = "over"
+
+
+class Seen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory that was shown as known, what the session makes of it, and of one that changed what it says ``now``."""
 
     known: Annotated[int, msgspec.Meta(ge=1, description="number of a known memory, as 2 for [k2]")]
+    state: State
+    now: str
     evidence: list[Evidence]
     quote: str
 
 
 class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
-    """What a model found worth keeping, and which of the known memories are over."""
+    """What a model found worth keeping, and what the session makes of each memory that is known."""
 
-    over: list[Over]
+    known: list[Seen]
 
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
@@ -58,6 +69,7 @@ _OTHER_NAMES = {
 """What models call the fields that were asked for (seed facts 1.5)."""
 
 _MISSING: dict[str, Any] = {"expiry": "permanent", "tags": [], "canonical_key": None, "importance": 6, "quote": ""}
+_MISSING_OF_KNOWN: dict[str, Any] = {"now": "", "evidence": [], "quote": ""}
 
 
 def tidied(text: str) -> str:
@@ -70,17 +82,19 @@ def tidied(text: str) -> str:
         data = json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
         return text
-    over = None
+    known = None
     if isinstance(data, dict):
-        over = data.get("over")
+        known = data.get("known")
         one = next((data[name] for name in ("memories", "entries", "items") if name in data), None)
-        if one is None and over is None and _memory(data) is None:
+        if one is None and known is None and _memory(data) is None:
             return text  # neither memories nor that there are none
         data = [data] if one is None else one
     if not isinstance(data, list):
         return text
     found = {"memories": [one for item in data if (one := _memory(item))]}
-    return json.dumps(found if over is None else {**found, "over": over}, ensure_ascii=False)
+    if isinstance(known, list):
+        found["known"] = [{**_MISSING_OF_KNOWN, **one} if isinstance(one, dict) else one for one in known]
+    return json.dumps(found, ensure_ascii=False)
 
 
 def _memory(item: Any) -> dict[str, Any] | None:

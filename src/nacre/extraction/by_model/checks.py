@@ -87,6 +87,10 @@ class Checks:
             held=held, detail=detail,
         )  # fmt: skip
 
+    def is_from_outside(self, kind: Kind, content: str) -> bool:
+        """Whether a statement is made of somebody else's words."""
+        return self._is_copied(content) or self._is_foreign(content, is_steering=kind in _STEERING)
+
     def is_typed(self, at: int) -> bool:
         """Whether the owner typed something in a turn."""
         return at in self._typed
@@ -109,7 +113,7 @@ class Checks:
 
     def _doubt(self, told: Told, content: str, evidence: Sequence[int]) -> tuple[Why | None, str]:
         """Why a proposal cannot be a memory at once, if so."""
-        if self._is_copied(content) or self._is_foreign(content, is_steering=told.kind in _STEERING):
+        if self.is_from_outside(Kind(told.kind), content):
             return Why.UNTRUSTED, "its words are those of text from outside"
         if told.kind in _STEERING and not any(at in self._typed for at in evidence):
             return Why.UNPROVEN, "the owner neither said nor accepted it"

@@ -19,7 +19,7 @@ from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.checks import Checks, Dropped
 from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
-from nacre.extraction.by_model.over import Ended, ended
+from nacre.extraction.by_model.overtaken import Overtaken, overtaken
 from nacre.extraction.by_model.prompts import chunk_size, for_transcript
 from nacre.extraction.by_model.verify import verified
 from nacre.extraction.by_model.worth import most_of, worthiest
@@ -61,13 +61,16 @@ class Wanted:
     """Called with how many parts are done, of how many."""
 
 
-Borne = tuple[list[Candidate], list[Ended], Sequence[Turn]]
-"""What code bears out of a session's memories, what is over, and the turns that show it."""
+Taken = tuple[list[Candidate], list[Overtaken]]
+"""The memories of a session, and the known ones that it overtakes."""
+
+Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
+"""What code bears out of a session's memories, what is overtaken, and the turns that show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What became of one session, and which known memories it shows to be ``over``.
+    """What became of one session, and which known memories it shows to be ``overtaken``.
 
     ``dropped`` counts proposals that were not taken, by reason. ``parts`` were shown, a whole session is one;
     ``by_rules`` of them the deterministic extractor did. ``problem`` says what failed last, with its remedy.
@@ -75,7 +78,7 @@ class Extraction:
 
     candidates: tuple[Candidate, ...]
     model: str
-    over: tuple[Ended, ...] = ()
+    overtaken: tuple[Overtaken, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     proposed: int = 0
     repeated: int = 0
@@ -109,15 +112,15 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
     return Asking(Caller(model, wanted.pause), session, turns, wanted).run()
 
 
-def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[tuple[list[Candidate], list[Ended]]]:
-    """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is over
-    that it does not show to be, wholly.
+def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Taken]:
+    """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is
+    overtaken that it does not show to be, wholly.
     """
-    groups = [([*kept, *(one.statement for one in over)], turns) for kept, over, turns in found]
+    groups = [([*kept, *(one.statement for one in gone)], turns) for kept, gone, turns in found]
     judged = verified(caller, groups, seconds)
     return [
-        (tempered(told[: len(kept)]), [one for one in over if one.statement in told[len(kept) :]])
-        for told, (kept, over, _) in zip(judged, found, strict=True)
+        (tempered(told[: len(kept)]), [one for one in gone if one.statement in told[len(kept) :]])
+        for told, (kept, gone, _) in zip(judged, found, strict=True)
     ]
 
 
@@ -146,43 +149,43 @@ class Asking:
         self.is_whole = told is not None
         if all(one is None for one in answers):
             return self.left_to_rules(parts)
-        found, over = self.taken(parts, answers)
+        found, gone = self.taken(parts, answers)
         worth = found if self.is_whole else worthiest(found, most_of(self.turns, self.wanted.begin))
-        ((kept, borne_out),) = compared(self.caller, [(worth, over, self.turns)], self.wanted.timeout_seconds)
+        ((kept, borne_out),) = compared(self.caller, [(worth, gone, self.turns)], self.wanted.timeout_seconds)
         return self.extraction(parts, answers, kept, borne_out)
 
     def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
         """What became of a session about which the model said nothing."""
         return self.extraction(parts, [None] * len(parts), self._by_rules(parts, everything=True), [])
 
-    def taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> tuple[list[Candidate], list[Ended]]:
-        """What code bears out of the answers: memories, each once, and what is over."""
+    def taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> Taken:
+        """What code bears out of the answers: memories, each once, and what is overtaken."""
         found = self._taken(parts, answers)
         kept = merged(found)
         self.repeated = len(found) - len(kept)
-        return kept, self._over(parts, answers)
+        return kept, self._overtaken(parts, answers)
 
     def extraction(
         self, parts: Sequence[Chunk], answers: Sequence[Answer | None], kept: Sequence[Candidate],
-        over: Sequence[Ended],
+        gone: Sequence[Overtaken],
     ) -> Extraction:  # fmt: skip
         """What became of the session."""
         problem = self.caller.problem
         candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
-            candidates=candidates, model=self.caller.name, over=tuple(over), dropped=dict(self.dropped),
+            candidates=candidates, model=self.caller.name, overtaken=tuple(gone), dropped=dict(self.dropped),
             proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
             parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
             is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
 
-    def _over(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Ended]:
+    def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Overtaken]:
         checks = Checks(self.turns, begin=self.wanted.begin)
-        found: list[Ended] = []
+        found: list[Overtaken] = []
         for chunk, answer in zip(parts, answers, strict=True):
             if isinstance(answer, AnswerBesideKnown):
-                found += ended(answer.over, self.known, checks, chunk.places)
+                found += overtaken(answer.known, self.known, self.session.id, checks, chunk.places)
         return list({one.memory.id: one for one in found}.values())
 
     def _cut(self, lines: Sequence[Line]) -> list[Chunk]:

@@ -78,11 +78,11 @@ def _judged(
 ) -> list[Extraction]:  # fmt: skip
     answers = [_own(answer, chunk) for _, chunk in asked]
     taken = [asking.taken([chunk], [own]) for (asking, chunk), own in zip(asked, answers, strict=True)]
-    borne = [(kept, over, asking.turns) for (kept, over), (asking, _) in zip(taken, asked, strict=True)]
+    borne = [(kept, overtaken, asking.turns) for (kept, overtaken), (asking, _) in zip(taken, asked, strict=True)]
     judged = compared(caller, borne, seconds)
     found = [
-        asking.extraction([chunk], [own], kept, over)
-        for (asking, chunk), own, (kept, over) in zip(asked, answers, judged, strict=True)
+        asking.extraction([chunk], [own], kept, overtaken)
+        for (asking, chunk), own, (kept, overtaken) in zip(asked, answers, judged, strict=True)
     ]
     return [found[0], *(replace(one, calls=0, tokens=Tokens()) for one in found[1:])]
 
@@ -92,5 +92,5 @@ def _own(answer: Answer, chunk: Chunk) -> Answer:
     mine = chunk.places.keys()
     own = with_fields(answer, memories=[one for one in answer.memories if mine & set(one.evidence)])
     if isinstance(own, AnswerBesideKnown):
-        own = with_fields(own, over=[one for one in own.over if mine & set(one.evidence)])
+        own = with_fields(own, known=[one for one in own.known if mine & set(one.evidence)])
     return own

@@ -25,7 +25,7 @@ from nacre.values.memory import Confidence
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Speaker, Trust, Turn
 
-VERSION = "3"
+VERSION = "4"
 AT_ONCE = 40
 """So many statements stand in one call at most."""
 

@@ -1,0 +1,73 @@
+"""What a session makes of the memories that are known: which of them are over, and which say something else now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nacre.extraction.by_model.answer import Seen, State
+from nacre.extraction.by_model.checks import Checks
+from nacre.extraction.rules.validate import size_refusal
+from nacre.text.passages import normalise, one_line
+from nacre.values.candidate import Candidate
+from nacre.values.memory import Confidence, Confirmation, Kind, Memory
+from nacre.values.session import Speaker
+
+_OF_THE_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
+"""What the owner said of these kinds ends by their word alone; a trouble ends when it is mended, a todo when done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """A known memory that is over, or that says ``now`` something else: the words that show it, where they were said,
+    and what is claimed by that as a ``statement`` to be compared.
+    """
+
+    memory: Memory
+    quote: str
+    statement: Candidate
+    shown: Confirmation
+    now: str = ""
+
+
+def overtaken(
+    seen: Sequence[Seen], known: Sequence[Memory], session: str, checks: Checks, places: Mapping[int, int]
+) -> list[Overtaken]:
+    """Those of a model's claims that code bears out: about a memory that was shown, quoted from trusted turns that were
+    shown and that were said later, one of them the owner's where the memory is theirs to end. New words come from
+    nobody outside.
+    """
+    found: dict[str, Overtaken] = {}
+    for one in seen:
+        memory = known[one.known - 1] if one.known <= len(known) else None
+        evidence = sorted({places.get(number, -1) for number in one.evidence})
+        if memory is None or one.state is State.UNTOUCHED or not checks.shows(evidence, one.quote):
+            continue
+        times = checks.times(evidence)
+        if any(said < memory.last_said for said in times):
+            continue
+        is_theirs = memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER
+        if is_theirs and not any(checks.is_typed(at) for at in evidence):
+            continue
+        now = one_line(one.now) if one.state is State.CHANGED else ""
+        if one.state is State.CHANGED and not _is_new(memory, now, checks):
+            continue
+        turns = tuple(checks.turns[at].id for at in evidence)
+        shown = Confirmation(max(times, default=memory.last_said), session, turns)
+        found.setdefault(memory.id, Overtaken(memory, one.quote, _claim(memory, now, turns), shown, now))
+    return list(found.values())
+
+
+def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
+    """Whether words may stand in place of a memory's: of its size, other ones, and nobody's from outside."""
+    if size_refusal(now) or normalise(now) == normalise(memory.content):
+        return False
+    return not checks.is_from_outside(memory.kind, now)
+
+
+def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:
+    told = (
+        f"It now reads: {now} Before it read: {memory.content}"
+        if now else f"It is over, or no longer so: {memory.content}"
+    )  # fmt: skip
+    return Candidate(memory.kind, memory.subject, told, turns, confidence=Confidence.EXTRACTED)
