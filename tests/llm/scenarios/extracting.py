@@ -152,7 +152,7 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
     assert "known already" in prompt.shared
     assert "backed up every night" in prompt.shared
     assert "the Zebra in the hall" in prompt.shared
-    assert those(found, "Brother")
+    assert any("Brother" in one for one in left)
     assert not those(found, "30 days")
     assert "Parcel labels are printed on the Zebra in the hall." not in left
     assert sum("30 days" in one for one in left) == 1
@@ -192,7 +192,7 @@ def the_example_sessions_of_three_tools_are_remembered(stage: Stage) -> None:
     for words in (("SQLite", "Raspberry"), ("UTC",), ("grams",), ("power cut",), ("Pagefind",), ("npm run check",)):
         assert those(found, *words)
     assert those(found, "udev")[0].kind is Kind.LESSON
-    assert those(found, "43 scores")[0].kind is Kind.TODO
+    assert those(found, "43", "scores")[0].kind is Kind.TODO, those(found, "43", "scores")
     assert {one.speaker for one in those(found, "23:00", "05:00")} == {Speaker.OWNER}
     assert len(found) <= 14
 
