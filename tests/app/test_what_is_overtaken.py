@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Prompt
+from nacre.values.model_calls import Capabilities, Prompt
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import home
 from tests.fakes.model import ScriptedModel
@@ -28,6 +28,7 @@ DROPPING = {"evidence": [3], "quote": "Invoices no longer get their numbers from
 def after(
     world: World, stored: Mapping[str, Any], seen: Mapping[str, Any], finding: str = "holds", days: int = -9, *,
     more: Sequence[Mapping[str, Any]] = (), meanwhile: str = "", kept: list[ScriptedModel] | None = None,
+    listed: Sequence[Any] = (),
 ) -> Memory:  # fmt: skip
     """A memory that was stored some days ago, after a session of which a writer says what it makes of it."""
     world.transcript(
@@ -36,7 +37,8 @@ def after(
         *more,
     )  # fmt: skip
 
-    model = ScriptedModel(lambda prompt: answer(prompt), finding=finding)
+    able = Capabilities(window=100_000, output=4_000, answers="text" if listed else "schema", known=True)
+    model = ScriptedModel(lambda prompt: answer(prompt), finding=finding, capabilities=able)
     with home(world, model) as memory:
         world.clock.pass_days(days)
         one = memory.store(**stored).memory_id
@@ -46,6 +48,8 @@ def after(
             (line,) = [one for one in prompt.shared.splitlines() if stored["content"] in one]
             if meanwhile:
                 memory.edit(one, content=meanwhile)
+            if listed:
+                return {"known": list(listed)}
             return {"memories": [], "known": [{**OVER, **seen, "known": int(line[2 : line.index("]")])}]}
 
         memory.ingest()
@@ -162,3 +166,16 @@ def test_what_changed_can_be_undone(world: World) -> None:
         (operation,) = [one for one in memory.log() if one.operation.action == "ingest"]
         memory.undo(operation.operation.id)
         assert [one.content for one in memory.list()] == [CHOICE]
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [{"known": "[k1]", "state": "Changed", "now": CHANGED, "evidence": ["[m3]"], "quote": DROPPING["quote"]}],
+        [{"known": 1, "state": "changed", "now": CHANGED, "evidence": "m3", "quote": DROPPING["quote"], "why": "said"}],
+        [{"known": 2, "state": "same"}, "none", {"known": 1, "state": "changed", "now": CHANGED, **DROPPING}],
+    ],
+    ids=["with marks", "with more fields", "beside what is none"],
+)
+def test_what_nearly_has_the_shape_asked_for_is_read(world: World, listed: list[Any]) -> None:
+    assert after(world, {"content": CHOICE, "kind": "decision"}, {}, listed=listed).content == CHANGED

@@ -60,6 +60,7 @@ class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
+_KNOWN = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
 _OTHER_NAMES = {
     "content": ("description", "detail", "text", "summary"),
     "subject": ("name", "topic", "title", "entity"),
@@ -72,8 +73,10 @@ _MISSING: dict[str, Any] = {"expiry": "permanent", "tags": [], "canonical_key": 
 _MISSING_OF_KNOWN: dict[str, Any] = {"now": "", "evidence": [], "quote": ""}
 
 
-def tidied(text: str) -> str:
+def tidied(text: str, *, beside_known: bool) -> str:
     """An answer in the shape that was asked for, where it nearly is; memories that are none are left out.
+
+    ``beside_known`` says that known memories were shown: of those that it does not name nothing has changed.
 
     What cannot be read is given back as it is, for whoever checks it to say so.
     """
@@ -92,8 +95,8 @@ def tidied(text: str) -> str:
     if not isinstance(data, list):
         return text
     found = {"memories": [one for item in data if (one := _memory(item))]}
-    if isinstance(known, list):
-        found["known"] = [{**_MISSING_OF_KNOWN, **one} if isinstance(one, dict) else one for one in known]
+    if beside_known:
+        found["known"] = [one for item in (known if isinstance(known, list) else ()) if (one := _seen(item))]
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -106,7 +109,7 @@ def _memory(item: Any) -> dict[str, Any] | None:
         if not item.get(name) and other:
             found[name] = item[other]
     found["kind"] = str(found.get("kind", "")).lower()
-    found["evidence"] = [int(match[1]) for match in map(_TURN.fullmatch, _texts(found.get("evidence"))) if match]
+    found["evidence"] = _numbers(found.get("evidence"))
     found["tags"] = _texts(found["tags"])
     fitting = {name: found[name] for name in Told.__struct_fields__ if name in found}
     try:
@@ -114,6 +117,26 @@ def _memory(item: Any) -> dict[str, Any] | None:
     except msgspec.ValidationError:
         return None
     return fitting
+
+
+def _seen(item: Any) -> dict[str, Any] | None:
+    """What is said of a known memory; of one that is said to be as it was in other words nothing need be said."""
+    if not isinstance(item, dict):
+        return None
+    found = {**_MISSING_OF_KNOWN, **item}
+    found["known"] = next((int(match[1]) for match in map(_KNOWN.fullmatch, _texts(found.get("known"))) if match), 0)
+    found["state"] = str(found.get("state", "")).lower()
+    found["evidence"] = _numbers(found["evidence"])
+    fitting = {name: found[name] or "" if name in ("now", "quote") else found[name] for name in Seen.__struct_fields__}
+    try:
+        json_values.convert(fitting, Seen)
+    except msgspec.ValidationError:
+        return None
+    return fitting
+
+
+def _numbers(value: Any) -> list[int]:
+    return [int(match[1]) for match in map(_TURN.fullmatch, _texts(value)) if match]
 
 
 def _texts(value: Any) -> list[str]:

@@ -105,7 +105,7 @@ class Caller:
             self.was_cut = self.was_cut or completion.is_cut
         if self.capabilities.answers in _HELD_TO_A_SCHEMA or prompt.name != "memories":
             return completion
-        return replace(completion, text=tidied(completion.text))
+        return replace(completion, text=tidied(completion.text, beside_known="known" in prompt.answer["properties"]))
 
     def wait_long(self, attempt: int) -> None:
         """Wait before asking for a whole session once more: 2 s, 4 s, and up to one more."""
