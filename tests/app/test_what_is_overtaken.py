@@ -9,6 +9,7 @@ import pytest
 
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt
+from nacre.values.reports import IngestReport
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import home
 from tests.fakes.model import ScriptedModel
@@ -27,7 +28,8 @@ DROPPING = {"evidence": [3], "quote": "Invoices no longer get their numbers from
 
 def after(
     world: World, stored: Mapping[str, Any], seen: Mapping[str, Any], finding: str = "holds", days: int = -9, *,
-    more: Sequence[Mapping[str, Any]] = (), meanwhile: str = "", kept: list[ScriptedModel] | None = None,
+    more: Sequence[Mapping[str, Any]] = (), meanwhile: str = "",
+    kept: list[tuple[ScriptedModel, IngestReport]] | None = None,
     listed: Sequence[Any] = (),
 ) -> Memory:  # fmt: skip
     """A memory that was stored some days ago, after a session of which a writer says what it makes of it."""
@@ -52,9 +54,9 @@ def after(
                 return {"known": list(listed)}
             return {"memories": [], "known": [{**OVER, **seen, "known": int(line[2 : line.index("]")])}]}
 
-        memory.ingest()
+        report = memory.ingest()
         if kept is not None:
-            kept.append(model)
+            kept.append((model, report))
         return memory.get(one)
 
 
@@ -115,9 +117,10 @@ def test_what_changed_says_what_it_says_now_and_stays_the_same_memory(world: Wor
 
 
 def test_what_a_statement_says_now_is_compared_beside_what_it_said(world: World) -> None:
-    model: list[ScriptedModel] = []
-    after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": "changed", "now": CHANGED}, kept=model)
-    (prompt,) = model[0].compared
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": "changed", "now": CHANGED}, kept=kept)
+    ((model, _),) = kept
+    (prompt,) = model.compared
     assert f"It now reads: {CHANGED} Before it read: {CHOICE}" in prompt.text
 
 
@@ -179,3 +182,11 @@ def test_what_changed_can_be_undone(world: World) -> None:
 )
 def test_what_nearly_has_the_shape_asked_for_is_read(world: World, listed: list[Any]) -> None:
     assert after(world, {"content": CHOICE, "kind": "decision"}, {}, listed=listed).content == CHANGED
+
+
+@pytest.mark.parametrize(("state", "counts"), [("changed", (1, 0)), ("over", (0, 1)), ("untouched", (0, 0))])
+def test_the_report_counts_what_changed_and_what_is_over(world: World, state: str, counts: tuple[int, int]) -> None:
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": state, "now": CHANGED}, kept=kept)
+    ((_, report),) = kept
+    assert (report.changed, report.ended) == counts

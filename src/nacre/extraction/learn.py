@@ -13,8 +13,7 @@ from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.extraction.accounting import accounted_for, passed_over
-from nacre.extraction.amending import amend, end
-from nacre.extraction.by_model.overtaken import Overtaken
+from nacre.extraction.amending import Amendments
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
@@ -68,7 +67,8 @@ LOOKED_AHEAD = 24
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """The ids of new memories, how many of them were known already, and how many ``candidates`` wait since.
+    """The ids of new memories, how many of them were known already, how many ``candidates`` wait since, and how many
+    known ones were ``changed`` or ``ended`` by what sessions show.
 
     ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
     it did not decide on others. ``by_model`` is what one did for extraction.
@@ -80,6 +80,8 @@ class Lessons:
     notes: tuple[str, ...] = ()
     by_model: ModelExtraction | None = None
     candidates: int = 0
+    changed: int = 0
+    ended: int = 0
 
 
 def learn(
@@ -121,7 +123,7 @@ def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) 
         learner.extractor.close()
     return Lessons(
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
-        learner.extractor.report(), learner.waiting.count,
+        learner.extractor.report(), learner.waiting.count, learner.amendments.changed, learner.amendments.ended,
     )  # fmt: skip
 
 
@@ -154,8 +156,7 @@ class _Learner:
         self.echoes: set[str] = set()
         self.seen: list[tuple[int, int]] = []
         self.unwritten: dict[int, tuple[int | None, datetime | None]] = {}
-        self.withdrawn: dict[str, str] = {}
-        self.overtaken: list[tuple[Overtaken, str]] = []
+        self.amendments = Amendments()
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
@@ -209,7 +210,7 @@ class _Learner:
             self.waiting.was_read(stored.session.id)
             plain = passed_over(extract(stored.session, said), found.memories)
             self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
-            self.overtaken += [(one, found.model) for one in found.overtaken]
+            self.amendments.note(found.overtaken, found.model)
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
         self.seen.append((one.row, turns[until].seq if until < len(turns) else one.end))
@@ -279,7 +280,7 @@ class _Learner:
                 continue
             words = withdrawal(memory, said, begin=begin)
             if words:
-                self.withdrawn[memory_id] = f"taken back in its session: {words}"
+                self.amendments.end(memory_id, f"taken back in its session: {words}")
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
         times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
@@ -342,19 +343,13 @@ class _Learner:
                     home.sessions.mark_extracted(row, seq)
                     home.sessions.mark_unwritten(row, *self.unwritten[row])
                     change.yield_locks()
-                for memory_id, reason in self.withdrawn.items():
-                    end(change, memory_id, reason)
-                    change.yield_locks()
-                for overtaken, model in self.overtaken:
-                    amend(change, overtaken, model)
-                    change.yield_locks()
+                self.amendments.write(change)
                 self.waiting.write()
                 change.explain(self.why())
         with home.vault_lock.if_free() as is_ours:
             if is_ours:
                 place_accepted(home)
-        self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
-        self.overtaken.clear()
+        self.pending, self.seen, self.echoes = [], [], set()
         self.unwritten.clear()
         self.stated.clear()
 

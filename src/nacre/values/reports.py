@@ -125,6 +125,12 @@ class IngestReport:
     set_aside: int = 0
     """Memories that rules of an earlier version wrote, and nobody used: they are candidates now."""
 
+    changed: int = 0
+    """Known memories that a writer brought up to date."""
+
+    ended: int = 0
+    """Known memories that are over, as what was read shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:

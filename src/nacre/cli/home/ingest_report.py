@@ -22,6 +22,8 @@ def ingest_record(report: IngestReport) -> Record:
         "memory_ids": list(report.memories),
         "candidates": report.candidates,
         "set_aside": report.set_aside,
+        "changed": report.changed,
+        "ended": report.ended,
         "skipped": report.skipped,
         "unrecognised": report.unrecognised,
         "left_out": report.left_out,
@@ -151,7 +153,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
     """What may be learned without a new file, too: from sessions that are over by now."""
-    is_told = bool(report.files or report.memories)
+    is_told = bool(report.files or report.memories or report.changed or report.ended)
     return [
         ("memories", _learned(report) if is_told else ""),
         ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
@@ -216,7 +218,9 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
 
 def _learned(report: IngestReport) -> str:
     known = f" ({report.duplicates:,} more were known)" if report.duplicates else ""
-    return f"{len(report.memories):,} new{known}"
+    changed = f", {report.changed:,} brought up to date" if report.changed else ""
+    ended = f", {report.ended:,} over" if report.ended else ""
+    return f"{len(report.memories):,} new{known}{changed}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:
