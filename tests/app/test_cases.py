@@ -164,3 +164,22 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
         world, "Call the drillers on March 3", "Call the painters of the north pit on March 5", kind="todo"
     )
     assert (other.superseded_by, links(third)) == (None, [])
+
+
+VERSION = (
+    "The Quarry planner writes its own version (`planner_version`) into the `plan.json` of each map and into the state "
+    "of the shift, with both engines. Version and number are kept in a package of their own, planinfo, to break the "
+    "import cycle, and the build sets them there with ldflags."
+)
+UNRELATED = [
+    "`plan reset` of the Quarry planner intentionally does not check whether Quarry is switched off: it is a "
+    "maintenance operation that should work regardless of that.",
+    "The setting `push_maps` of the Quarry planner (under `engine_options`) is a real boolean, not `on` or `off` and "
+    "not the string `false`. `false` disables it; `true` or not set means enabled, which is the default.",
+]
+
+
+@pytest.mark.parametrize("other", UNRELATED)
+def test_what_names_the_same_thing_and_denies_something_is_no_case_of_the_other(world: World, other: str) -> None:
+    for one in both(world, other, VERSION, kind="decision"):
+        assert links(one) == []

@@ -17,6 +17,9 @@ SAME_WORDS = 0.8
 MEASURED = frozenset({"en"})
 """Languages for which the border was measured from which a cosine alone says that two texts say the same."""
 
+CASE_WORDS = 0.4
+"""A rule and its special case share at least so many of their words: what shares fewer speaks of other things."""
+
 SOME_WORDS = 0.6
 """The share that goes with a cosine of ``alike``."""
 
@@ -162,7 +165,7 @@ def _case(pair: Pair) -> Verdict | None:
     """Whether one of the two says otherwise of a special case of what the other one is about."""
     if (pair.old.moods | pair.new.moods) & _NO_CASE or pair.is_opposite or not pair.is_of_one_thing:
         return None
-    if pair.value is None or pair.case_of is None:
+    if pair.value is None or pair.case_of is None or pair.likeness < CASE_WORDS:
         return None
     return Verdict(Relation.SPECIALIZES if pair.case_of is pair.new else Relation.GENERALIZES, pair.value.told)
 
