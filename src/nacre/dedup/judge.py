@@ -17,7 +17,7 @@ SAME_WORDS = 0.8
 MEASURED = frozenset({"en"})
 """Languages for which the border was measured from which a cosine alone says that two texts say the same."""
 
-CASE_WORDS = 0.4
+CASE_WORDS = 0.3
 """A rule and its special case share at least so many of their words: what shares fewer speaks of other things."""
 
 SOME_WORDS = 0.6
