@@ -214,6 +214,30 @@ def test_a_succession_ends_the_old_memory_and_says_who_decided(world: World, old
     assert active(world) == [OLD]
 
 
+LEFT = "The nightly export of invoices runs on a machine"
+
+
+def test_of_a_memory_that_ended_in_a_part_the_rest_goes_on_beside_what_ended_it(
+    world: World, old: str, asked: Any
+) -> None:
+    before = world.memory_file(old).read_bytes()
+    asked(answer("AMEND", merged=LEFT, reason="not in the cellar"))
+    later = "Since spring a rented machine of the north annex does the nightly export of invoices"
+    outcome = put(world, later)
+    assert (outcome.action, outcome.supersedes, outcome.decided_by) == ("stored", (), "scripted:1")
+    assert outcome.amended is not None
+    assert (outcome.amended.id, outcome.amended.content) == (old, LEFT)
+    memory = find(world, old)
+    assert (memory.content, memory.subject) == (LEFT, LEFT)
+    assert (memory.speaker, memory.superseded_by) == (Speaker.OWNER, None)
+    assert memory.extra["amended"] == {"by": "scripted:1", "reason": "not in the cellar"}
+    assert active(world) == sorted([LEFT, later])
+    with opened(world) as context:
+        undo(context, log(context)[0].operation.id)
+    assert world.memory_file(old).read_bytes() == before
+    assert active(world) == [OLD]
+
+
 UNUSABLE: dict[str, Any] = {
     "no answer": ModelUnavailable("it is down"),
     "a refusal": ModelRefused("no such key"),
@@ -249,6 +273,11 @@ UNLAWFUL: dict[str, dict[str, Any]] = {
     "words that make it a guess": answer("UPDATE", merged=BOTH.replace("is kept", "might be kept")),
     "words that add a name": answer("UPDATE", merged=BOTH + " by Rosalind"),
     "words that add a number": answer("UPDATE", merged=BOTH + " for 30 days"),
+    "nothing that is left": answer("AMEND"),
+    "all that is left": answer("AMEND", merged=OLD),
+    "too little that is left": answer("AMEND", merged="The nightly export runs"),
+    "what is left adds a name": answer("AMEND", merged=LEFT + " by Rosalind"),
+    "what is left is another matter": answer("AMEND", merged="In the cellar the log is kept every night"),
     "words that deny": answer("UPDATE", merged=BOTH.replace("is kept", "is not kept")),
 }
 

@@ -1,6 +1,7 @@
 """What a language model may decide about a new memory and those nearest to it, and what code holds it to.
 
-ADD, UPDATE, SKIP and SUPERSEDE are agenr's (online dedup from a cosine of .72). A model only ever names one of the
+ADD, UPDATE, SKIP and SUPERSEDE are agenr's (online dedup from a cosine of .72); AMEND is for what ends in a part. A
+model only ever names one of the
 memories it was shown, by number; whatever it says, a decision that would lose a number, a name or a denial, or by
 which a weaker source would change a stronger one, is none.
 """
@@ -25,7 +26,7 @@ from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.session import Speaker
 
-VERSION = "decide-1"
+VERSION = "decide-2"
 NAME = "decide"
 
 SHORTEST = 20
@@ -36,6 +37,9 @@ _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
 
 MOST_ADDED = 100
 """A merged memory is at most so many characters longer than both together."""
+
+MOST_ENDED = 0.5
+"""Of a memory that goes on in a part, so much of its words may go; with more of them it is another one."""
 
 _REASON_CHARACTERS = 160
 _OUTPUT_TOKENS = 4_096
@@ -49,13 +53,20 @@ class Action(StrEnum):
     UPDATE = "UPDATE"
     SKIP = "SKIP"
     SUPERSEDE = "SUPERSEDE"
+    AMEND = "AMEND"
+
+
+_IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
+"""What is given in words of its own."""
 
 
 class Choice(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model answers: why, what, about which memory (its number), and the words of both where they become one."""
+    """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
+    those that are left of it.
+    """
 
     reason: str
-    action: Literal["ADD", "UPDATE", "SKIP", "SUPERSEDE"]
+    action: Literal["ADD", "UPDATE", "SKIP", "SUPERSEDE", "AMEND"]
     target: int | None
     merged: str | None
 
@@ -110,7 +121,7 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
         merged = one_line(merged)
     if action is Action.UPDATE and normalise(merged) == normalise(target.content):
         action = Action.SKIP
-    made = Decision(action, by, reason, target.id, mark(target), merged if action is Action.UPDATE else "")
+    made = Decision(action, by, reason, target.id, mark(target), merged if action in _IN_WORDS else "")
     why = refusal(made, memory, target)
     return Decision(Action.ADD, by, f"not {_NAMES[action]}: {why}") if why else made
 
@@ -173,6 +184,21 @@ def _no_succession(_: Decision, memory: Memory, target: Memory) -> str | None:
     return _no_later(memory, target)
 
 
+def _no_amendment(decision: Decision, memory: Memory, target: Memory) -> str | None:
+    """What ends a part of a memory may end it, and leaves it in words that add nothing and keep the most of it."""
+    if why := _no_succession(decision, memory, target):
+        return why
+    left = decision.merged
+    if not min(SHORTEST, len(target.content)) <= len(left) <= min(len(target.content) + MOST_ADDED, LONGEST):
+        return "the words that are left are too few or too many"
+    if normalise(left) == normalise(target.content):
+        return "nothing of it has changed"
+    if leaves_out(target.content, left) > MOST_ENDED:
+        return "the words that are left leave out most of it"
+    added = adds(left, (target.content, memory.content))
+    return f"the words that are left add {added}" if added else None
+
+
 def _no_later(memory: Memory, target: Memory) -> str | None:
     return "the other was said later" if memory.last_said < target.last_said else None
 
@@ -187,8 +213,11 @@ _REFUSALS = {
     Action.SKIP: _no_repetition,
     Action.UPDATE: _no_union,
     Action.SUPERSEDE: _no_succession,
+    Action.AMEND: _no_amendment,
 }
-_NAMES = {Action.SKIP: "known", Action.UPDATE: "merged", Action.SUPERSEDE: "superseding"}
+_NAMES = {
+    Action.SKIP: "known", Action.UPDATE: "merged", Action.SUPERSEDE: "superseding", Action.AMEND: "amending",
+}  # fmt: skip
 
 
 def _as_data(memory: Memory, number: int | None = None) -> str:

@@ -22,7 +22,8 @@ from nacre.home.redaction import redacted
 from nacre.platform.ids import to_ms
 from nacre.spending.models import waits_for_models
 from nacre.text.alike import written
-from nacre.text.passages import words
+from nacre.text.passages import title_of
+from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
@@ -33,6 +34,9 @@ MOST_CONFIRMATIONS = 20
 
 MERGED = "merged"
 """The front-matter key of a memory whose words a model made of several: which model, and why."""
+
+AMENDED = "amended"
+"""The front-matter key of a memory whose words a model brought up to date: which model, and what showed it."""
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS, Relation.SPECIALIZES, Relation.GENERALIZES})
 
@@ -153,12 +157,16 @@ def _follow(
         if say_again:
             home.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
-    one = Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True)
     others = [other for other in found if other.other.id != target.id]
-    outcome = put(change, memory, [one, *others])
+    if decision.action is Action.AMEND:
+        if not amend(change, target, decision.merged, again_of(memory), by=decision.by, reason=decision.reason):
+            return None
+    else:
+        others.insert(0, Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True))
+    outcome = put(change, memory, others)
     home.comparisons.wait(memory.id)
     await_models(home, memory)
-    return outcome
+    return replace(outcome, amended=home.memories.find(target.id)) if decision.action is Action.AMEND else outcome
 
 
 def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
@@ -166,16 +174,43 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
 
     It is as old as the later of the two: what is read afterwards and was said after them comes after it.
     """
-    again = Confirmation(memory.created, memory.source.session, memory.source.turns)
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
         target, content=decision.merged, claim=None, updated=max(memory.updated, target.updated),
-        confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
+        confirmed=_with(target.confirmed, again_of(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )  # fmt: skip
     return redacted(home.redactor, merged)
+
+
+def amend(change: Change, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str) -> bool:
+    """Have a memory say what it says now, in words that the model ``by`` that name chose, as is ``shown`` somewhere.
+
+    Who said it, its trust and its name stay; a name that was its first words goes with them. Returns whether it does:
+    what a person writes into its file just now comes first.
+    """
+    home = change.home
+    subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
+    amended = redacted(home.redactor, replace(
+        memory, subject=subject, content=words, claim=None, updated=max(memory.updated, shown.at),
+        confirmed=_with(memory.confirmed, shown),
+        extra={**memory.extra, AMENDED: {"by": by, "reason": home.redactor.clean(reason)}},
+    ))  # fmt: skip
+    is_written = update(change, amended)
+    if is_written:
+        await_models(home, amended, memory)
+    return is_written
+
+
+def again_of(memory: Memory) -> Confirmation:
+    """When and where a memory was said, as it stands beside another one's own."""
+    return Confirmation(memory.created, memory.source.session, memory.source.turns)
+
+
+def _with(confirmed: Sequence[Confirmation], again: Confirmation) -> tuple[Confirmation, ...]:
+    return tuple(sorted((*confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:])
 
 
 def put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
@@ -238,9 +273,7 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
         return
     if len(known.confirmed) == MOST_CONFIRMATIONS and memory.created <= known.confirmed[0].at:
         return
-    again = Confirmation(memory.created, source.session, source.turns)
-    confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
-    known = replace(known, confirmed=tuple(confirmed))
+    known = replace(known, confirmed=_with(known.confirmed, again_of(memory)))
     if touched is None:
         update(change, known)
     else:
@@ -286,8 +319,8 @@ def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) ->
 def rivals(memory: Memory) -> list[str]:
     """Names of things of the kinds that a memory names: what it may stand in place of."""
     known = kinds_of_things()
-    kinds = {kind for word in words(memory.content) for kind in known.get(word, ())}
-    return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words(name)[:1]]
+    kinds = {kind for word in words_of(memory.content) for kind in known.get(word, ())}
+    return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words_of(name)[:1]]
 
 
 def _replace(change: Change, one: Comparison, memory: Memory) -> Replaced | None:

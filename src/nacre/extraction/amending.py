@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nacre.dedup.placement import MOST_CONFIRMATIONS, await_models, update
+from nacre.dedup.placement import amend
 from nacre.dedup.supersession import released
 from nacre.extraction.by_model.overtaken import Overtaken
 from nacre.home.change import Change
-from nacre.home.redaction import redacted
 from nacre.values.memory import Retirement
-
-AMENDED = "amended"
-"""The front-matter key of a memory whose words a model brought up to date: which model, and what showed it."""
 
 
 @dataclass
@@ -63,22 +59,8 @@ def _end(change: Change, memory_id: str, reason: str) -> bool:
 
 
 def _amend(change: Change, one: Overtaken, by: str) -> bool:
-    """Have a memory say what it says now, in the words that the model ``by`` that name chose; returns whether it does.
-
-    Who said it, its trust and its name stay. One that says something else than when the model saw it is left alone, and
-    so is one whose file a person is editing: their words come first.
-    """
-    home = change.home
-    memory = home.memories.find(one.memory.id)
+    """Have a memory say what it says now, unless it says something else than when the model saw it."""
+    memory = change.home.memories.find(one.memory.id)
     if memory is None or not memory.is_active or memory.content != one.memory.content:
         return False
-    confirmed = sorted((*memory.confirmed, one.shown), key=lambda it: it.at)[-MOST_CONFIRMATIONS:]
-    noted = {AMENDED: {"by": by, "reason": f"a session shows it: {one.quote}"}}
-    rewritten = redacted(home.redactor, replace(
-        memory, content=one.now, claim=None, updated=max(memory.updated, one.shown.at), confirmed=tuple(confirmed),
-        extra={**memory.extra, **noted},
-    ))  # fmt: skip
-    is_written = update(change, rewritten)
-    if is_written:
-        await_models(home, rewritten, memory)
-    return is_written
+    return amend(change, memory, one.now, one.shown, by=by, reason=f"a session shows it: {one.quote}")

@@ -70,8 +70,8 @@ class Lessons:
     """The ids of new memories, how many of them were known already, how many ``candidates`` wait since, and how many
     known ones were ``changed`` or ``ended`` by what sessions show.
 
-    ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
-    it did not decide on others. ``by_model`` is what one did for extraction.
+    ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``);
+    ``notes`` say why it did not decide on others. ``by_model`` is what one did for extraction.
     """
 
     memories: tuple[str, ...]

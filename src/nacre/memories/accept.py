@@ -225,6 +225,7 @@ def _told(outcome: StoreOutcome) -> dict[str, Any]:
         "superseded_by": [by.memory.id, by.reason] if by else None,
         "similar": [one.id for one in outcome.similar],
         "decided_by": outcome.decided_by,
+        "amended": outcome.amended.id if outcome.amended else None,
     }
 
 
@@ -238,6 +239,7 @@ def _outcome(home: Home, told: dict[str, Any]) -> StoreOutcome:
     return StoreOutcome(
         told["action"], told["memory"], told["reason"], replaced(told["supersedes"]), by[0] if by else None,
         tuple(one for one in similar if one), told.get("decided_by"),
+        amended=home.memories.find(told.get("amended") or ""),
     )  # fmt: skip
 
 

@@ -294,6 +294,8 @@ class _Becoming:
             self._lead(target, memory)
         elif made.action is Action.UPDATE:
             self._as[target.id] = self._as[memory.id] = united(home, target, memory, made)
+        elif made.action is Action.AMEND:
+            self._as[target.id] = replace(target, content=made.merged)
         elif made.action is Action.SKIP:
             self._lead(memory, target)
 

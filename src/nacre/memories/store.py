@@ -87,7 +87,9 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
     told = replace(found, supersedes=supersedes, similar=tuple(one for one in outcome.similar if one.id not in gone))
     if found.action != outcome.action:
         return told  # it was the vectors that told
-    return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
+    return replace(
+        told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason, amended=outcome.amended
+    )  # fmt: skip
 
 
 def rehearse(home: Home, new: StoreRequest, said: Source | None = None) -> Rehearsal:

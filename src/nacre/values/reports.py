@@ -86,8 +86,8 @@ class IngestReport:
     known, ``vectors_left`` texts that have no vector yet. ``excluded`` says how many files (by tool) or sessions (by
     project or path) the settings left out. ``empty`` are the paths of databases without a byte where a tool keeps its
     sessions: there are none yet, or they are lost. ``decided`` counts what a language model decided about new memories
-    (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``). ``read_seconds`` passed until everything was searchable, ``seconds``
-    in all. ``extraction`` is ``None`` where no language model is to be asked.
+    (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` passed until everything was searchable,
+    ``seconds`` in all. ``extraction`` is ``None`` where no language model is to be asked.
     """
 
     files: int = 0
@@ -162,7 +162,8 @@ class StoreOutcome:
 
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
     what was stored is older. ``similar`` are memories that may say the same, the likeliest first. ``decided_by`` is the
-    language model that decided; the rules did where it is ``None``. ``note`` says why one that was to decide did not.
+    language model that decided; the rules did where it is ``None``. ``amended`` is a memory of which it ended a part,
+    as that reads now. ``note`` says why one that was to decide did not.
     ``proposed``: an agent stored it, and the owner neither said nor kept it.
     """
 
@@ -175,12 +176,14 @@ class StoreOutcome:
     decided_by: str | None = None
     note: str | None = None
     proposed: bool = False
+    amended: Memory | None = None
 
     def in_words(self) -> str | None:
         """Why a store touched other memories."""
         replaced = "; ".join(one.memory.subject for one in self.supersedes)
         did = {"known": "said again", "updated": "made one with it"}.get(self.action)
         did = did or (f"replaces {replaced}" if replaced else None)
+        did = did or (f"ends a part of {self.amended.subject}" if self.amended else None)
         return f"{did} ({self.decided_by}: {self.reason})" if did and self.decided_by else did
 
 

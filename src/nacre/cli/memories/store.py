@@ -186,6 +186,7 @@ def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = Fa
         "memory": memory_record(memory),
         "supersedes": [{**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes],
         "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
+        "amended": memory_record(outcome.amended) if outcome.amended else None,
         "similar": [memory_record(one) for one in outcome.similar],
         "decided_by": outcome.decided_by or "rules",
         "note": outcome.note,
@@ -208,6 +209,8 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
         paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
     for one in outcome.supersedes:
         _concerned(paper, "supersedes", one.memory, one.reason)
+    if outcome.amended:
+        _concerned(paper, "ends a part of", outcome.amended, "that reads so now")
     if outcome.superseded_by:
         _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
     for similar in outcome.similar:
