@@ -11,11 +11,10 @@ from tests.fakes.conversation import conversation
 from tests.fakes.provider import FakeProvider
 from tests.hosts.driving import Driver
 from tests.hosts.programs import CHOSEN, missing
-from tests.hosts.slack import GIVEN, hook_ms
 from tests.hosts.stage import Stage
 from tests.hosts.story import LINES, Story, play
 
-_SLACK: list[str] = []
+_BUSY: list[str] = []
 
 
 @pytest.fixture(scope="class")
@@ -31,11 +30,10 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @contextmanager
 def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A stage for a host, whose model speaks its part."""
-    slack = hook_ms()
-    if slack and GIVEN is None:
-        _SLACK.append(f"{name}: others kept this machine busy, so its hooks had {slack} ms (HOSTS_HOOK_MS)")
     with FakeProvider(conversation(LINES), models=("fake-model",)) as provider:
-        stage = Stage(tmp_path_factory.mktemp(name[:4]), provider, slack)
+        stage = Stage(tmp_path_factory.mktemp(name[:4]), provider)
+        if stage.is_busy:
+            _BUSY.append(f"{name}: others kept this machine busy")
         try:
             yield stage
         finally:
@@ -46,7 +44,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
     stats = terminalreporter.stats
     names = {kind: [report.nodeid for report in stats.get(kind, [])] for kind in ("failed", "error", "skipped")}
-    for line in (*_SLACK, *(newest(names) if CHOSEN.is_newest else [])):
+    for line in (*_BUSY, *(newest(names) if CHOSEN.is_newest else [])):
         terminalreporter.write_line(line)
 
 

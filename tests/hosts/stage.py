@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.provider import FakeProvider, Request
+from tests.hosts.slack import HOOK_MS, is_busy
 
 _SRC = Path(__file__).resolve().parent.parent.parent / "src"
 _DEAD = "http://127.0.0.1:9"
@@ -45,13 +46,13 @@ class Ran:
 class Stage:
     """The folders of one host, and what runs in them. ``provider`` is asked by the host and by nobody else.
 
-    ``hook_ms`` is what hooks may take instead of what they have on a user's machine: for one that others keep busy.
+    ``is_busy`` tells that others kept this machine so when it began.
     """
 
-    def __init__(self, folder: Path, provider: FakeProvider, hook_ms: str = "") -> None:
+    def __init__(self, folder: Path, provider: FakeProvider) -> None:
         self.folder = folder
         self.provider = provider
-        self.is_slow = bool(hook_ms)
+        self.is_busy = is_busy()
         self.home = folder / "home"
         self.project = folder / "code" / "harbour"
         self.memory = self.home / ".nacre"
@@ -63,7 +64,7 @@ class Stage:
             "HOME": str(self.home), "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
             "LANG": "C.UTF-8", "TMPDIR": str(folder / "tmp"), "HTTP_PROXY": _DEAD, "HTTPS_PROXY": _DEAD,
             "NO_PROXY": "127.0.0.1,localhost", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
-            "NACRE_HOOK_MS": hook_ms,
+            "NACRE_HOOK_MS": HOOK_MS,
         }  # fmt: skip
         self.memory.mkdir(mode=0o700)
         (self.memory / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")

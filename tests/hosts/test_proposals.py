@@ -10,7 +10,6 @@ from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider
 from tests.hosts.claude_code import ClaudeCode
 from tests.hosts.programs import command, missing
-from tests.hosts.slack import hook_ms
 from tests.hosts.stage import Stage
 
 pytestmark = pytest.mark.hosts
@@ -31,7 +30,7 @@ def test_the_agent_goes_on_once_and_nothing_of_what_it_was_asked_is_the_owners(
     if reason := missing(driver.name):
         pytest.skip(reason)
     with FakeProvider(conversation(LINES), models=("fake-model",)) as provider:
-        stage = Stage(tmp_path_factory.mktemp("ask"), provider, hook_ms())
+        stage = Stage(tmp_path_factory.mktemp("ask"), provider)
         try:
             stage.install(driver.program, command(driver.name))
             stage.nacre("config", "set", "context.proposals_after", "2")

@@ -24,7 +24,6 @@ from nacre.values.gateway.message import Answer
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
 from tests.hosts.programs import missing
-from tests.hosts.slack import hook_ms
 from tests.hosts.stage import Stage, eventually
 from tests.hosts.writers import CLAUDE, CODEX, GEMINI, OPENCODE, TRAP, Answers, Writer, ran, set_up, tools
 
@@ -50,7 +49,7 @@ def answering(writer: Writer, answers: Answers, folders: Folders) -> Iterator[tu
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
     with FakeProvider(answers, models=("fake-model",)) as provider:
-        stage = Stage(folders.mktemp("responder"), provider, hook_ms())
+        stage = Stage(folders.mktemp("responder"), provider)
         set_up(writer, stage)
         home = open_home(load_settings(stage.memory, stage.environ))
         responder = responder_for(home, writer.model)

@@ -12,7 +12,6 @@ from tests.hosts.claude_code import ClaudeCode
 from tests.hosts.codex import Codex
 from tests.hosts.driving import Driver
 from tests.hosts.programs import command, missing
-from tests.hosts.slack import hook_ms
 from tests.hosts.stage import Stage
 
 pytestmark = pytest.mark.hosts
@@ -36,7 +35,7 @@ def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
         pytest.skip(reason)
     lines = (Line(ASKS, say="All of them.", tool=shell, arguments=arguments),)
     with FakeProvider(conversation(lines), models=("fake-model",)) as provider:
-        stage = Stage(tmp_path_factory.mktemp("tools"), provider, hook_ms())
+        stage = Stage(tmp_path_factory.mktemp("tools"), provider)
         try:
             stage.install(driver.program, command(driver.name))
             driver.set_up(stage)

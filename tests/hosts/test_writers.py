@@ -15,7 +15,6 @@ from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.hosts.conftest import staged
 from tests.hosts.programs import missing
-from tests.hosts.slack import hook_ms
 from tests.hosts.stage import Ran, Stage, eventually
 from tests.hosts.story import COMES_BACK
 from tests.hosts.writers import (
@@ -66,7 +65,7 @@ def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) 
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
     with FakeProvider(answers, models=("fake-model",)) as provider:
-        stage = Stage(folders.mktemp("writer"), provider, hook_ms())
+        stage = Stage(folders.mktemp("writer"), provider)
         set_up(writer, stage)
         try:
             yield stage
