@@ -173,6 +173,27 @@ def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
     assert DECIDED in prompted(home, "which database does billing use?", session=SESSION).text
 
 
+@pytest.mark.parametrize(
+    ("kind", "importance", "is_told"),
+    [("lesson", 6, True), ("lesson", 5, False), ("preference", 6, True), ("preference", 5, False), ("todo", 6, True),
+     ("decision", 6, False), ("decision", 7, True), ("fact", 6, False), ("fact", 7, True)],
+)  # fmt: skip
+def test_a_session_starts_with_what_most_sessions_should_know(
+    home: World, kind: str, importance: int, is_told: bool
+) -> None:
+    with home.open() as memory:
+        memory.store(MAST, kind=kind, importance=importance, project="acme-billing")
+    assert (MAST in start(home).text) is is_told
+
+
+def test_a_session_starts_with_three_at_most_of_what_fits_the_end_of_the_one_before(home: World) -> None:
+    with home.open() as memory:
+        for name in ("billing", "invoices", "customers", "payments", "taxes"):
+            memory.store(f"PostgreSQL holds the {name} of billing.", importance=5, project="acme-billing", force=True)
+    told = start(home, prompt="On which PostgreSQL does billing run now?").items
+    assert sum(item.part is Part.RELEVANT for item in told) == 3
+
+
 def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -> None:
     home.write("profile.md", "Prefer short answers.\n")
     first = start(home, session=SESSION)

@@ -43,7 +43,7 @@ else:
     recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
-_START_HITS = 5
+_START_HITS = 3
 _MOST_TRIGGERED = 3
 _LEAST_SEED_WORDS = 5
 """A first prompt of fewer words says too little of what a session is going to be about (seed facts 1.8)."""

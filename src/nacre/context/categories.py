@@ -25,7 +25,7 @@ _GOTCHA = "gotcha"
 _OF_ALL, _OF_PARTS = 7, 6
 """How much weighs what most sessions should know, and what shapes several parts of the work."""
 
-_GUIDING = frozenset({Kind.PREFERENCE, Kind.TODO})
+_GUIDING = frozenset({Kind.PREFERENCE, Kind.TODO, Kind.LESSON})
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
 """What shares the budget; core memories come before, older ones after, and neither is counted."""
@@ -75,8 +75,8 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or it tells how to work
-    or what is open and concerns more than one part. Of less weight it is told where it is relevant.
+    """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or it concerns more than
+    one part, and tells how to work, what is open or what went wrong. Of less weight it is told where it is relevant.
     """
     return memory.importance >= (_OF_PARTS if memory.kind in _GUIDING else _OF_ALL)
 
