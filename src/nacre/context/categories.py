@@ -75,8 +75,8 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or it concerns more than
-    one part, and tells how to work, what is open or what went wrong. Of less weight it is told where it is relevant.
+    """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or 6 and tells how to
+    work, what is open or what went wrong. Of less weight it is told where it is relevant.
     """
     return memory.importance >= (_OF_PARTS if memory.kind in _GUIDING else _OF_ALL)
 
