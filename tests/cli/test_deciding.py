@@ -70,6 +70,17 @@ def test_store_and_show_tell_which_model_decided_and_why(nacre: Nacre, old: str,
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 
 
+def test_store_and_show_tell_which_part_of_a_memory_has_ended(nacre: Nacre, old: str, asked: Ask) -> None:
+    left = OLD.rpartition(" ")[0]
+    asked({"reason": "it moved", "action": "AMEND", "target": 1, "merged": left})
+    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert f"ends a part of: {left}" in told.out
+    shown = nacre("show", old)
+    assert "by fake:m: it moved" in shown.out
+    assert nacre("show", old, "--json").json["content"] == left
+    assert "ends a part of" in nacre("log", "--json").json["operations"][0]["why"]
+
+
 def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     provider = asked(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")

@@ -518,12 +518,6 @@ export interface Embedded {
   tokens: number;
 }
 
-export interface Ended {
-  memory: Memory;
-  quote: string;
-  statement: NacreValuesCandidateCandidate;
-}
-
 export type Ending = "done" | "failed" | "stopped" | "unknown";
 
 export interface Entry {
@@ -595,7 +589,7 @@ export interface Extracted {
 export interface Extraction {
   candidates: Array<NacreValuesCandidateCandidate>;
   model: string;
-  over: Array<Ended>;
+  overtaken: Array<Overtaken>;
   dropped: Record<string, number>;
   proposed: number;
   repeated: number;
@@ -913,6 +907,8 @@ export interface IngestReport {
   extraction: ModelExtraction | null;
   candidates: number;
   set_aside: number;
+  changed: number;
+  ended: number;
 }
 
 export interface Installation {
@@ -1251,6 +1247,14 @@ export interface Operation {
 export interface OperationDiff {
   operation: Operation;
   differences: Array<Difference>;
+}
+
+export interface Overtaken {
+  memory: Memory;
+  quote: string;
+  statement: NacreValuesCandidateCandidate;
+  shown: Confirmation;
+  now: string;
 }
 
 export interface Overview {
@@ -1852,6 +1856,7 @@ export interface StoreOutcome {
   decided_by: string | null;
   note: string | null;
   proposed: boolean;
+  amended: Memory | null;
 }
 
 export interface StoredSession {

@@ -170,9 +170,9 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
         _render_together(paper, view.together)
 
 
-def _merged(memory: Memory) -> str:
-    """Which model made a memory of several, and why."""
-    told = memory.extra.get("merged")
+def _by_model(memory: Memory, how: str) -> str:
+    """Which model made a memory of several (``merged``) or brought it up to date (``amended``), and why."""
+    told = memory.extra.get(how)
     return f"by {told.get('by')}: {told.get('reason')}" if isinstance(told, dict) else ""
 
 
@@ -200,7 +200,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("said by", speaker_name(memory.speaker, memory.author)),
         ("trust", memory.trust.value if memory.trust.value != "trusted" else ""),
         ("confidence", memory.confidence.value),
-        ("merged", _merged(memory)),
+        ("merged", _by_model(memory, "merged")),
+        ("amended", _by_model(memory, "amended")),
         ("key", memory.canonical_key or ""),
         ("claim", joined((memory.claim.key, memory.claim.predicate, memory.claim.object), " ") if memory.claim else ""),
         ("session", memory.source.session or ""),
