@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from nacre.dedup.placement import amend
 from nacre.dedup.supersession import released
 from nacre.extraction.by_model.overtaken import Overtaken
+from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.home.change import Change
 from nacre.values.memory import Retirement
+from nacre.values.session import Speaker
 
 
 @dataclass
@@ -59,8 +61,13 @@ def _end(change: Change, memory_id: str, reason: str) -> bool:
 
 
 def _amend(change: Change, one: Overtaken, by: str) -> bool:
-    """Have a memory say what it says now, unless it says something else than when the model saw it."""
+    """Have a memory say what it says now, unless it says something else than when the model saw it.
+
+    What the agent alone said is the agent's, also where it stands in place of words of the owner's.
+    """
     memory = change.home.memories.find(one.memory.id)
     if memory is None or not memory.is_active or memory.content != one.memory.content:
         return False
+    if memory.speaker is Speaker.OWNER and not one.is_owners:
+        memory = replace(memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP))
     return amend(change, memory, one.now, one.shown, by=by, reason=f"a session shows it: {one.quote}")

@@ -20,13 +20,14 @@ _OF_THE_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 @dataclass(frozen=True, slots=True)
 class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the words that show it, where they were said,
-    and what is claimed by that as a ``statement`` to be compared.
+    whether the owner typed something there, and what is claimed by that as a ``statement`` to be compared.
     """
 
     memory: Memory
     quote: str
     statement: Candidate
     shown: Confirmation
+    is_owners: bool
     now: str = ""
 
 
@@ -46,15 +47,15 @@ def overtaken(
         times = checks.times(evidence)
         if any(said < memory.last_said for said in times):
             continue
-        is_theirs = memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER
-        if is_theirs and not any(checks.is_typed(at) for at in evidence):
+        is_owners = any(checks.is_typed(at) for at in evidence)
+        if memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER and not is_owners:
             continue
         now = one_line(one.now) if one.state is State.CHANGED else ""
         if one.state is State.CHANGED and not _is_new(memory, now, checks):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times, default=memory.last_said), session, turns)
-        found.setdefault(memory.id, Overtaken(memory, one.quote, _claim(memory, now, turns), shown, now))
+        found.setdefault(memory.id, Overtaken(memory, one.quote, _claim(memory, now, turns), shown, is_owners, now))
     return list(found.values())
 
 
