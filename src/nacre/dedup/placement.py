@@ -159,7 +159,8 @@ def _follow(
         return StoreOutcome("updated", target.id)
     others = [other for other in found if other.other.id != target.id]
     if decision.action is Action.AMEND:
-        if not amend(change, target, decision.merged, again_of(memory), by=decision.by, reason=decision.reason):
+        shown = Confirmation(memory.created)  # its turn is the new memory's own evidence
+        if not amend(change, target, decision.merged, shown, by=decision.by, reason=decision.reason):
             return None
     else:
         others.insert(0, Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True))

@@ -20,12 +20,12 @@ class Amendments:
 
     changed: int = 0
     ended: int = 0
-    _ends: dict[str, str] = field(default_factory=dict)
+    _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """A memory is to end."""
-        self._ends[memory_id] = reason
+        self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[Overtaken], by: str) -> None:
         """What a model found overtaken is to end, or to say what it says now."""
@@ -33,12 +33,12 @@ class Amendments:
             if one.now:
                 self._changes.append((one, by))
             else:
-                self.end(one.memory.id, f"over, as a session shows: {one.quote}")
+                self._ends[one.memory.id] = f"over, as a session shows: {one.quote}", one.memory.content
 
     def write(self, change: Change) -> None:
         """Write what was noted."""
-        for memory_id, reason in self._ends.items():
-            self.ended += _end(change, memory_id, reason)
+        for memory_id, (reason, words) in self._ends.items():
+            self.ended += _end(change, memory_id, reason, words)
             change.yield_locks()
         for one, model in self._changes:
             self.changed += _amend(change, one, model)
@@ -47,11 +47,13 @@ class Amendments:
         self._changes.clear()
 
 
-def _end(change: Change, memory_id: str, reason: str) -> bool:
-    """Move a memory to ``retired/``, unless it ended before; what it had superseded holds again."""
+def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
+    """Move a memory to ``retired/``, unless it ended before or says other ``words`` than a model saw; what it had
+    superseded holds again.
+    """
     home = change.home
     memory = home.memories.find(memory_id)
-    if memory is None or not memory.is_active:
+    if memory is None or not memory.is_active or words not in (None, memory.content):
         return False
     clean = home.redactor.clean(reason)
     gone = replace(memory, retired=Retirement(home.now(), clean))

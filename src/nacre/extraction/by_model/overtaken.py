@@ -61,7 +61,8 @@ def overtaken(
 
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
     """Whether words may stand in place of a memory's: of its size, other ones, and nobody's from outside."""
-    if size_refusal(now) or normalise(now) == normalise(memory.content):
+    is_long = "\n" in memory.content.strip() or bool(size_refusal(memory.content))
+    if memory.kind is Kind.EVENT or is_long or size_refusal(now) or normalise(now) == normalise(memory.content):
         return False
     return not checks.is_from_outside(memory.kind, now)
 
