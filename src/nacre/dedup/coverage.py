@@ -41,6 +41,11 @@ def leaves_out(text: str, kept: str) -> float:
     return sum(not held(word, other) for word in mine) / len(mine) if mine else 0.0
 
 
+def lost_denial(text: str, left: str) -> str | None:
+    """That a text denies something and what is left of it nothing; ``None`` where that is not so."""
+    return "a denial is lost" if read_whole(text).is_negative and not read_whole(left).is_negative else None
+
+
 def adds(text: str, both: Sequence[str]) -> str | None:
     """The first thing that a text says and none of the others does; ``None`` where it only says what they say.
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from nacre.dedup.coverage import MOST_LEFT_OUT, adds, leaves_out, lost, swaps
+from nacre.dedup.coverage import MOST_LEFT_OUT, adds, leaves_out, lost, lost_denial, swaps
 from nacre.dedup.judge import LONGEST
 from nacre.llm.answers import schema_of
 from nacre.platform.ids import content_hash
@@ -195,6 +195,8 @@ def _no_amendment(decision: Decision, memory: Memory, target: Memory) -> str | N
         return "nothing of it has changed"
     if leaves_out(target.content, left) > MOST_ENDED:
         return "the words that are left leave out most of it"
+    if denial := lost_denial(target.content, left):
+        return denial
     added = adds(left, (target.content, memory.content))
     return f"the words that are left add {added}" if added else None
 
