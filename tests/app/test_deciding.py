@@ -231,6 +231,7 @@ def test_of_a_memory_that_ended_in_a_part_the_rest_goes_on_beside_what_ended_it(
     assert (memory.content, memory.subject) == (LEFT, LEFT)
     assert (memory.speaker, memory.superseded_by) == (Speaker.OWNER, None)
     assert memory.extra["amended"] == {"by": "scripted:1", "reason": "not in the cellar"}
+    assert [one.turns for one in memory.confirmed] == [()], "the turn is the new memory's own evidence"
     assert active(world) == sorted([LEFT, later])
     with opened(world) as context:
         undo(context, log(context)[0].operation.id)

@@ -22,7 +22,7 @@ from nacre.home.redaction import redacted
 from nacre.platform.ids import to_ms
 from nacre.spending.models import waits_for_models
 from nacre.text.alike import written
-from nacre.text.passages import title_of
+from nacre.text.passages import shorten, title_of, visible
 from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import Confidence, Confirmation, Link, Memory
@@ -40,6 +40,7 @@ AMENDED = "amended"
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS, Relation.SPECIALIZES, Relation.GENERALIZES})
 
+_REASON_CHARACTERS = 160
 _CANDIDATES = 12
 _SIMILAR = 3
 _MOST_REPLACED = 5
@@ -159,8 +160,7 @@ def _follow(
         return StoreOutcome("updated", target.id)
     others = [other for other in found if other.other.id != target.id]
     if decision.action is Action.AMEND:
-        shown = Confirmation(memory.created)  # its turn is the new memory's own evidence
-        if not amend(change, target, decision.merged, shown, by=decision.by, reason=decision.reason):
+        if not amend(change, target, left_of(home, target, memory, decision)):
             return None
     else:
         others.insert(0, Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True))
@@ -186,23 +186,36 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
     return redacted(home.redactor, merged)
 
 
-def amend(change: Change, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str) -> bool:
-    """Have a memory say what it says now, in words that the model ``by`` that name chose, as is ``shown`` somewhere.
-
-    Who said it, its trust and its name stay; a name that was its first words goes with them. Returns whether it does:
-    what a person writes into its file just now comes first.
+def amend(change: Change, memory: Memory, now: Memory) -> bool:
+    """Have a memory be what it is :func:`amended` to; returns whether it is: what a person writes into its file just
+    now comes first.
     """
-    home = change.home
-    subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
-    amended = redacted(home.redactor, replace(
-        memory, subject=subject, content=words, claim=None, updated=max(memory.updated, shown.at),
-        confirmed=_with(memory.confirmed, shown),
-        extra={**memory.extra, AMENDED: {"by": by, "reason": home.redactor.clean(reason)}},
-    ))  # fmt: skip
-    is_written = update(change, amended)
+    is_written = update(change, now)
     if is_written:
-        await_models(home, amended, memory)
+        await_models(change.home, now, memory)
     return is_written
+
+
+def amended(home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str) -> Memory:
+    """A memory that says what it says now, in words that the model ``by`` that name chose, as is ``shown`` somewhere.
+
+    Who said it, its trust and its name stay; a name that was its first words goes with them.
+    """
+    subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
+    told = shorten(home.redactor.clean(visible(reason)), _REASON_CHARACTERS)
+    return redacted(home.redactor, replace(
+        memory, subject=subject, content=words, claim=None, updated=max(memory.updated, shown.at),
+        confirmed=_with(memory.confirmed, shown), extra={**memory.extra, AMENDED: {"by": by, "reason": told}},
+    ))  # fmt: skip
+
+
+def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
+    """A memory of which a new one ends a part, in the words that a model left of it. The turn is the new one's own
+    evidence, and no more than the time is noted of it.
+    """
+    return amended(
+        home, target, decision.merged, Confirmation(memory.created), by=decision.by, reason=decision.reason
+    )  # fmt: skip
 
 
 def again_of(memory: Memory) -> Confirmation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nacre.dedup.placement import amend
+from nacre.dedup.placement import amend, amended
 from nacre.dedup.supersession import released
 from nacre.extraction.by_model.overtaken import Overtaken
 from nacre.extraction.rules.importance import AGENT_CAP
@@ -72,4 +72,5 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
         return False
     if memory.speaker is Speaker.OWNER and not one.is_owners:
         memory = replace(memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP))
-    return amend(change, memory, one.now, one.shown, by=by, reason=f"a session shows it: {one.quote}")
+    reason = f"a session shows it: {one.quote}"
+    return amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))

@@ -22,6 +22,7 @@ MOST_RELATED = 12
 
 MOST_OF_SESSION = 40
 _CANDIDATES = 15
+_LOOKED_AT = 200
 _SECONDS = 5.0
 _STATEMENTS = 24
 _ASKED_IN_WORDS = 6
@@ -55,7 +56,8 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 
 
 def _nearby(home: Home, project: str | None, said: Sequence[str]) -> tuple[Memory, ...]:
-    """The trusted memories that are nearest to what the owner says in a session, the nearest first, however near.
+    """The trusted memories that are nearest to what the owner says in a session, the nearest first, however near: those
+    of its project and those of none, as a session changes nothing elsewhere.
 
     By vectors where there are any, else in words. It takes five seconds at most.
     """
@@ -80,9 +82,9 @@ def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Mem
         for row, cosine in home.vectors.memory_cosines(vector).items():
             if row in admitted:
                 best[row] = max(cosine, best.get(row, -1.0))
-    rows = sorted(best, key=lambda row: -best[row])[:_CANDIDATES]
+    rows = sorted(best, key=lambda row: -best[row])[:_LOOKED_AT]
     found = home.memories.by_rows(rows)
-    return tuple(found[row] for row in rows if row in found)[:MOST_RELATED]
+    return tuple(found[row] for row in rows if row in found and _holds_in(wanted, found[row]))[:MOST_RELATED]
 
 
 def _in_words(
@@ -94,5 +96,9 @@ def _in_words(
             break
         query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
         hits = (hit.memory for hit in recall(home, query).hits)
-        found |= {one.id: one for one in hits if one.project in (None, *wanted.projects) or not wanted.projects}
+        found |= {one.id: one for one in hits if _holds_in(wanted, one)}
     return tuple(found.values())[:MOST_RELATED]
+
+
+def _holds_in(wanted: Filter, memory: Memory) -> bool:
+    return memory.project in (None, *wanted.projects)

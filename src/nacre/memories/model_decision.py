@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from nacre.dedup.comparison import Comparison, compare
 from nacre.dedup.decision_prompt import Action, Choice, Decision, decide, prompt_for
 from nacre.dedup.judge import LONGEST
-from nacre.dedup.placement import rivals, united
+from nacre.dedup.placement import left_of, rivals, united
 from nacre.dedup.retirement_rules import standing_for
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, NacreError
@@ -295,7 +295,7 @@ class _Becoming:
         elif made.action is Action.UPDATE:
             self._as[target.id] = self._as[memory.id] = united(home, target, memory, made)
         elif made.action is Action.AMEND:
-            self._as[target.id] = replace(target, content=made.merged)
+            self._as[target.id] = left_of(home, target, memory, made)
         elif made.action is Action.SKIP:
             self._lead(memory, target)
 

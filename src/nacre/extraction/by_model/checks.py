@@ -13,6 +13,7 @@ from datetime import datetime
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.pasted import without_pasted
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
@@ -89,7 +90,15 @@ class Checks:
 
     def is_from_outside(self, kind: Kind, content: str) -> bool:
         """Whether a statement is made of somebody else's words."""
-        return self._is_copied(content) or self._is_foreign(content, is_steering=kind in _STEERING)
+        words = content_words(content, language_of(content))
+        return self._is_copied(content) or self._is_foreign(words, is_steering=kind in _STEERING)
+
+    def adds_from_outside(self, kind: Kind, content: str, known: str) -> bool:
+        """Whether a statement says more than a known one in somebody else's words: a clause of them is enough."""
+        if (_runs_of([content]) - _runs_of([known])) & self._outside:
+            return True
+        words = content_words(content, language_of(content)) - content_words(known, language_of(known))
+        return self._is_foreign(words, is_steering=kind in _STEERING)
 
     def is_typed(self, at: int) -> bool:
         """Whether the owner typed something in a turn."""
@@ -100,11 +109,11 @@ class Checks:
         return [time for at in evidence if (time := self.turns[at].time)]
 
     def shows(self, evidence: Sequence[int], quote: str) -> bool:
-        """Whether trusted turns, one of them new, hold a quote."""
+        """Whether trusted turns, one of them new, hold a quote, which the owner did not paste."""
         if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
             return False
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
-        return is_trusted and any(self._holds(at, quote) for at in evidence)
+        return is_trusted and any(self._holds(at, quote, is_typed=True) for at in evidence)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
@@ -126,17 +135,19 @@ class Checks:
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & self._outside) >= len(runs)
 
-    def _is_foreign(self, content: str, *, is_steering: bool) -> bool:
-        """Whether a statement is made of words from outside, of which few are the owner's, too.
+    def _is_foreign(self, words: Set[str], *, is_steering: bool) -> bool:
+        """Whether many words are from outside, and few the owner's, too.
 
         An agent that repeats them does not make them its own, where they steer agents.
         """
-        words = content_words(content, language_of(content))
         foreign = self._foreign if is_steering else self._foreign - self._trusted
         return len(words & foreign) > MOST_FOREIGN * len(words) and len(words & self._owned) < LEAST_OWNED * len(words)
 
-    def _holds(self, at: int, quote: str) -> bool:
-        said = normalise(f"{self.turns[at].text} {self._typed.get(at, '')}")
+    def _holds(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
+        text = self.turns[at].text
+        if is_typed and self.turns[at].speaker is Speaker.OWNER:
+            text = without_pasted(text)
+        said = normalise(f"{text} {self._typed.get(at, '')}")
         parts = [normalise(one) for one in _ELLIPSIS.split(quote)]
         return any(parts) and all(part in said for part in parts)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nacre.dedup.coverage import leaves_out
+from nacre.dedup.decision_prompt import MOST_ENDED
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks
 from nacre.extraction.rules.validate import size_refusal
@@ -35,8 +37,8 @@ def overtaken(
     seen: Sequence[Seen], known: Sequence[Memory], session: str, checks: Checks, places: Mapping[int, int]
 ) -> list[Overtaken]:
     """Those of a model's claims that code bears out: about a memory that was shown, quoted from trusted turns that were
-    shown and that were said later, one of them the owner's where the memory is theirs to end. New words come from
-    nobody outside.
+    shown and that were said later, one of them the owner's where the memory is theirs to end, or to be reworded and
+    holds everywhere. New words come from nobody outside.
     """
     found: dict[str, Overtaken] = {}
     for one in seen:
@@ -51,7 +53,8 @@ def overtaken(
         if memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER and not is_owners:
             continue
         now = one_line(one.now) if one.state is State.CHANGED else ""
-        if one.state is State.CHANGED and not _is_new(memory, now, checks):
+        holds_here = memory.project is not None or is_owners
+        if one.state is State.CHANGED and not (times and holds_here and _is_new(memory, now, checks)):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times, default=memory.last_said), session, turns)
@@ -60,11 +63,15 @@ def overtaken(
 
 
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
-    """Whether words may stand in place of a memory's: of its size, other ones, and nobody's from outside."""
+    """Whether words may stand in place of a memory's: of its size, other ones, most of its own, and none that come from
+    outside. What happened stays as it was told, and so does what is longer than a model may write.
+    """
     is_long = "\n" in memory.content.strip() or bool(size_refusal(memory.content))
     if memory.kind is Kind.EVENT or is_long or size_refusal(now) or normalise(now) == normalise(memory.content):
         return False
-    return not checks.is_from_outside(memory.kind, now)
+    if leaves_out(memory.content, now) > MOST_ENDED:
+        return False
+    return not checks.adds_from_outside(memory.kind, now, memory.content)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:
