@@ -456,7 +456,7 @@ def test_a_long_session_is_read_in_parts_and_no_part_is_lost_to_a_failed_call(wo
     calls = iter(range(10_000))
 
     def answer(prompt: Prompt) -> Any:
-        if next(calls) % 7 == 2:  # rarely enough that never three in a row are noted, in whatever order threads note them
+        if next(calls) % 7 == 2:  # so rarely that never three in a row are noted, in whatever order threads do so
             return ModelUnavailable("scripted:1 is busy", hint="try again")
         return librarian(prompt)
 

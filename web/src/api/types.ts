@@ -1254,6 +1254,7 @@ export interface Overtaken {
   quote: string;
   statement: NacreValuesCandidateCandidate;
   shown: Confirmation;
+  is_owners: boolean;
   now: string;
 }
 
