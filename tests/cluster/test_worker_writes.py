@@ -7,16 +7,18 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import said, write_transcript
-from tests.cluster.test_worker import FACT, Worker, worker  # noqa: F401 - the fixture
+from tests.cluster.test_worker import FACT, PATIENCE_SECONDS, Worker, worker  # noqa: F401 - the fixture
 from tests.fakes.provider import FakeProvider, Request
 from tests.spaces.conftest import Server
 
-_SESSIONS = 12
+_SESSIONS = 20
+"""Three calls of at most eight sessions, each with one that looks at what was found."""
 _BERTH = re.compile(r"\[m(\d+)\]\[owner[^\]]*\] ?(We decided that (berth \w+) is kept for the boat \w+\.)")
 
 
@@ -24,17 +26,26 @@ def _decided(number: int) -> str:
     return f"We decided that berth b{number} is kept for the boat k{number}."
 
 
-def _written(request: Request) -> dict[str, Any]:
-    """What a model says that takes each session at its word."""
-    asked = "\n".join(str(one["content"]) for one in request.body["messages"])
-    told = _BERTH.search(asked)
-    if "verdicts" in str(request.body) or told is None:
-        return {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}
-    turn, quote, berth = told.groups()
-    return {"memories": [{
-        "kind": "decision", "subject": berth, "content": quote, "importance": 7, "expiry": "permanent", "tags": [],
-        "canonical_key": None, "evidence": [int(turn)], "quote": quote,
-    }]}  # fmt: skip
+class _Model:
+    """It takes each session at its word; the third time it is asked, it thinks until ``goes_on``."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.thinks = Event()
+        self.goes_on = Event()
+
+    def __call__(self, request: Request) -> dict[str, Any]:
+        self.calls += 1
+        if self.calls == 3:
+            self.thinks.set()
+            self.goes_on.wait(PATIENCE_SECONDS)
+        if "verdicts" in str(request.body):
+            return {"verdicts": [{"number": number, "finding": "holds", "wrong": []} for number in range(1, 9)]}
+        asked = "\n".join(str(one["content"]) for one in request.body["messages"])
+        return {"memories": [{
+            "kind": "decision", "subject": berth, "content": quote, "importance": 7, "expiry": "permanent", "tags": [],
+            "canonical_key": None, "evidence": [int(turn)], "quote": quote,
+        } for turn, quote, berth in _BERTH.findall(asked)]}  # fmt: skip
 
 
 def test_what_a_worker_was_killed_at_its_model_writes_once(
@@ -49,19 +60,18 @@ def test_what_a_worker_was_killed_at_its_model_writes_once(
         records = [said(role, text, at, session=session) for at, (role, text) in enumerate(talk)]
         write_transcript(tmp_path / "sessions" / f"{session}.jsonl", records)
     team.opened("anna", "ferry-team").call("ingest", paths=(tmp_path / "sessions",), extract=False)
-    with FakeProvider(_written) as provider:
+    model = _Model()
+    with FakeProvider(model) as provider:
         (tmp_path / "config.toml").write_text(provider.config(), encoding="utf-8")
         monkeypatch.setenv("NACRE_CONFIG", str(tmp_path / "config.toml"))
         monkeypatch.setenv("NACRE_MODELS_BACKGROUND", "true")
         first = worker()
-        while len(provider.calls) < _SESSIONS // 2:
-            assert first.process.poll() is None
+        assert model.thinks.wait(PATIENCE_SECONDS)
         assert first.end(signal.SIGKILL) == -signal.SIGKILL
-        before = len(provider.calls)
+        model.goes_on.set()
         second = worker()
         second.until("ferry-team: done")
         assert second.end() == 0
-        asked = len(provider.calls)
     kept = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=1000).memories)
     assert kept == dict.fromkeys([FACT, *map(_decided, range(_SESSIONS))], 1)
-    assert asked < before + _SESSIONS, "what the first had kept is not asked again"
+    assert model.calls == 3 + 4, "what the first had kept is not asked again"
