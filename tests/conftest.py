@@ -84,7 +84,8 @@ def user_home(
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(bytecode))
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
     monkeypatch.setenv("NACRE_CONTRADICTION_AFTER_COMMANDS", "false")

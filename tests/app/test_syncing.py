@@ -698,15 +698,15 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
 # Many, and anything.
 
 
-def test_two_thousand_memories_travel_at_once(pair: tuple[Machine, Machine]) -> None:
+def test_hundreds_of_memories_travel_at_once(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
-    for number in range(2000):
+    for number in range(600):
         one.world.write(
             f"projects/harbour/fact/ship-{number}.md",
             f"# Ship {number}\n\nShip {number} lies at the quay.\n",
         )
     converge(one, other)
-    assert len(other.active()) == 2002
+    assert len(other.active()) == 602
 
 
 def anything(random_: random.Random, one: Machine, number: int) -> None:

@@ -40,6 +40,7 @@ class Worker:
             said.append(line)
             if words in line:
                 timer.cancel()
+                assert not [one for one in said if one.startswith("Traceback")], said
                 return line
         raise AssertionError(f"it ended before {words!r}: {said}")
 

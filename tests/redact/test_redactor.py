@@ -980,7 +980,7 @@ UNITS = [
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_long_text_of_anything_comes_back(unit: str) -> None:
-    text = (unit * (300_000 // len(unit) + 1))[:300_000]
+    text = (unit * (100_000 // len(unit) + 1))[:100_000]
     assert REDACTOR.clean(text)
 
 

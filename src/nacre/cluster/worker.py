@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -72,6 +72,7 @@ class Worker:
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. Where the server goes away it waits for it. Raises what is refused at first."""
         await asyncio.to_thread(self._untended)
+        asyncio.get_running_loop().set_exception_handler(_unless_away)
         is_over = _told_to_end()
         while not is_over.is_set():
             with suppress(*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
@@ -155,6 +156,13 @@ class Worker:
             self._tell(f"{space}: {type(error).__name__}\n{where}")  # and not what it says, which may be a text
             raise
         self._tell(f"{space}: done")
+
+
+def _unless_away(loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
+    """What the queue's own tasks end with where the server goes away is said once, in our words."""
+    away = (*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError)
+    if not isinstance(told.get("exception"), away):
+        loop.default_exception_handler(told)
 
 
 def _told_to_end() -> asyncio.Event:
