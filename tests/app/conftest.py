@@ -104,6 +104,8 @@ class World:
     model: LanguageModel | None = None
     """What answers where the settings name a language model."""
     processes: Processes = field(default_factory=Processes)
+    has_database: bool = True
+    """Whether a new home begins with an empty database, and nacre need not make it."""
 
     @property
     def home(self) -> Path:
@@ -117,7 +119,7 @@ class World:
         return load_settings(self.home, {"HOME": str(self.user_home), **self.environ})
 
     def context(self, settings: Settings | None = None) -> Home:
-        if not self.environ.get("NACRE_DB"):
+        if self.has_database and not self.environ.get("NACRE_DB"):
             _place_empty_database(self.home / "nacre.db")
         return open_home(
             settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder,

@@ -22,6 +22,11 @@ from tests.app.conftest import World, says
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
 
 
+@pytest.fixture(autouse=True)
+def _makes_all(world: World) -> None:
+    world.has_database = False
+
+
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777], ids="umask {:03o}".format)
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     before = os.umask(request.param)
