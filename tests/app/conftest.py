@@ -74,7 +74,7 @@ def _empty_database() -> bytes:
 
 
 def _place_empty_database(path: Path) -> None:
-    """What a new home's database is made to: a copy takes a tenth of the time."""
+    """Put a copy of what nacre makes where a home is new: it is made once in a process."""
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
