@@ -293,7 +293,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(na
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
-    assert "1 line could not be understood and were left out (1 too long to be read)" in " ".join(answer.out.split())
+    assert "1 line could not be understood and was left out (1 too long to be read)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
     assert "too long to be read" in " ".join(nacre("health").out.split())
 

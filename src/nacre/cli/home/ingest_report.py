@@ -247,7 +247,8 @@ def _vectors(report: IngestReport) -> str:
 def _render_oddities(paper: Paper, report: IngestReport) -> None:
     if report.corrupt:
         too_long = f" ({report.oversized:,} too long to be read)" if report.oversized else ""
-        told = f"{count(report.corrupt, 'line')} could not be understood and were left out{too_long}."
+        were = "was" if report.corrupt == 1 else "were"
+        told = f"{count(report.corrupt, 'line')} could not be understood and {were} left out{too_long}."
         paper.line(dim(told), indent=2)
     if report.unknown:
         kinds = ", ".join(f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5])
