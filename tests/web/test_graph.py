@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ def drawn(page: Page) -> Page:
     """Wait until the picture stands still."""
     expect(page.locator(".graph-canvas")).to_have_attribute("aria-busy", "false")
     return page
+
+
+def looked_back(page: Page, days: int) -> None:
+    """Move the slider, as a hand does."""
+    page.get_by_role("slider").evaluate(
+        f"it => {{ it.value = {-days}; it.dispatchEvent(new Event('input', {{bubbles: true}})) }}"
+    )
 
 
 def test_the_picture_is_drawn_and_names_what_it_shows(board: Dashboard) -> None:
@@ -54,11 +62,31 @@ def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
     page.get_by_role("group", name="Kinds").get_by_role("button", name="Fact").click()
     expect(page.get_by_text("5 memories")).to_be_visible()
     page = board.show("/graph")
-    page.get_by_role("slider").evaluate(
-        "it => { it.value = -60; it.dispatchEvent(new Event('input', {bubbles: true})) }"
-    )
+    looked_back(page, days=60)
     page.wait_for_url("**as_of=*")
     expect(page.get_by_text("58 memories, 15 links")).to_have_count(0)
+    page.get_by_role("button", name="Back to today").click()
+    expect(page.get_by_text("58 memories, 15 links")).to_be_visible()
+    expect(page).to_have_url(f"{board.base}/graph")
+
+
+@pytest.mark.parametrize("hour", [1, 23])
+def test_a_day_that_is_looked_back_at_stays_at_whatever_hour(board: Dashboard, hour: int) -> None:
+    now = datetime.now(UTC).replace(hour=hour)
+    board.page.clock.set_fixed_time(now)
+    page = board.show("/graph")
+    looked_back(page, days=3)
+    wanted = f"{board.base}/graph?as_of={now - timedelta(days=3):%Y-%m-%d}"
+    expect(page).to_have_url(wanted)
+    expect(page.get_by_role("slider")).to_have_value("-3")
+    page.get_by_role("group", name="Kinds").get_by_role("button", name="Fact").click()
+    page.wait_for_url(f"{wanted}&kinds=*")
+    expect(page.get_by_role("slider")).to_have_value("-3")
+
+
+def test_from_a_day_without_memories_one_comes_back(board: Dashboard) -> None:
+    page = board.show("/graph?as_of=2001-01-01")
+    expect(page.get_by_text("No memory fits")).to_be_visible()
     page.get_by_role("button", name="Back to today").click()
     expect(page.get_by_text("58 memories, 15 links")).to_be_visible()
 

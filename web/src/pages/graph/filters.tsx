@@ -89,22 +89,25 @@ export function Kinds() {
   );
 }
 
-/** The graph as it was true on a day, by what is known now. */
+/** The graph as it was true on a day, by what is known now: the address names the day, the slider only while it moves. */
 export function AsOf() {
   const year = useOperation("activity", {}, { on: [] });
   const asked = query.value.get("as_of");
-  const first = Date.parse(year.data?.calendar[0]?.day ?? "") || Date.now() - YEARS_BACK * DAY_MS;
-  const days = Math.max(30, Math.ceil((Date.now() - first) / DAY_MS));
-  const back = useSignal(0);
+  const moved = useSignal<number | null>(null);
+  const today = dayNumber(Date.now());
+  const first = dayNumber(Date.parse(year.data?.calendar[0]?.day ?? "")) || today - YEARS_BACK;
+  const days = Math.max(30, today - first);
+  const back = moved.value ?? Math.max(0, today - (dayNumber(Date.parse(asked ?? "")) || today));
+  const at = new Date((today - back) * DAY_MS).toISOString().slice(0, 10);
   useEffect(() => {
-    back.value = asked ? Math.round((Date.now() - Date.parse(asked)) / DAY_MS) : 0;
-  }, [asked]);
-  const at = new Date(Date.now() - back.value * DAY_MS).toISOString().slice(0, 10);
-  useEffect(() => {
-    const timer = setTimeout(() => setQuery({ as_of: back.value ? at : null }), PAUSE_MS);
+    if (moved.value === null) return;
+    const timer = setTimeout(() => {
+      setQuery({ as_of: back ? at : null });
+      moved.value = null;
+    }, PAUSE_MS);
     return () => clearTimeout(timer);
-  }, [back.value]);
-  const told = back.value ? day(at) : t.value.now;
+  }, [moved.value]);
+  const told = back ? day(at) : t.value.now;
   return (
     <div class="graph-time">
       <label>
@@ -113,17 +116,28 @@ export function AsOf() {
           type="range"
           min={-days}
           max={0}
-          value={-back.value}
+          value={-back}
           aria-valuetext={told}
-          onInput={(event) => (back.value = -Number(event.currentTarget.value))}
+          onInput={(event) => (moved.value = -Number(event.currentTarget.value))}
         />
       </label>
       <output>{told}</output>
-      {back.value > 0 && (
-        <Button look="quiet" onClick={() => (back.value = 0)}>
+      {back > 0 && (
+        <Button
+          look="quiet"
+          onClick={() => {
+            moved.value = null;
+            setQuery({ as_of: null });
+          }}
+        >
           {t.value.backToNow}
         </Button>
       )}
     </div>
   );
+}
+
+/** A moment's day, counted in UTC as addresses name it. */
+function dayNumber(moment: number): number {
+  return Math.floor(moment / DAY_MS);
 }

@@ -85,7 +85,15 @@ function Body({ map, isTable, project }: { map: GraphMap; isTable: boolean; proj
   ];
   const asList = isTable || cannotDraw.value;
   useShortcuts(titles.value.graph, asList ? keys : [...walk, ...keys]);
-  if (!map.nodes.length) return <Empty title={t.value.none}>{t.value.noneNote}</Empty>;
+  if (!map.nodes.length) {
+    return (
+      <div class="graph-main">
+        <Empty title={t.value.none}>{t.value.noneNote}</Empty>
+        <Kinds />
+        <AsOf />
+      </div>
+    );
+  }
   return (
     <div class="graph">
       <div class="graph-main">
