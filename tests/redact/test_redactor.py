@@ -261,7 +261,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("Set-Cookie: ", "sid=" + body(24) + "; Path=/; HttpOnly", "\n"),
         ("curl --cookie '", "sid=" + body(24), "'"),
     ],
-    "basic-auth": [("sshpass -p '", "opensesame", "' ssh a@b")],
+    "basic-auth": [
+        ("sshpass -p '", "opensesame", "' ssh a@b"),
+        ("the preview is behind basic auth (pier:", "sandcastle99", "), use that"),
+    ],
     "netrc-password": [("machine example.com login me password ", "opensesame", "\n")],
     "sql-password": [
         ("CREATE ROLE shop LOGIN PASSWORD '", "opensesame", "';"),
@@ -271,6 +274,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("DB_PASSWORD=", "correcthorse", "\n"),
         ("export PGPASSWORD=", "hunter2hunter2", "\n"),
         ("password = '", "battery-staple", "'"),
+        ("{'user': ['m.heron'], 'password': ['", "Heron221b!", "']}"),
+        ("  user: robot@pier.example\n  password: ", "dklnkpwgjzujuqup", "\n"),
         ("tls:\n  passphrase: >-\n    ", "Quarz-Uhr-Nebel-7", "\n  cert: a.pem"),
         ('{"password": "', "opensesame", '"}'),
         ('{\\"password\\":\\"', "opensesame", '\\"}'),
@@ -329,7 +334,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "mailgun-key": [("the newer one is ", "-".join(body(n, HEX) for n in (32, 8, 8)), ";")],
     "jwk-key": [('{"kty":"OKP","x":"' + body(43, URL64) + '","d":"', body(43, URL64), '"}')],
-    "pgpass": [("cat ~/.pgpass\ndb.example.com:5432:*:shop:", "heron+Reed7", "\n")],
+    "pgpass": [
+        ("cat ~/.pgpass\ndb.example.com:5432:*:shop:", "heron+Reed7", "\n"),
+        ("pier.example:5432:*:replicator:", "moor-shower-6", "\n"),
+    ],
     "default-value": [
         ("os.environ.get('DB_PASSWORD', '", "heron-Reed-71", "')"),
         ('password: ENV.fetch("PIER_PASSWORD") { "', "heron-Reed7", '" }'),
@@ -356,6 +364,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("wifi is Attic, the key is “", "nine blue herons", "”"),
     ],
     "near-password": [
+        ("try logging in with mara@pier.example and ", "Heron#Reed7", " then"),
         ("try ", "8tQz!vRq2Nm", ", that pass" + "word is newer"),
         ("what's the pass" + "word of the scanner?\n\nMara: ", "heron-Reed-71", "\nthanks"),
         ("[10:01] Jo: whats the pw\n[10:02] Mara: ", "nR6_Heron_Reed", "\n[10:02] Mara: delete this"),
@@ -437,7 +446,12 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("back-upcodes: ", "4471 2068", "\n"),
         ("here is a 2fa backup code: ", "8h3n6-2w5vt", "\n"),
     ],
-    "pin": [("the PIN for the test phone is ", "840271", "."), ("my pin's ", "4821", "\n")],
+    "pin": [
+        ("the PIN for the test phone is ", "840271", "."),
+        ("my pin's ", "4821", "\n"),
+        ("the menu needs a PIN, it's ", "740316", "."),
+        ("il PIN della barca è ", "58213", ", mettilo nello script"),
+    ],
     "one-time-code": [
         ("The verification code is ", "604913", ", go ahead"),
         ("Die SMS-TAN lautet ", "837 204", ".\n"),
@@ -447,6 +461,8 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("방금 온 인증번호는 ", "481206", "이에요"),
     ],
     "app-password": [
+        ("the mailbox takes the app password ", "kuto plin wrfd osem", " only"),
+        ("sign it with the app-specific password ", "kuto-plin-wrfd-osem", ""),
         ('EMAIL_HOST_PASSWORD="', "wzqk tmva rbne xhuo", '"\n'),
         ("app password: ", "hfxo qzpt auvk dgnw", "\n"),
     ],
@@ -511,6 +527,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "wifi-key": [
         ("WIFI:S:Pier;T:WPA;P:", "Heron+Reed71", ";;"),
         ("the wifi is called Pier 4, key ", "heron4Reed!Moor", ", that is all"),
+        ("der WLAN-Schlüssel lautet ", "4719038826517340", "."),
     ],
     "join-token": [
         ("kubeadm join pier:6443 --token ", "fhmqrk." + "cxjcm38vwgkjivcz", " now"),
@@ -520,6 +537,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "totp-secret": [
         ("oathtool --totp -b ", "KR2LEX6JKOZ2Y2BRRXGFWZM7", " tells"),
+        ("scan it, or type the setup key ", "kr2l ex6j koz2 y2br rxgf wzm7", " by hand"),
     ],
     "header-key": [
         ('curl -H "X-Pier-Team: ', "k4T9xQm2Zr7Vb3Nw8Lp5", '" https://pier.example'),
@@ -537,6 +555,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("printf '%s' '", body(40, HEX), "' | gh auth login --with-token"),
         ('echo "', "Heron Reed 71", '" | gpg --passphrase-fd 0 -d pier.gpg'),
         ("echo ", "heron+Reed71", " | sudo -S true"),
+        ("echo ", "heronReed", " | sudo -S apt install -y pier"),
+    ],
+    "wallet-key": [
+        ('accounts: ["', "0x" + body(64, HEX), '"],'),
     ],
     "environment-line": [
         ("setx PIER_TOKEN ", body(28), " /M"),
@@ -687,6 +709,15 @@ HARMLESS = [
     'DATABASE_PASSWORD="op://Production/orders-db/password"',
     "the host key is SHA256:" + "cd1wAEli8tACSH4fajveyS9yG4RUpGKIKBABTdF5abc",
     '"password": "••••••••"',
+    "errors.password = 'passwordTooWeak';",
+    "DB_PASSWORD: ${DB_PASSWORD:?DB_PASSWORD must be set}",
+    "db_password: ENC[AES256_GCM,data:vE1IU29RY65q/KiRW9G1uQ==,iv:01ESC/eDdp7CWs4XRM0iqXlEQbr+ftNRFHi5bo=,type:str]",
+    "| name | made |\n|---|---|\n| Access pass | 2025-11-02 |",
+    "var r=32,o={pwd:1,key:2};e.getToken=n,e.keySize=r",
+    "the login credentials form is in src/Login2.tsx, its tests run with Node20",
+    "n.apiKey===t?r(e):e.passwd}(window);//# sourceMappingURL=pier.b7a55e052ffc4fb688a9.min.js.map",
+    "INSERT INTO boats (name, password_policy, age) VALUES ('Heron', NULL, 7), ('Plover', '', 12);",
+    "the setup key step that this page says must come last",
     "rooms &lt;a&gt; and https%3A%2F%2Fexample.com%2Fpassword%2Freset",
 ]
 
@@ -1107,3 +1138,25 @@ def test_every_cell_below_a_heading_that_names_a_secret_goes_and_no_other() -> N
     cleaned = REDACTOR.clean(text)
     kept = mark("password-cell")
     assert cleaned == head + f"| a1.example | {kept} | 5432 |\n| b2.example | {kept} | 5433 |\n\nuse b2-Example"
+
+
+@pytest.mark.parametrize("values", ["VALUES", "values\n  "])
+def test_what_sql_inserts_into_a_column_that_names_a_secret_goes_and_nothing_else(values: str) -> None:
+    head = f"INSERT INTO `crew` (`id`, `mail`, `password`, `since`) {values}"
+    rows = "(1, 'a(1), b@x.example', '{}', now()),\n(2, 'it''s@x.example', '{}', '2019-04-02');"
+    cleaned = REDACTOR.clean(head + rows.format("Heron_Reed7", "moor.Plover9"))
+    assert cleaned == head + rows.format(mark("password-cell"), mark("password-cell"))
+
+
+def test_what_a_dump_copies_into_a_column_that_names_a_secret_goes_and_nothing_else() -> None:
+    text = "COPY public.crew (id, password, since) FROM stdin;\n1\t{}\t2019\n2\t{}\t2020\n\\.\n\nSELECT 1;"
+    cleaned = REDACTOR.clean(text.format("Heron_Reed7", "dr1ft.Plover"))
+    assert cleaned == text.format(mark("password-cell"), mark("password-cell"))
+
+
+def test_a_column_of_a_table_that_a_database_printed_goes() -> None:
+    key = body(40, LOWER)
+    text = (
+        " id |  partner |  api_key  | active\n----+----------+-----------+--------\n  1 | pier     | {} | t\n(1 row)\n"
+    )
+    assert REDACTOR.clean(text.format(key)) == text.format(mark("key-cell"))

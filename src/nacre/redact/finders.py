@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from nacre.redact.near import near_password, said_phrase
 from nacre.redact.said import said_key, said_password
+from nacre.redact.sql import inserted_cells, iter_parts
 
 Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
 
@@ -80,6 +81,8 @@ def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int,
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """The cells below a cell that names a secret, where it heads a column; else the one to the right of it."""
+    if not match[0].endswith((b"|", b">")):
+        yield from inserted_cells(data, match.start())
     if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
         yield from _iter_marked_column(data, match.start())
         return
@@ -99,7 +102,8 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
     if b"{{" in data[start : _line_end(data, place)]:
         return
     row = _line_end(data, place) + 1
-    if _RULER.match(data, row, _line_end(data, row)) and b"|" in data[row : _line_end(data, row)]:
+    ruler = data[row : _line_end(data, row)]
+    if _RULER.match(ruler) and (b"|" in ruler or b"+" in ruler):
         yield from _iter_column(data, _line_end(data, row) + 1, number)
     elif number + 1 < len(cells) and data[start : start + 40].lstrip(b"> \t").startswith(b"|"):
         yield _bare(data, *cells[number + 1])
@@ -117,18 +121,11 @@ def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
     stop = start + _TABLE_BYTES
     while start < min(stop, len(data)):
         end = _line_end(data, start)
-        cells = list(_iter_marked(mark, data, start, end))
+        cells = list(iter_parts(mark, data, start, end))
         if len(cells) != count:
             return
         yield _bare(data, *cells[number])
         start = end + 1
-
-
-def _iter_marked(mark: re.Pattern[bytes], data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for found in mark.finditer(data, start, end):
-        yield start, found.start()
-        start = found.end()
-    yield start, end
 
 
 def _iter_column(data: bytes, start: int, number: int) -> Iterator[tuple[int, int]]:

@@ -19,6 +19,7 @@ _ESCAPED = "surrogateescape"
 """How bytes that are no UTF-8 are kept: a text that was decoded may hold any."""
 
 _PASSWORD_LEAST, _KEY_LEAST, _KEY_SURE = 6, 16, 20
+_PASSWORD_MOST = 200
 
 _TOKEN = re.compile(
     r"""[ \t]{0,4}(?:
@@ -80,7 +81,9 @@ _BARE_NAME = re.compile(rb"(?:key|token)s?$", re.IGNORECASE)
 _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
-_NAME_OF_KEY = re.compile(r"(?:key|token|secret)s?$", re.IGNORECASE)
+_NO_KEY = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
+"""How the name of a key ends, and that of a file."""
+
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
 _PHRASE = re.compile(
@@ -94,7 +97,7 @@ _WORDS = re.compile(
     re.VERBOSE,
 )
 _END = re.compile(r"[ \t]?(?:[.,;()\r\n\\-]|$)")
-_CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=[\w-]{16}|^SHA256:")
+_CODE = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=[\w-]{16}|^SHA256:|\}[;,)]")
 
 
 class Word(NamedTuple):
@@ -162,7 +165,7 @@ def _is_password(word: Word) -> bool:
         return word.announced == 0 and word.passes("phrase" if word.is_assigned else "argument")
     if word.is_quoted:
         return any(map(word.passes, ("chosen", "titled", "slug"))) if is_near else word.passes("strong")
-    if len(word.text) < _PASSWORD_LEAST:
+    if not _PASSWORD_LEAST <= len(word.text) <= _PASSWORD_MOST:
         return False
     if word.announced == 0 and (word.passes("chosen") or _is_slug(word)):
         return True
@@ -190,14 +193,14 @@ def _is_slug(word: Word) -> bool:
 
 
 def _is_key(word: Word) -> bool:
-    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
+    if len(word.text) < _KEY_LEAST or _NO_KEY.search(word.text):
         return False
     return word.passes("opaque" if len(word.text) >= _KEY_SURE or word.announced == 0 else "random")
 
 
 def _is_plain_key(word: Word) -> bool:
     """For a name such as "key", which many things have that are no secrets."""
-    if len(word.text) < _KEY_LEAST or _NAME_OF_KEY.search(word.text):
+    if len(word.text) < _KEY_LEAST or _NO_KEY.search(word.text):
         return False
     if word.announced == _FAR and word.number == 0:
         is_told = _BARE_HASH.fullmatch(word.text) is not None

@@ -14,7 +14,7 @@ LOOK_BACK = 64
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
     rb"|\$(?:[{(]|\w+-?$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]"
-    rb"|\[[A-Z_ -]{3,24}\]?$|\[REDACTED|\[private\]|\*{3}"
+    rb"|\?[A-Z_]{3}|ENC\[|\[[A-Z_ -]{3,24}\]?$|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
@@ -24,6 +24,7 @@ _PLACEHOLDER = re.compile(
     |wpa[23]?[-_](?:psk|personal|enterprise|eap|sae)$|same-origin|include$|omit$|undefined|(?:minio|rabbitmq|super|root|db|sys)?(?:admin|root|guest)$|postgres(?:ql)?$|mysql$|required|optional|disabled?|enabled?|passwor[dt]$|kennwort$|passphrase$|(?:sec)?string|boolean
     |process\.env|import\.meta|os\.(?:environ|getenv)|env[.:\[]|environ|secrets?\.|vars?\.|self\.|this\.|args\.|config\.
     |settings\.|options\.|params\.|req\.|ctx\.|--
+    |(?-i:(?:pass(?:word|wd)?|secret|token)(?:[A-Z][a-z]+)+)$
     |(.)\1{3,}$)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -94,6 +95,8 @@ _REFERRING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LABEL = re.compile(rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$")
+_DATE = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]|$)")
+_VOWEL = re.compile(rb"[aeiouy]")
 _QUOTES = (b'"', b"'", b"`")
 _CAPITAL = re.compile(rb"[A-Z]")
 _REFERENCE = re.compile(
@@ -236,7 +239,7 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
         return False
     if _is_chosen(data, start, end):
         return True
-    if _SAMPLE.search(secret) or _REFERENCE.match(secret) or not _DIGIT.search(secret):
+    if _SAMPLE.search(secret) or _REFERENCE.match(secret) or _DATE.match(secret) or not _DIGIT.search(secret):
         return False
     if b"=" in secret[1:-1] or b"-" in secret:
         return not _is_known(secret)
@@ -356,9 +359,17 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return True
+    if _is_unspeakable(secret):
+        return True
     if _WORDS.match(secret) or _NUMBERED_NAME.match(secret):
         return False
     return not _CODE.match(secret) or _WORD_WITH_DIGITS.match(secret) is not None or _changes_often(secret)
+
+
+def _is_unspeakable(secret: bytes) -> bool:
+    """Tell whether letters are no words: a dozen of them or more with a vowel in less than every fourth."""
+    is_plain = len(secret) >= 12 and secret.isalpha() and secret.islower()
+    return is_plain and len(_VOWEL.findall(secret)) * 4 < len(secret)
 
 
 def _is_random(data: bytes, start: int, end: int) -> bool:
