@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +25,10 @@ BATCH_BYTES = 60_000
 
 RETRIES = 8
 """Most further matches of a rule that start inside a match it refused; bounds the work on any text."""
+
+_LOOKS, _LOOKS_BYTES = 40, 600
+"""Most looks of a finder within so many bytes: each goes through the words behind a name, and no text that people or
+programs write has so many names, but "pass=pass=…" would take ages."""
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -213,13 +217,14 @@ class Redactor:
             rule = rules[number]
             match = compile_rule(rule).match
             done = retried = tries = 0
+            looked: deque[int] = deque(maxlen=_LOOKS)
             for place in at:
                 if place < done or (place < retried and tries >= RETRIES):
                     continue
                 if longer and data[place : place + len(longer)].lower() != longer:
                     continue
                 found = match(data, place)
-                if found is None:
+                if found is None or (rule.find and not _is_rare(looked, place)):
                     continue
                 if self._claim(rule, found, spans):
                     done = found.end()
@@ -265,6 +270,14 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
             first, at, batch, ends = first + len(batch), -1, [], []
     if batch:
         yield first, batch, ends
+
+
+def _is_rare(looked: deque[int], place: int) -> bool:
+    """Note a place where a finder is to look; it does not where it looked so often just before."""
+    if len(looked) == _LOOKS and place - looked[0] < _LOOKS_BYTES:
+        return False
+    looked.append(place)
+    return True
 
 
 def _cuts_marker(data: bytes, position: int) -> bool:
