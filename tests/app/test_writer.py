@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.chores.kinds import do_waiting
+from nacre.chores.queue import Chore, put, waiting
 from nacre.errors import BudgetSpent, ModelUnavailable
 from nacre.extraction.learn import is_due
 from nacre.home.home import Home
@@ -323,3 +326,20 @@ def test_what_the_writer_says_in_better_words_is_not_kept_twice(world: World) ->
     talk(world, ("user", plain), ("assistant", "Ok."))
     read(world, ScriptedModel([found(told(quote=plain[14:60]))], repeats=True))
     assert contents(world) == [RULE]
+
+
+def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it_soon_after(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
+    transcript = world.transcript("one")
+    world.clock.now = world.clock.now.replace(hour=9, minute=10)
+    read(world, writes())
+    world.model = writes()
+    at = world.clock.now.timestamp()
+    put(world.home, Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at))
+    with closing(world.context()) as other, other.writer_lock:
+        do_waiting(world.context())
+    assert contents(world) == []
+    world.clock.now += timedelta(seconds=10)
+    do_waiting(world.context())
+    assert contents(world) == [RULE]
+    assert [one.kind for one in waiting(world.home)] == []

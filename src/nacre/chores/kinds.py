@@ -107,8 +107,9 @@ def _capture(home: Home, _: Chore) -> Sequence[Chore]:
 
 def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
-    if session:
-        learn_now(home, session, is_over=chore.occasion == "end")
+    lessons = learn_now(home, session, is_over=chore.occasion == "end") if session else None
+    if lessons and lessons.by_model and lessons.by_model.elsewhere:
+        raise NotYetError  # another process asks the writer, and may not have this session among what it asks about
     return []
 
 
