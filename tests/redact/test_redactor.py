@@ -450,6 +450,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("the PIN for the test phone is ", "840271", "."),
         ("my pin's ", "4821", "\n"),
         ("the menu needs a PIN, it's ", "740316", "."),
+        ("the key wants its PIN. It’s ", "48815526", ", pass it on"),
         ("il PIN della barca è ", "58213", ", mettilo nello script"),
     ],
     "one-time-code": [
@@ -1160,3 +1161,9 @@ def test_a_column_of_a_table_that_a_database_printed_goes() -> None:
         " id |  partner |  api_key  | active\n----+----------+-----------+--------\n  1 | pier     | {} | t\n(1 row)\n"
     )
     assert REDACTOR.clean(text.format(key)) == text.format(mark("key-cell"))
+
+
+def test_a_long_list_of_logins_keeps_no_password() -> None:
+    secrets = [f"Heron-Reed-{number}" for number in range(100, 160)]
+    cleaned = REDACTOR.clean("\n".join(f"mara{number} pw {secret}" for number, secret in enumerate(secrets)))
+    assert not [secret for secret in secrets if secret in cleaned]
