@@ -186,12 +186,23 @@ def test_a_session_starts_with_what_most_sessions_should_know(
     assert (MAST in start(home).text) is is_told
 
 
-def test_a_session_starts_with_three_at_most_of_what_fits_the_end_of_the_one_before(home: World) -> None:
+def test_a_session_starts_with_three_at_most_of_what_fits_its_first_prompt_and_one_of_what_fits_the_one_before(
+    home: World,
+) -> None:
     with home.open() as memory:
         for name in ("billing", "invoices", "customers", "payments", "taxes"):
             memory.store(f"PostgreSQL holds the {name} of billing.", importance=5, project="acme-billing", force=True)
-    told = start(home, prompt="On which PostgreSQL does billing run now?").items
-    assert sum(item.part is Part.RELEVANT for item in told) == 3
+    home.transcript(
+        "s2", says("user", "On which PostgreSQL does billing run now?", uuid="q1", session="5e55-0002"),
+        says("assistant", "PostgreSQL 18 holds billing.", uuid="q2", parent="q1", session="5e55-0002"),
+    )  # fmt: skip
+    ingest(home.context())
+    fitting = (
+        start(home, prompt="On which PostgreSQL does billing run now?"),
+        start(home),
+        start(home, prompt="hello"),
+    )
+    assert [sum(item.part is Part.RELEVANT for item in block.items) for block in fitting] == [3, 1, 1]
 
 
 def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -> None:

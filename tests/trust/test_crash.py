@@ -20,7 +20,7 @@ from tests.trust.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim knows Linux' system calls")
 
-KILLS, RANDOM_KILLS, ERRORS = 14, 4, 6
+KILLS, RANDOM_KILLS, ERRORS = 8, 2, 4
 """Of every scenario. Each third run is looked at in full: a second run of the command, and a rebuild."""
 
 SLACK = 1.1

@@ -151,6 +151,21 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(boards: Callable[...,
     assert call(home, "get", reference=PROPOSED).content == "My words."
 
 
+def test_a_file_that_changes_in_other_ways_than_its_words_stops_no_edit(
+    boards: Callable[..., Dashboard], home: Path
+) -> None:
+    page = boards().show("/review")
+    skip_to(page, PROPOSED[:20])
+    with page.expect_response("**/api/v1/look"):
+        page.keyboard.press("e")
+    page.get_by_role("textbox", name="In these words").fill("My words.")
+    call(home, "edit", reference=PROPOSED, triggers=["hyphen"])
+    page.get_by_role("button", name="Keep in these words").click()
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    kept = call(home, "get", reference=PROPOSED)
+    assert (kept.content, kept.triggers) == ("My words.", ("hyphen",))
+
+
 def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:

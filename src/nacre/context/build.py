@@ -43,7 +43,10 @@ else:
     recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
-_START_HITS = 3
+_START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
+"""Of what fits a first prompt, and of what fits the end of the session before, where that is all there is to go by:
+beyond the first hit a quarter to a third was worth telling (docs/context.md)."""
+
 _MOST_TRIGGERED = 3
 _LEAST_SEED_WORDS = 5
 """A first prompt of fewer words says too little of what a session is going to be about (seed facts 1.8)."""
@@ -117,10 +120,12 @@ def _relevant(draft: Draft, previous: str) -> None:
     if not draft.wants(Part.RELEVANT):
         return
     prompt = asked_by(draft.request.prompt).query
+    most = _START_HITS
     if len(prompt.split()) < _LEAST_SEED_WORDS and prompt.isascii():
         prompt = f"{prompt}\n{previous[-SEED_CHARACTERS:]}".strip()
+        most = _AFTER_PREVIOUS_HITS
     if prompt:
-        _tell_hits(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
+        _tell_hits(draft, prompt, most, draft.room(Part.RELEVANT))
 
 
 def _prompt(draft: Draft) -> None:

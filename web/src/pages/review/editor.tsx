@@ -16,11 +16,10 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
   const file = useOperation("look", { reference: item.id }, { off: item.isCandidate });
   const words = useSignal(item.memory.content);
   const began = useSignal(item.memory.content);
-  const etag = useSignal<string | null | undefined>(undefined);
   const isSaving = useSignal(false);
   const form = useRef<HTMLFormElement>(null);
-  if (etag.value === undefined && file.data?.memory.content === began.value) etag.value = file.data.etag;
-  const theirs = file.data && file.data.etag !== etag.value ? file.data.memory.content : null;
+  const says = file.data?.memory.content ?? began.value;
+  const theirs = says === began.value ? null : says;
 
   useLayoutEffect(() => {
     const field = form.current?.querySelector("textarea");
@@ -29,21 +28,20 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
   }, []);
   const settle = (content: string | null) => {
     if (content !== null) words.value = content;
-    began.value = file.data?.memory.content ?? began.value;
-    etag.value = file.data?.etag ?? null;
+    began.value = says;
   };
-  /** Who saves before the file is known did not see what somebody else wrote into it. */
-  const isAsShown = async () => {
-    if (item.isCandidate || etag.value !== undefined) return true;
+  /** Whatever else becomes of its file: while it says what was seen, nothing unseen is overwritten. */
+  const versionAsSeen = async () => {
+    if (item.isCandidate) return null;
     const now = await call("look", { reference: item.id });
-    if (now.memory.content === began.value) etag.value = now.etag;
-    return etag.value !== undefined;
+    return now.memory.content === began.value ? now.etag : undefined;
   };
   const save = async () => {
     if (isSaving.value || theirs !== null || !words.value.trim()) return;
     isSaving.value = true;
     try {
-      if (await isAsShown()) return await props.onSave({ content: words.value, expected: etag.value ?? null });
+      const expected = await versionAsSeen();
+      if (expected !== undefined) return await props.onSave({ content: words.value, expected });
       isSaving.value = false;
       file.refresh();
     } catch (error) {
