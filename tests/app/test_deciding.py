@@ -239,6 +239,25 @@ def test_of_a_memory_that_ended_in_a_part_the_rest_goes_on_beside_what_ended_it(
     assert active(world) == [OLD]
 
 
+PERIODS = "Backups stay 7 days in Oslo and 30 days in Bergen, on the disks of the annex"
+
+
+@pytest.mark.parametrize(
+    ("left", "is_amended"),
+    [("Backups stay 7 days in Oslo and 30 days in Bergen", True),
+     ("Backups stay 30 days in Oslo and 7 days in Bergen", False),
+     ("Backups stay 7 days in Bergen and 30 days in Oslo", False)],
+)  # fmt: skip
+def test_what_is_left_of_a_memory_has_no_values_in_each_others_place(
+    world: World, asked: Any, left: str, is_amended: bool
+) -> None:
+    old = put(world, PERIODS).memory_id
+    asked(answer("AMEND", merged=left, reason="not on these disks"))
+    outcome = put(world, "The disks of the annex are gone, backups stay in the cellar for days")
+    assert outcome.decided_by == "scripted:1"
+    assert find(world, old).content == (left if is_amended else PERIODS)
+
+
 UNUSABLE: dict[str, Any] = {
     "no answer": ModelUnavailable("it is down"),
     "a refusal": ModelRefused("no such key"),

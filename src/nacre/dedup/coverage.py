@@ -14,6 +14,7 @@ from nacre.text.passages import identifiers
 MOST_LEFT_OUT = 0.5
 """A text that leaves out more of another's topical words than this share does not stand for it."""
 
+_VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 
 
@@ -76,6 +77,25 @@ def swaps(text: str, others: Sequence[str]) -> str | None:
         if (last, verb, first) in told and (first, verb, last) not in told:
             return f"{said.spell([first])} and {said.spell([last])} in each other's place"
     return None
+
+
+def exchanges(text: str, other: str) -> str | None:
+    """A number or name that stands in a text where another one of both stood in the other text: "7 days in staging, 30
+    in production" where it was the other way round. ``None`` where what both have of them stands in one order.
+    """
+    mine, theirs = _values(text), _values(other)
+    for now, before in zip((one for one in mine if one in theirs), (one for one in theirs if one in mine), strict=True):
+        if now != before:
+            return f"{mine[now]} where {theirs[before]} stood"
+    return None
+
+
+def _values(text: str) -> dict[str, str]:
+    """Numbers and words with a capital, in the order in which they come first, as they are spelt."""
+    found: dict[str, str] = {}
+    for match in _VALUE.finditer(text):
+        found.setdefault(match.group().lower(), match.group())
+    return found
 
 
 def _deeds(one: Statement) -> Iterator[tuple[str, str, str]]:

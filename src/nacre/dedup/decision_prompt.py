@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from nacre.dedup.coverage import MOST_LEFT_OUT, adds, leaves_out, lost, lost_denial, swaps
+from nacre.dedup.coverage import MOST_LEFT_OUT, adds, exchanges, leaves_out, lost, lost_denial, swaps
 from nacre.dedup.judge import LONGEST
 from nacre.llm.answers import schema_of
 from nacre.platform.ids import content_hash
@@ -197,6 +197,8 @@ def _no_amendment(decision: Decision, memory: Memory, target: Memory) -> str | N
         return "the words that are left leave out most of it"
     if denial := lost_denial(target.content, left):
         return denial
+    if exchanged := exchanges(left, target.content):
+        return f"the words that are left have {exchanged}"
     added = adds(left, (target.content, memory.content))
     return f"the words that are left add {added}" if added else None
 
