@@ -175,7 +175,7 @@ def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "importance", "is_told"),
-    [("lesson", 7, True), ("lesson", 6, False), ("preference", 6, True), ("preference", 5, False), ("todo", 6, True),
+    [("lesson", 7, True), ("lesson", 6, False), ("preference", 7, True), ("preference", 6, False), ("todo", 6, False),
      ("decision", 6, False), ("decision", 7, True), ("fact", 6, False), ("fact", 7, True)],
 )  # fmt: skip
 def test_a_session_starts_with_what_most_sessions_should_know(

@@ -22,10 +22,8 @@ _ALIKE = 0.05
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
 _GOTCHA = "gotcha"
-_OF_ALL, _OF_PARTS = 7, 6
-"""How much weighs what most sessions should know, and what shapes several parts of the work."""
-
-_GUIDING = frozenset({Kind.PREFERENCE, Kind.TODO})
+_OF_ALL = 7
+"""How much weighs what an agent has to know before it begins, whatever it will be asked (prompts/system-5.md)."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
 """What shares the budget; core memories come before, older ones after, and neither is counted."""
@@ -75,11 +73,10 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Whether most sessions should know a memory, whatever they are about: it weighs 7 or more, or 6 and tells how to
-    work or what is open. Of less weight it is told where it is relevant: of 22 lessons of 6 that sessions of a real
-    project would have started with, two readers found one worth it (docs/context.md).
+    """Whether most sessions should know a memory, whatever they are about. Of less weight it is told where it is
+    relevant: a writer weighs by this question, and what weighs 6 is of one part (docs/context.md).
     """
-    return memory.importance >= (_OF_PARTS if memory.kind in _GUIDING else _OF_ALL)
+    return memory.importance >= _OF_ALL
 
 
 def weight_of(memory: Memory, now: datetime) -> float:

@@ -15,7 +15,7 @@ from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
-VERSION = "4"
+VERSION = "5"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
 
 _EVIDENCE = (
