@@ -100,7 +100,7 @@ checked-web: web/node_modules/.installed
 .PHONY: test-web
 test-web: $(VENV)/.installed-dev web  ## drive the dashboard in a real Chromium
 	$(BIN)/python scripts/install_chromium.py
-	$(BIN)/python -m pytest -m web tests/web
+	$(BIN)/python -m pytest -n 2 -m web tests/web
 
 .PHONY: model
 model: build/model/bin/python  ## build the bundled embedding model anew
