@@ -131,7 +131,11 @@ class NewEntry(_Arguments):
     kind: Annotated[Kind, bounds_of(StoreRequest, "kind")] = Kind.FACT
     importance: Annotated[
         int,
-        bounds_of(StoreRequest, "importance", "7: lasts. 10: never forgotten; rare. Without a quote 7 at most."),
+        bounds_of(
+            StoreRequest,
+            "importance",
+            "7: any session should know it. 6: one part. 10: never forgotten; rare. Without a quote 7 at most.",
+        ),
     ] = 7
     expiry: Annotated[Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")] = (
         Expiry.PERMANENT

@@ -132,7 +132,7 @@ class Retirement:
 class Memory:
     """One piece of knowledge.
 
-    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is the usual value of something durable, 10 is never
+    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is what any session of its project should know, 10 is never
     forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
     is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
     From the day ``expires_on`` (UTC) recall and context leave it out, whatever it says of the world: ``valid`` tells
