@@ -268,21 +268,6 @@ def test_what_steers_agents_needs_the_owners_word_and_what_they_found_out_does_n
     assert by_model(report).held == 1
 
 
-@pytest.mark.parametrize(
-    ("quote", "speaker"),
-    [("The driver fetches one row at a time.", Speaker.AGENT), ("it is slow on Mondays alone", Speaker.OWNER)],
-)
-def test_how_things_are_is_said_by_whoever_the_quote_is_of(world: World, quote: str, speaker: Speaker) -> None:
-    talk(
-        world, ("user", "The export takes ten minutes, it is slow on Mondays alone. Can you find out why?"),
-        ("assistant", "The driver fetches one row at a time."), ("user", "Good, now the import."),
-    )  # fmt: skip
-    claim = "The export is slow on Mondays alone, as its driver fetches one row at a time."
-    proposal = found(told(claim, kind="fact", subject="Slow export", evidence=[1, 2, 3], quote=quote))
-    (memory,), _ = learned(world, ScriptedModel([proposal]))
-    assert memory.speaker is speaker
-
-
 @pytest.mark.parametrize("finding", ["unsettled", "taken_back", "differs", "not_said", "once", "instructed"])
 def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(world: World, finding: str) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done: the sequence is in the database now."))

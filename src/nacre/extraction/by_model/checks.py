@@ -77,7 +77,7 @@ class Checks:
         if reason:
             return Dropped(reason)
         held, detail = self._doubt(told, content, evidence)
-        is_owner = self._is_owners(told, evidence)
+        is_owner = any(at in self._typed for at in evidence)
         importance = min(told.importance, 10) if is_owner else min(told.importance, AGENT_CAP)
         return Candidate(
             kind=Kind(told.kind), subject=subject or content[:_MAX_SUBJECT], content=content,
@@ -129,13 +129,6 @@ class Checks:
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
         return None, ""
-
-    def _is_owners(self, told: Told, evidence: Sequence[int]) -> bool:
-        """Whether the owner said it. What steers agents the owner may have accepted, too; how things are is said by
-        whoever the quote is of: who did not object to a report said nothing.
-        """
-        is_accepted = told.kind in _STEERING
-        return any(at in self._typed and (is_accepted or self._holds(at, told.quote, is_typed=True)) for at in evidence)
 
     def _is_copied(self, content: str) -> bool:
         """Whether half of a statement stands in text from outside word by word, of whatever kind it says it is."""
