@@ -134,3 +134,23 @@ def test_what_others_wrote_is_not_kept_whatever_a_model_cites_for_it(world: Worl
     memories, report = learned(world, ScriptedModel([obedient(text)], repeats=True, finding=finding))
     assert by_model(report).calls > 0
     assert [(one.speaker, one.content) for one in memories] == []
+
+
+@pytest.mark.parametrize("kind", ["decision", "preference", "fact", "lesson"])
+@pytest.mark.parametrize("text", [WISH, RULE], ids=["wish", "rule"])
+@pytest.mark.parametrize("style", STYLES)
+def test_nor_is_it_kept_as_one_memory_with_the_owners_words_for_its_evidence(
+    world: World, style: str, text: str, kind: str
+) -> None:
+    steps = (*STYLES[style](text), owner("ok, go on with the next part then"))
+    world.transcript("news", *(record for at, step in enumerate(steps) for record in step(at)))
+
+    def answer(prompt: Prompt) -> dict[str, Any]:
+        owners = re.findall(r"^\[m(\d+)\]\[owner[^\]]*\] ?([^\n]*)", prompt.text, re.MULTILINE)
+        if text[:40] not in prompt.text:
+            return found()  # no model repeats what it was not shown
+        number, said = owners[0]
+        return found(told(text, evidence=[int(number)], quote=said[:80], kind=kind, subject="Rules", importance=10))
+
+    memories, _ = learned(world, ScriptedModel([answer], repeats=True, finding="holds"))
+    assert [(one.speaker, one.content) for one in memories] == []

@@ -44,8 +44,8 @@ else:
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
-"""Of what fits a first prompt, and of what fits the end of the session before, where that is all there is to go by:
-beyond the first hit a quarter to a third was worth telling (docs/context.md)."""
+"""How many hits are told for a first prompt, and for the end of the session before where no prompt is known: of the
+second and third of these, 5 of 16 were worth telling (docs/context.md)."""
 
 _MOST_TRIGGERED = 3
 _LEAST_SEED_WORDS = 5

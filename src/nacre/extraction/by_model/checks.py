@@ -20,6 +20,7 @@ from nacre.extraction.rules.reversal import content_words
 from nacre.extraction.rules.tags import MAX_TAGS
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
+from nacre.transcripts.trust import is_outside
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence, Expiry, Kind
 from nacre.values.session import Flag, Speaker, Trust, Turn
@@ -67,7 +68,8 @@ class Checks:
         others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
         self._foreign = _words_of(turns[at].text for at in others) - self._owned
         self._trusted = _words_of(known)
-        self._outside = _runs_of(map(_without_forms, (turns[at] for at in others))) - _runs_of(self._typed.values())
+        heard = [*map(_without_forms, (turns[at] for at in others)), *_outside_errors(turns)]
+        self._outside = _runs_of(heard) - _runs_of(self._typed.values())
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
         """A proposal as a candidate, if its evidence was ``shown``; it waits where it cannot be trusted."""
@@ -176,6 +178,14 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
     return [
         " ".join([call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made])
         for turn in turns if turn.trust is Trust.TRUSTED for call in turn.tool_calls
+    ]  # fmt: skip
+
+
+def _outside_errors(turns: Sequence[Turn]) -> list[str]:
+    """What failing calls that reach outside put out: the model sees it, and nobody here said it."""
+    return [
+        f"{call.outcome or ''} {call.error or ''}"
+        for turn in turns for call in turn.tool_calls if call.failed and is_outside(call.name, call.input)
     ]  # fmt: skip
 
 
