@@ -160,6 +160,26 @@ def test_conversational_beginnings_and_ends_are_trimmed() -> None:
         ("记住：生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("请记住，生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("别忘了：发布之前要更新中文文档。", "发布之前要更新中文文档。"),
+        (
+            "Would you mind making a note that Grete owns the ledger export?",
+            "Grete owns the ledger export",
+        ),
+        (
+            "Kannst du dir merken, dass der Drucker im Lager nur PostScript kann?",
+            "Der Drucker im Lager nur PostScript kann",
+        ),
+        (
+            "Keep in mind for later sessions that the index is rebuilt after each schema change.",
+            "The index is rebuilt after each schema change.",
+        ),
+        ("Remind me when we are back here: the sequences need a reset.", "The sequences need a reset."),
+        ("Note this for the next time: the map service bills by session.", "The map service bills by session."),
+        ("Nicht vergessen: der Vertrag läuft am 3.9. ab.", "Der Vertrag läuft am 3.9. ab."),
+        (
+            "Don't forget that the certificate of the iOS app runs out in spring and only Tartu can renew it on its "
+            "machine. ok, back to the crash, the old one.",
+            "The certificate of the iOS app runs out in spring and only Tartu can renew it on its machine.",
+        ),
     ],
 )
 def test_what_is_to_be_remembered_weighs_eight(said: str, content: str) -> None:
@@ -173,6 +193,25 @@ def test_remember_this_points_at_the_statement_before() -> None:
 
     assert "release train" in kept.content
     assert kept.importance == 8
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        (
+            "The tablets lose the network at night. They sit behind a captive portal. Keep that in mind.",
+            "The tablets lose the network at night. They sit behind a captive portal.",
+        ),
+        ("夜間バッチは毎朝4時に走ります。これ、覚えておいてください。", "夜間バッチは毎朝4時に走ります。"),
+        (
+            "The bergen tank sends local time, the others UTC. I mix them up each time. Please write it down.",
+            "The bergen tank sends local time, the others UTC. I mix them up each time.",
+        ),
+        ("The sieve needs a new belt in May. oh dear. remember this one", "The sieve needs a new belt in May."),
+    ],
+)
+def test_what_was_said_before_an_order_to_remember_it_is_kept_so_that_it_stands_alone(said: str, content: str) -> None:
+    assert only(owner(said)).content == content
 
 
 # --- what is not kept ---

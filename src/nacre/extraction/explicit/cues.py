@@ -23,6 +23,7 @@ class Cues:
     """Expressions, each of which stands for a list of the table."""
 
     remember: re.Pattern[str]
+    requested: re.Pattern[str]
     not_remembered: re.Pattern[str]
     rule: re.Pattern[str]
     universal: re.Pattern[str]
@@ -48,7 +49,8 @@ def cues() -> Cues:
     """The table."""
     table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
     return Cues(
-        remember=_pattern(table["remember"], before=_CLAUSE), not_remembered=_pattern(table["not_remembered"]),
+        remember=_pattern(table["remember"], before=_CLAUSE), requested=_pattern(table["requested"]),
+        not_remembered=_pattern(table["not_remembered"]),
         rule=_pattern(table["rule"]), universal=_pattern(table["universal"]), duty=_pattern(table["duty"]),
         ordered=_pattern(table["ordered"], before=_BEGINNING), place=_pattern(table["place"]),
         decided=_pattern(table["decided"], before=_CLAUSE), choice=_pattern(table["choice"]),

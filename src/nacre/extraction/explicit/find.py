@@ -27,11 +27,17 @@ _FIRST = 3
 _TYPED = 12
 """Statements of a message: nobody types more at once."""
 _BETWEEN = " ,;:.—–-，、：。て了"
-_THAT = re.compile(r"^(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*", re.IGNORECASE)
+_THAT = re.compile(
+    r"^(?:(?:please|bitte|também|también|also|auch|anche|aussi)\b[\s:,]*)?"
+    r"(?:(?:(?:for|für|pour|para|per|voor|dla|för|на)\b[^.:]{2,40}?\s)??(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*)?",
+    re.IGNORECASE,
+)
+"""What stands between an order to remember and what is to be remembered."""
 _TO_DO = re.compile(r"to-?do\b|action item|forget to\b|vergiss nicht zu\b|别忘了?(?![：:，,])", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0
+_POINTS = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,13 @@ def said_plainly(text: str) -> _Said | None:
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if _ASKS.search(text) or known.irony.search(text):
+    asks = _ASKS.search(text)
+    if known.irony.search(text) or (asks and not known.requested.search(bare)):
         return None
-    order = known.remember.search(bare)
+    order = _order(bare)
     if order and not known.not_remembered.search(bare):
         return _remembered(bare, order)
-    if known.taken_back.search(text) or known.asking.search(bare) or known.supposed.search(bare):
+    if asks or known.taken_back.search(text) or known.asking.search(bare) or known.supposed.search(bare):
         return None
     if not _is_sized(bare) or _leans(bare):
         return None
@@ -105,13 +112,27 @@ def _leans(text: str) -> bool:
     return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
 
 
+def _order(text: str) -> re.Match[str] | None:
+    """The order to remember in a sentence, at the beginning of a clause or behind "can you"."""
+    asked = cues().requested.search(text)
+    return cues().remember.search(text) or (cues().remember.match(text[asked.end() :].lstrip()) if asked else None)
+
+
 def _remembered(text: str, order: re.Match[str]) -> _Said | None:
-    rest = _THAT.sub("", text[order.end() :].lstrip(_BETWEEN), count=1)
+    """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
+    rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).rstrip("?？ ")
     points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not any(map(str.isalnum, rest))
-    if not (points or _is_sized(rest)):
+    own = (
+        next(filter(_is_sized, (_behind_colon(rest), text[: order.start()].rstrip(_BETWEEN))), None) if points else rest
+    )
+    if own is not None and not _is_sized(own):
         return None
-    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(rest) or Kind.FACT
-    return _Said(kind, rest, remembered=True, points=bool(points))
+    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(own or rest) or Kind.FACT
+    return _Said(kind, own or rest, remembered=True, points=own is None)
+
+
+def _behind_colon(text: str) -> str:
+    return text.partition(":")[2].strip() or text.partition("：")[2].strip()
 
 
 def _kind(text: str) -> Kind | None:
@@ -144,9 +165,10 @@ def _is_sized(text: str) -> bool:
 
 def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[str, tuple[int, ...]] | None:
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
-    own = utterance.statements[place - 1].text if place else ""
-    if _is_sized(own) and not _ASKS.search(own):
-        return own, (utterance.index,)
+    own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
+    if own and not _ASKS.search(own[-1]):
+        leans = _leans(own[-1]) or _POINTS.search(own[-1])
+        return " ".join(own if leans and not _ASKS.search(own[0]) else own[-1:]), (utterance.index,)
     told = before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:
         return None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nacre.extraction.explicit.cues import cues
 from nacre.extraction.reading.pasted_cues import kept_words, pointing_words, polite_words, self_words, shared_words
 from nacre.text.passages import identifiers
 
@@ -121,7 +122,8 @@ def _is_finding(paragraph: str) -> bool:
     if len(_WORD.findall(text)) < _FINDING_WORDS:
         return False
     if (
-        _INTERJECTION.match(text)
+        cues().remember.match(text)
+        or _INTERJECTION.match(text)
         or _ASKS.search(text)
         or any(words.search(text) for words in (self_words(), polite_words(), shared_words(), kept_words()))
     ):

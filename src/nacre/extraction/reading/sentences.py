@@ -99,7 +99,11 @@ _BOUNDARY = re.compile(
     """,
     re.VERBOSE,
 )
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|cf|approx|incl|dr|mr|mrs|ms|fig|st|etc)\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"\b(?:e\.g|i\.e|vs|cf|approx|incl|dr|mr|mrs|ms|fig|st|etc|z\.\s?b|d\.\s?h|bzw|ca|nr|p\.\s?ej|p\.\s?ex|т\.\s?е)\.$"
+    r"|\b(?:am|zum|bis|ab|vom|seit|den|dem)\s\d{1,2}\.(?:\d{1,2}\.)?$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
