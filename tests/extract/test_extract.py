@@ -108,6 +108,20 @@ def test_an_order_to_remember_what_the_agent_said_keeps_the_agents_words(order: 
 
 
 @pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Nobody edits the generated folder by hand.", Kind.PREFERENCE),
+        ("Commit messages are written in the imperative, without a full stop.", Kind.PREFERENCE),
+        ("Our staging box is called heron, user deploy.", Kind.FACT),
+    ],
+)
+def test_what_is_said_as_plainly_without_a_cue_weighs_less(said: str, kind: Kind) -> None:
+    kept = only(owner(said))
+
+    assert (kept.kind, kept.importance) == (kind, 6)
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "remember the login bug? it's back",

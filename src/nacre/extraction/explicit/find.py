@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extraction.explicit.cues import cues
+from nacre.extraction.explicit.signs import signs
+from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import Statement, split
 from nacre.extraction.reading.speech import Utterance, before
@@ -18,8 +20,14 @@ from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 
-REMEMBERED, STATED = 8, 7
-"""How much weighs what was to be remembered, and what was only stated."""
+REMEMBERED, STATED, WORDED = 8, 7, 6
+"""How much weighs what was to be remembered, what a cue says is stated, and what only words like that of others do."""
+
+EXPLICIT_FROM = 1.0
+"""The log-odds from which a statement without a cue is a memory at once."""
+
+DOUBTED_BELOW = -1.5
+"""The log-odds below which a cue in its middle does not make it one."""
 
 _FEWEST = 4
 _MOST = 60
@@ -41,13 +49,13 @@ _POINTS = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A statement that is to be kept: of which kind, whether somebody asked to keep it, and whether what is to be kept
-    was said before."""
+class Said:
+    """A statement that is to be kept: of which kind, how much it weighs, and whether what is to be kept was said
+    before."""
 
     kind: Kind
     text: str
-    remembered: bool = False
+    importance: int
     points: bool = False
 
 
@@ -57,11 +65,14 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
         if at + 1 < len(spoken) and _is_against(spoken[at + 1]):
             continue
         is_typed = len(utterance.statements) <= _TYPED
+        texts = [one.text for one in utterance.statements]
         for place, statement in enumerate(utterance.statements):
-            if any(cues().taken_back.search(one.text) for one in utterance.statements[place + 1 :]):
+            if any(map(cues().taken_back.search, texts[place + 1 :])):
                 continue
-            said = said_plainly(statement.text)
-            if said is None or not (said.remembered or (is_typed and _is_own(statement))):
+            said = remembered(statement.text)
+            if said is None and is_typed and _is_own(statement):
+                said = stated(texts, place)
+            if said is None:
                 continue
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
             if recalled:
@@ -87,23 +98,50 @@ def is_stated(text: str) -> bool:
     return not any(one.search(text) for one in (_ASKS, cues().asking, cues().supposed, cues().irony))
 
 
-def said_plainly(text: str) -> _Said | None:
-    """What a statement is, if it says by itself that it is to be kept."""
+def is_plain(text: str) -> bool:
+    """Whether a sentence says something by itself that holds: it states it, and stands alone."""
+    bare = language_of(text).trim(text)
+    is_said = is_stated(text) and not any(one.search(bare) for one in (cues().asking, cues().supposed))
+    return is_said and not cues().taken_back.search(text) and _is_sized(bare) and not _leans(bare)
+
+
+def remembered(text: str) -> Said | None:
+    """What a sentence asks to remember, if it does."""
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    asks = _ASKS.search(text)
-    if known.irony.search(text) or (asks and not known.requested.search(bare)):
+    if known.irony.search(text) or (_ASKS.search(text) and not known.requested.search(bare)):
         return None
     order = _order(bare)
-    if order and not known.not_remembered.search(bare):
-        return _remembered(bare, order)
-    if asks or known.taken_back.search(text) or known.asking.search(bare) or known.supposed.search(bare):
+    return _remembered(bare, order) if order and not known.not_remembered.search(bare) else None
+
+
+def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Said | None:
+    """What the statement at ``place`` of a message says, if its cues or its words make it sure that it is to be kept.
+
+    ``judged``: by other weights than those of the table.
+    """
+    text = texts[place].replace("’", "'")
+    if not is_plain(text):
         return None
-    if not _is_sized(bare) or _leans(bare):
-        return None
+    judged = judged or judge(signs(texts, place))
+    bare = language_of(text).trim(text)
     kind = _kind(bare)
-    return _Said(kind, bare) if kind else None
+    if kind is None:
+        is_said = judged.odds >= EXPLICIT_FROM and not (cues().now.search(bare) or _answers(bare))
+    else:
+        is_said = judged.odds >= DOUBTED_BELOW or _begins_plainly(bare)
+    return Said(kind or judged.kind, bare, STATED if kind else WORDED) if is_said else None
+
+
+def _begins_plainly(text: str) -> bool:
+    """Whether a sentence is a rule or a decision by how it, or one of its clauses, begins."""
+    return bool(cues().decided.search(text) or cues().ordered.search(text) or cues().rule.match(text))
+
+
+def _answers(text: str) -> bool:
+    """Whether a sentence says which of somebody else's options it takes, or stands with the question of a form."""
+    return "→" in text or bool(language_of(text).answers.point.match(text))
 
 
 def _leans(text: str) -> bool:
@@ -118,7 +156,7 @@ def _order(text: str) -> re.Match[str] | None:
     return cues().remember.search(text) or (cues().remember.match(text[asked.end() :].lstrip()) if asked else None)
 
 
-def _remembered(text: str, order: re.Match[str]) -> _Said | None:
+def _remembered(text: str, order: re.Match[str]) -> Said | None:
     """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
     rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).rstrip("?？ ")
     points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not any(map(str.isalnum, rest))
@@ -128,7 +166,7 @@ def _remembered(text: str, order: re.Match[str]) -> _Said | None:
     if own is not None and not _is_sized(own):
         return None
     kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(own or rest) or Kind.FACT
-    return _Said(kind, own or rest, remembered=True, points=own is None)
+    return Said(kind, own or rest, REMEMBERED, points=own is None)
 
 
 def _behind_colon(text: str) -> str:
@@ -177,13 +215,13 @@ def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[
     return (text, (told, utterance.index)) if text else None
 
 
-def _finding(said: _Said, content: str, evidence: tuple[int, ...]) -> Finding:
+def _finding(said: Said, content: str, evidence: tuple[int, ...]) -> Finding:
     language = language_of(content)
     content = content[:1].upper() + content[1:]
     subject = subject_of(content)
     return Finding(
         kind=said.kind, subject=subject, content=content, spoken=said.text, index=evidence[-1], evidence=evidence,
-        score=_REMARKABLE, importance=REMEMBERED if said.remembered else STATED,
+        score=_REMARKABLE, importance=said.importance,
         expiry=Expiry.TEMPORARY if said.kind is Kind.TODO else Expiry.PERMANENT,
         tags=tags_of(content, language), canonical_key=key_of(content, subject, language),
     )  # fmt: skip

@@ -60,7 +60,7 @@ _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _ITEM = re.compile(r"^\s*(?:[-*•+]|(?P<mark>\d{1,2}|[A-Za-z])[.)])\s+(?:\[[ xX]?\]\s*)?(?=\S)")
 _PASTED = re.compile(
     r"""
-    \s*(?:>|\||\+\+\+|---|@@|diff\ --git|index\ [0-9a-f]{6}|commit\ [0-9a-f]{7})   # quotes, tables, diffs
+    \s*(?:>|\||//|/\*|\+\+\+|---|@@|diff\ --git|index\ [0-9a-f]{6}|commit\ [0-9a-f]{7})   # quotes, comments, diffs
     | \s*/[\w:-]*\s*$                                                       # slash commands
     | \s*File\ ".*",\ line\ \d+ | \s*at\ \S+.*[:(]\d+ | Traceback | \s*\^+\s*$  # stack traces
     | \s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines

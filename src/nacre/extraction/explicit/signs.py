@@ -1,0 +1,35 @@
+"""The signs by which a statement is judged: its words, pairs of them, how it begins, cues, and what follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import pairwise
+
+from nacre.extraction.explicit.cues import Cues, cues
+from nacre.text.passages import identifiers
+
+_TOKEN = re.compile(r"[぀-鿿가-힯]|[^\W\d_぀-鿿가-힯]+(?:'[^\W\d_]+)?|\d+|[^\w\s]")
+_WORDS_A_STEP, _MOST_STEPS = 5, 6
+_MOST_NAMES = 3
+_OF_WHAT_FOLLOWS = ("pointing", "remember", "taken_back")
+
+
+def signs(statements: Sequence[str], place: int) -> frozenset[str]:
+    """The signs of the statement at ``place`` of a message."""
+    text = statements[place]
+    tokens = _TOKEN.findall(text.lower().replace("’", "'"))
+    framed = ["^", *tokens, "$"]
+    following = statements[place + 1] if place + 1 < len(statements) else ""
+    return frozenset(
+        [
+            *framed,
+            *map(" ".join, pairwise(framed)),
+            "^ " + " ".join(tokens[:2]),
+            *(f"cue:{one.name}" for one in fields(Cues) if getattr(cues(), one.name).search(text)),
+            *(f"next:{name}" for name in _OF_WHAT_FOLLOWS if getattr(cues(), name).search(following)),
+            f"names:{min(_MOST_NAMES, len(identifiers(text)))}",
+            f"words:{min(_MOST_STEPS, len(tokens) // _WORDS_A_STEP)}",
+        ]
+    )
