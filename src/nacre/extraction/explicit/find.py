@@ -41,7 +41,11 @@ _THAT = re.compile(
     re.IGNORECASE,
 )
 """What stands between an order to remember and what is to be remembered."""
-_TO_DO = re.compile(r"to-?do\b|action item|forget to\b|vergiss nicht zu\b|别忘了?(?![：:，,])", re.IGNORECASE)
+_TO_DO = re.compile(
+    r"to-?do\b|action item|(?:forget|remind (?:me|us)) to\b|vergiss nicht zu\b|(?:别忘了?|提醒我们?)(?![：:，,])",
+    re.IGNORECASE,
+)
+_TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0
@@ -166,7 +170,7 @@ def _remembered(text: str, order: re.Match[str]) -> Said | None:
     if own is not None and not _is_sized(own):
         return None
     kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(own or rest) or Kind.FACT
-    return Said(kind, own or rest, REMEMBERED, points=own is None)
+    return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
 
 
 def _behind_colon(text: str) -> str:
