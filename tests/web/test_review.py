@@ -197,13 +197,13 @@ def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Da
     expect(page.locator(".merge-result ins")).to_contain_text("dictionary of 1996")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 decided")).to_be_visible()
-    expect(page.locator(".nav-count").first).to_have_text("9")
+    expect(page.locator(".nav-count").first).to_have_text("6")
     target = call(home, "get", reference="Page breaks follow the tenor part")
     assert "tenor rests" in target.content
     assert "dictionary of 1996" in target.content
     page.keyboard.press("u")
     expect(page.locator(".review-card")).to_contain_text("1996")
-    expect(page.locator(".nav-count").first).to_have_text("10")
+    expect(page.locator(".nav-count").first).to_have_text("7")
     assert "1996" not in call(home, "get", reference="Page breaks follow the tenor part").content
 
 
@@ -281,4 +281,4 @@ def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> Non
 def test_it_speaks_chinese(boards: Callable[..., Dashboard]) -> None:
     page = boards(locale="zh-CN").show("/review")
     expect(page.get_by_role("button", name="保留")).to_be_visible()
-    expect(left(page)).to_have_text("剩余 10 项")
+    expect(left(page)).to_have_text("剩余 7 项")
