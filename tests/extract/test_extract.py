@@ -110,7 +110,7 @@ def test_an_order_to_remember_what_the_agent_said_keeps_the_agents_words(order: 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("Nobody edits the generated folder by hand.", Kind.PREFERENCE),
+        ("Nobody touches the vendor folder by hand.", Kind.PREFERENCE),
         ("Commit messages are written in the imperative, without a full stop.", Kind.PREFERENCE),
         ("Our staging box is called heron, user deploy.", Kind.FACT),
     ],
@@ -133,6 +133,9 @@ def test_what_is_said_as_plainly_without_a_cue_weighs_less(said: str, kind: Kind
         "if the vendor ships arm builds we go with graviton for the workers",
         "while we are debugging always print the whole matrix",
         "the coach says:\n- always warm up first\n- never skip the stretching",
+        "Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore eu fugiat nulla.",
+        "// Always written as a number in new files.",
+        "Read @packages/mill/src/main.ts @packages/mill/src/gears/crown.ts in full.",
     ],
 )
 def test_what_sounds_like_a_rule_and_is_none_is_no_memory(said: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.explicit.signs import signs
-from nacre.extraction.explicit.weights import Judged, judge
+from nacre.extraction.explicit.signs import signs, words
+from nacre.extraction.explicit.weights import Judged, is_known, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import Statement, split
 from nacre.extraction.reading.speech import Utterance, before
@@ -23,7 +23,7 @@ from nacre.values.session import Speaker, Trust, Turn
 REMEMBERED, STATED, WORDED = 8, 7, 6
 """How much weighs what was to be remembered, what a cue says is stated, and what only words like that of others do."""
 
-EXPLICIT_FROM = 1.0
+EXPLICIT_FROM = 1.25
 """The log-odds from which a statement without a cue is a memory at once."""
 
 DOUBTED_BELOW = -1.5
@@ -49,7 +49,7 @@ _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0
-_POINTS = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
+_OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def remembered(text: str) -> Said | None:
     if known.irony.search(text) or (_ASKS.search(text) and not known.requested.search(bare)):
         return None
     order = _order(bare)
-    return _remembered(bare, order) if order and not known.not_remembered.search(bare) else None
+    return _remembered(order) if order and not known.not_remembered.search(bare) else None
 
 
 def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Said | None:
@@ -128,14 +128,15 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
     text = texts[place].replace("’", "'")
     if not is_plain(text):
         return None
-    judged = judged or judge(signs(texts, place))
     bare = language_of(text).trim(text)
     kind = _kind(bare)
-    if kind is None:
-        is_said = judged.odds >= EXPLICIT_FROM and not (cues().now.search(bare) or _answers(bare))
-    else:
-        is_said = judged.odds >= DOUBTED_BELOW or _begins_plainly(bare)
-    return Said(kind or judged.kind, bare, STATED if kind else WORDED) if is_said else None
+    if kind and _begins_plainly(bare):
+        return Said(kind, bare, STATED)
+    judged = judged or judge(signs(texts, place))
+    if kind:
+        return Said(kind, bare, STATED) if judged.odds >= DOUBTED_BELOW else None
+    is_sure = judged.odds >= EXPLICIT_FROM and is_known(words(text))
+    return Said(judged.kind, bare, WORDED) if is_sure and not (cues().now.search(bare) or _answers(bare)) else None
 
 
 def _begins_plainly(text: str) -> bool:
@@ -160,14 +161,16 @@ def _order(text: str) -> re.Match[str] | None:
     return cues().remember.search(text) or (cues().remember.match(text[asked.end() :].lstrip()) if asked else None)
 
 
-def _remembered(text: str, order: re.Match[str]) -> Said | None:
+def _remembered(order: re.Match[str]) -> Said | None:
     """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
     rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).rstrip("?？ ")
     points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not any(map(str.isalnum, rest))
-    own = (
-        next(filter(_is_sized, (_behind_colon(rest), text[: order.start()].rstrip(_BETWEEN))), None) if points else rest
-    )
-    if own is not None and not _is_sized(own):
+    if points:
+        beside = (_behind_colon(rest), order.string[: order.start()].rstrip(_BETWEEN))
+        own = next(filter(_is_sized, beside), None)
+    elif _is_sized(rest):
+        own = rest
+    else:
         return None
     kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(own or rest) or Kind.FACT
     return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
@@ -209,7 +212,7 @@ def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
     own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
     if own and not _ASKS.search(own[-1]):
-        leans = _leans(own[-1]) or _POINTS.search(own[-1])
+        leans = _leans(own[-1]) or _OF_BEFORE.search(own[-1])
         return " ".join(own if leans and not _ASKS.search(own[0]) else own[-1:]), (utterance.index,)
     told = before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:

@@ -13,13 +13,22 @@ from nacre.text.passages import identifiers
 _TOKEN = re.compile(r"[぀-鿿가-힯]|[^\W\d_぀-鿿가-힯]+(?:'[^\W\d_]+)?|\d+|[^\w\s]")
 _WORDS_A_STEP, _MOST_STEPS = 5, 6
 _MOST_NAMES = 3
+_NAME = "§"
 _OF_WHAT_FOLLOWS = ("pointing", "remember", "taken_back")
+
+
+def words(text: str) -> list[str]:
+    """The words and marks of a text in small letters; each character of Chinese, Japanese and Korean by itself, and one
+    mark for whatever is a name of code."""
+    for name in identifiers(text):
+        text = text.replace(name, _NAME)
+    return _TOKEN.findall(text.lower().replace("’", "'"))
 
 
 def signs(statements: Sequence[str], place: int) -> frozenset[str]:
     """The signs of the statement at ``place`` of a message."""
     text = statements[place]
-    tokens = _TOKEN.findall(text.lower().replace("’", "'"))
+    tokens = words(text)
     framed = ["^", *tokens, "$"]
     following = statements[place + 1] if place + 1 < len(statements) else ""
     return frozenset(
