@@ -85,10 +85,10 @@ def by_model(report: IngestReport) -> ModelExtraction:
     return report.extraction
 
 
-def talk(world: World, *said: tuple[str, str], name: str = "one", day: int = 18) -> None:
+def talk(world: World, *said: tuple[str, str], name: str = "one", day: int = 18, month: int = 11) -> None:
     """A session in which owner (``user``) and agent (``assistant``) take turns."""
     for at, (role, text) in enumerate(said):
-        uuid, time = f"{name}-{at}", f"2026-11-{day}T09:{at // 60:02}:{at % 60:02}.000Z"
+        uuid, time = f"{name}-{at}", f"2026-{month}-{day:02}T09:{at // 60:02}:{at % 60:02}.000Z"
         world.transcript(name, says(role, text, uuid=uuid, session=f"5e55-{name}", at=time))
 
 

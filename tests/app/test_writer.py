@@ -14,7 +14,7 @@ import pytest
 from nacre.chores.kinds import do_waiting
 from nacre.chores.queue import Chore, put, waiting
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.extraction.learn import is_due
+from nacre.extraction.learn import BLOCK, is_due
 from nacre.home.home import Home
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store as remember
@@ -166,13 +166,14 @@ def test_what_was_said_to_a_model_on_this_machine_goes_to_no_other_one(
     assert bool(model.prompts) is is_shown
 
 
-def test_the_newest_sessions_are_shown_first(world: World) -> None:
-    for day in (15, 17, 16):
-        talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day)
+def test_sessions_are_shown_in_the_order_of_time_the_latest_ones_before_older_ones(world: World) -> None:
+    days = list(range(1, BLOCK + 3))
+    for day in reversed(days):
+        talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day, month=10)
     model = writes()
     read(world, model)
-    (prompt,) = model.prompts
-    assert re.findall(r"^\[m\d+\]\[owner\] .*Berth (\d+)", prompt.text, re.MULTILINE) == ["17", "16", "15"]
+    shown = [int(day) for one in model.prompts for day in re.findall(r"\[owner\] .*Berth (\d+)", one.text)]
+    assert list(dict.fromkeys(shown)) == days[2:] + days[:2]
 
 
 def store(world: World, content: str, **environ: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -61,8 +61,8 @@ ASKED_AGAIN = timedelta(hours=1)
 ASKED_A_DAY_LATER = timedelta(hours=23)
 """So much later still it is asked where it answered what nobody can use: that costs several calls each time."""
 
-LOOKED_AHEAD = 24
-"""So many sessions that wait are looked at for those that may be read together."""
+BLOCK = 24
+"""So many sessions, the latest that wait, are read in the order in which they were held, before any older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,14 @@ def learn(
 
 def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) -> Lessons:
     waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
-    if is_set(home):
-        waiting.reverse()  # a writer that may take only so much is shown the newest first
+    in_turn = _latest_first(waiting) if is_set(home) else [waiting]
     try:
-        for done, one in enumerate(waiting):
+        for done, (one, next_ones) in enumerate(_each(in_turn)):
 
             def tell(note: str, done: int = done) -> None:
                 notify(Progress("learning", done, len(waiting), note))
 
-            learner.read_ahead(waiting[done : done + LOOKED_AHEAD], tell)
+            learner.read_ahead([one, *next_ones], tell)
             was_asked = learner.session(one, tell)
             if was_asked or len(learner.pending) >= BATCH_MEMORIES:
                 learner.flush()
@@ -125,6 +124,18 @@ def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) 
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
         learner.extractor.report(), learner.waiting.count, learner.amendments.changed, learner.amendments.ended,
     )  # fmt: skip
+
+
+def _latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
+    """Blocks of sessions, those held last first: a writer may take only so much a day. Within a block they go in the
+    order of time, so that what a later session changes or ends is known when it is read.
+    """
+    return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
+
+
+def _each(blocks: Sequence[Sequence[Unlearned]]) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
+    """Each session, with those that follow it in its block."""
+    return ((one, block[at + 1 :]) for block in blocks for at, one in enumerate(block))
 
 
 def is_due(home: Home) -> bool:
