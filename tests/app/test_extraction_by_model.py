@@ -592,7 +592,7 @@ def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
 
 def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> None:
     long = "Done. " * 3_000  # so that they are not shown together
-    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", long), day=17)
+    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", long), day=19)
     talk(world, ("user", OWNER), ("assistant", long), name="two", day=18)
 
     def answer(prompt: Prompt) -> Any:
@@ -658,8 +658,24 @@ def test_extract_takes_a_session_of_the_home_and_another_model_than_the_one_that
     assert ["ten years" in one.content for one in proposal.candidates] == [True]
 
 
+CHANGE = "From now on backups of the customers' data made overnight stay for one year."
+
+
 @pytest.mark.embedding
-def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(world: World) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        (("user", CHANGE),),
+        (
+            ("user", "Go on with the next drawing on the shelf please."),
+            ("assistant", f"The drawing is done. {CHANGE}"),
+        ),
+    ],
+    ids=["by the owner", "by the agent"],
+)
+def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(
+    world: World, said: tuple[tuple[str, str], ...]
+) -> None:
     known = (
         "Nightly copies of the customer database are kept for ninety days.",
         "The office plants are watered on Mondays.", "Lena takes care of the printers.",
@@ -673,7 +689,7 @@ def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(wo
         for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):
             memory.store(content, online_dedup=False, force=True)
         memory.ingest()
-        talk(world, ("user", "From now on backups of the customers' data made overnight stay for one year."))
+        talk(world, *said)
         memory.ingest()
     (prompt,) = model.prompts
     shown = (prompt.shared + prompt.text).split("<memories>\n")[1].split("</memories>")[0]

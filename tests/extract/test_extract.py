@@ -25,7 +25,7 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("We're moving the ledger from SQLite to PostgreSQL.", Kind.DECISION),
         ("ok, we take plain cron for the nightly jobs, not Celery", Kind.DECISION),
         ("We removed the legacy importer on purpose.", Kind.DECISION),
-        ("don't forget that all tides are in metres, not feet", Kind.FACT),
+        ("don't forget that the tide gauge at the pier is off by four minutes", Kind.FACT),
         ("can you update CLAUDE.md that the keel drawings live in /srv/keel", Kind.FACT),
         ("from now on run `make lint` before a commit, i just had to fix twelve lines by hand", Kind.PREFERENCE),
         ("Every public function needs a docstring.", Kind.PREFERENCE),
@@ -115,10 +115,16 @@ def test_an_order_to_remember_what_the_agent_said_keeps_the_agents_words(order: 
         ("Our staging box is called heron, user deploy.", Kind.FACT),
     ],
 )
-def test_what_is_said_as_plainly_without_a_cue_weighs_less(said: str, kind: Kind) -> None:
-    kept = only(owner(said))
+def test_what_is_said_as_plainly_without_a_cue_is_a_memory(said: str, kind: Kind) -> None:
+    assert only(owner(said)).kind is kind
 
-    assert (kept.kind, kept.importance) == (kind, 6)
+
+def test_what_was_only_probably_meant_to_last_weighs_less_than_a_rule() -> None:
+    likely, rule = memories(
+        owner("We keep the tide tables in CSV, the old tool reads nothing else. Never push to the main branch.")
+    )
+
+    assert (likely.importance, rule.importance) == (6, 7)
 
 
 @pytest.mark.parametrize(
@@ -321,6 +327,13 @@ def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
         FINDING.replace("Always check", "From now on always check"),
     ):  # fmt: skip
         assert memories(owner(own)) != [], own
+
+
+def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_word() -> None:
+    said = "hey! could the footer be blue?\n\nps I prefer small pull requests over one big branch, make that a rule"
+
+    assert memories(owner(said)) != []
+    assert memories(owner(f"fwd from Dana, can you do what she asks first?\n\n{said}")) == []
 
 
 def test_what_the_owner_pastes_back_from_the_agent_is_not_the_owners_word() -> None:

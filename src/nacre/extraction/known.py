@@ -1,9 +1,9 @@
-"""What a writer is shown as known: what was stored in a session itself, and what is near to what its owner says."""
+"""What a writer is shown as known: what was stored in a session itself, and what is near to what is said in it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nacre.errors import EmbedderUnavailable
 from nacre.extraction.by_model.together import Shown
@@ -15,7 +15,7 @@ from nacre.spending.embedders import configured_embedder
 from nacre.transcripts.tool_calls import memories_made
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
-from nacre.values.session import Trust, Turn
+from nacre.values.session import Speaker, Trust, Turn
 
 MOST_RELATED = 12
 """Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
@@ -24,7 +24,12 @@ MOST_OF_SESSION = 40
 _CANDIDATES = 15
 _LOOKED_AT = 200
 _SECONDS = 5.0
-_STATEMENTS = 24
+_STATEMENTS, _MESSAGES = 24, 48
+"""So many of the longest statements of the owner's and messages of the agent's are compared with what is known."""
+
+_MESSAGE = 1_200
+"""Characters of a message: what an embedder reads of it."""
+
 _ASKED_IN_WORDS = 6
 
 
@@ -33,13 +38,23 @@ def related(home: Home, sessions: Sequence[Shown], project: str | None) -> tuple
     in these.
     """
     own = {memory.id: memory for one in sessions for memory in stored_in(home, one.session.id, one.turns)}
-    said = [one.text for shown in sessions for one in _said(shown)]
-    return (*own.values(), *(one for one in _nearby(home, project, said) if one.id not in own))
+    stated = _longest((one.text for shown in sessions for one in _stated(shown)), _STATEMENTS)
+    reported = _longest((one for shown in sessions for one in _reported(shown)), _MESSAGES)
+    return (*own.values(), *(one for one in _nearby(home, project, stated, reported) if one.id not in own))
 
 
-def _said(shown: Shown) -> Iterator[Statement]:
+def _stated(shown: Shown) -> Iterator[Statement]:
     for spoken in utterances(shown.turns):
         yield from spoken.statements if spoken.index >= shown.begin else ()
+
+
+def _reported(shown: Shown) -> Iterator[str]:
+    """What the agent says of its work: mostly that is what shows that a memory holds no longer."""
+    return (one.text[:_MESSAGE] for one in shown.turns[shown.begin :] if one.speaker is Speaker.AGENT and one.text)
+
+
+def _longest(texts: Iterable[str], most: int) -> list[str]:
+    return sorted(dict.fromkeys(texts), key=len, reverse=True)[:most]
 
 
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
@@ -55,30 +70,29 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
     return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
 
 
-def _nearby(home: Home, project: str | None, said: Sequence[str]) -> tuple[Memory, ...]:
-    """The trusted memories that are nearest to what the owner says in a session, the nearest first, however near: those
-    of its project and those of none, as a session changes nothing elsewhere.
+def _nearby(home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]) -> tuple[Memory, ...]:
+    """The trusted memories that are nearest to what is said in a session, the nearest first, however near: those of its
+    project and those of none, as a session changes nothing elsewhere.
 
-    By vectors where there are any, else in words. It takes five seconds at most.
+    By vectors where there are any, else in words, those of the owner alone, for five seconds at most.
     """
-    longest = sorted(dict.fromkeys(said), key=len, reverse=True)[:_STATEMENTS]
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        found = _nearest(home, wanted, longest) if _has_vectors(home) else ()
+        found = _nearest(home, wanted, [*stated, *reported]) if _has_vectors(home) else ()
     except EmbedderUnavailable:
         found = ()
-    return found or _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
+    return found or _in_words(home, wanted, stated[:_ASKED_IN_WORDS], until)
 
 
 def _has_vectors(home: Home) -> bool:
     return home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model()
 
 
-def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
+def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> tuple[Memory, ...]:
     admitted = home.selection.admitted_memories(wanted, today=home.now().date())
     best: dict[int, float] = {}
-    for vector in configured_embedder(home).embed(list(statements)) if statements else ():
+    for vector in configured_embedder(home).embed(list(texts)) if texts else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
             if row in admitted:
                 best[row] = max(cosine, best.get(row, -1.0))

@@ -66,8 +66,7 @@ class Checks:
         known = [*self._typed.values(), *(turns[at].text for at in sorted(agents)), *_calls(turns)]
         self._owned = _words_of(self._typed.values())
         others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
-        self._foreign = _words_of(turns[at].text for at in others) - self._owned
-        self._trusted = _words_of(known)
+        self._foreign = _words_of(turns[at].text for at in others) - _words_of(known)
         heard = [*map(_without_forms, (turns[at] for at in others)), *_outside_errors(turns)]
         self._outside = _runs_of(heard) - _runs_of(self._typed.values())
 
@@ -90,17 +89,16 @@ class Checks:
             held=held, detail=detail,
         )  # fmt: skip
 
-    def is_from_outside(self, kind: Kind, content: str) -> bool:
+    def is_from_outside(self, content: str) -> bool:
         """Whether a statement is made of somebody else's words."""
-        words = content_words(content, language_of(content))
-        return self._is_copied(content) or self._is_foreign(words, is_steering=kind in _STEERING)
+        return self._is_copied(content) or self._is_foreign(content_words(content, language_of(content)))
 
-    def adds_from_outside(self, kind: Kind, content: str, known: str) -> bool:
+    def adds_from_outside(self, content: str, known: str) -> bool:
         """Whether a statement says more than a known one in somebody else's words: a clause of them is enough."""
         if (_runs_of([content]) - _runs_of([known])) & self._outside:
             return True
         words = content_words(content, language_of(content)) - content_words(known, language_of(known))
-        return self._is_foreign(words, is_steering=kind in _STEERING)
+        return self._is_foreign(words)
 
     def is_typed(self, at: int) -> bool:
         """Whether the owner typed something in a turn."""
@@ -124,7 +122,7 @@ class Checks:
 
     def _doubt(self, told: Told, content: str, evidence: Sequence[int]) -> tuple[Why | None, str]:
         """Why a proposal cannot be a memory at once, if so."""
-        if self.is_from_outside(Kind(told.kind), content):
+        if self.is_from_outside(content):
             return Why.UNTRUSTED, "its words are those of text from outside"
         if told.kind in _STEERING and not any(at in self._typed for at in evidence):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
@@ -137,13 +135,10 @@ class Checks:
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & self._outside) >= len(runs)
 
-    def _is_foreign(self, words: Set[str], *, is_steering: bool) -> bool:
-        """Whether many words are from outside, and few the owner's, too.
-
-        An agent that repeats them does not make them its own, where they steer agents.
-        """
-        foreign = self._foreign if is_steering else self._foreign - self._trusted
-        return len(words & foreign) > MOST_FOREIGN * len(words) and len(words & self._owned) < LEAST_OWNED * len(words)
+    def _is_foreign(self, words: Set[str]) -> bool:
+        """Whether many words are from outside alone, and few the owner's, too."""
+        foreign, owned = len(words & self._foreign), len(words & self._owned)
+        return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
     def _holds(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
         text = self.turns[at].text

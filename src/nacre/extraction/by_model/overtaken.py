@@ -71,7 +71,7 @@ def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
         return False
     if leaves_out(memory.content, now) > MOST_ENDED:
         return False
-    return not checks.adds_from_outside(memory.kind, now, memory.content)
+    return not checks.adds_from_outside(now, memory.content)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:

@@ -26,21 +26,13 @@ class Cues:
     requested: re.Pattern[str]
     not_remembered: re.Pattern[str]
     rule: re.Pattern[str]
-    universal: re.Pattern[str]
-    duty: re.Pattern[str]
     ordered: re.Pattern[str]
     place: re.Pattern[str]
     decided: re.Pattern[str]
-    choice: re.Pattern[str]
-    contrast: re.Pattern[str]
-    preference: re.Pattern[str]
-    fact: re.Pattern[str]
-    now: re.Pattern[str]
     supposed: re.Pattern[str]
     taken_back: re.Pattern[str]
     irony: re.Pattern[str]
     asking: re.Pattern[str]
-    trouble: re.Pattern[str]
     pointing: re.Pattern[str]
 
 
@@ -50,14 +42,10 @@ def cues() -> Cues:
     table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
     return Cues(
         remember=_pattern(table["remember"], before=_CLAUSE), requested=_pattern(table["requested"]),
-        not_remembered=_pattern(table["not_remembered"]),
-        rule=_pattern(table["rule"]), universal=_pattern(table["universal"]), duty=_pattern(table["duty"]),
+        not_remembered=_pattern(table["not_remembered"]), rule=_pattern(table["rule"]),
         ordered=_pattern(table["ordered"], before=_BEGINNING), place=_pattern(table["place"]),
-        decided=_pattern(table["decided"], before=_CLAUSE), choice=_pattern(table["choice"]),
-        contrast=_pattern(table["choice_contrast"]),
-        preference=_pattern(table["preference"]), fact=_pattern(table["fact"]), now=_pattern(table["now"]),
-        supposed=_pattern(table["supposed"]), taken_back=_pattern(table["taken_back"]),
-        irony=_pattern(table["irony"]), asking=_pattern(table["asking"]), trouble=_pattern(table["trouble"]),
+        decided=_pattern(table["decided"], before=_CLAUSE), supposed=_pattern(table["supposed"]),
+        taken_back=_pattern(table["taken_back"]), irony=_pattern(table["irony"]), asking=_pattern(table["asking"]),
         pointing=_pattern(table["pointing"]),
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.explicit.signs import signs, words
-from nacre.extraction.explicit.weights import Judged, is_known, judge
+from nacre.extraction.explicit.signs import leans, signs
+from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import Statement, split
 from nacre.extraction.reading.speech import Utterance, before
@@ -20,20 +20,21 @@ from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 
-REMEMBERED, STATED, WORDED = 8, 7, 6
-"""How much weighs what was to be remembered, what a cue says is stated, and what only words like that of others do."""
+REMEMBERED, STATED, LIKELY = 8, 7, 6
+"""How much weighs what was to be remembered, what was surely stated, and what only probably was."""
 
-EXPLICIT_FROM = 1.25
-"""The log-odds from which a statement without a cue is a memory at once."""
+EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 0.5, 2.0, -1.0
+"""The log-odds from which a statement is a memory at once, from which it is surely one, and from which one is that has
+the words of an order or a decision."""
 
-DOUBTED_BELOW = -1.5
-"""The log-odds below which a cue in its middle does not make it one."""
+_OF_A_KIND_FROM = -3.0
+"""What is to be remembered is a fact below these odds: its words tell of no other kind."""
 
 _FEWEST = 4
 _MOST = 60
 _FIRST = 3
-_TYPED = 12
-"""Statements of a message: nobody types more at once."""
+_TYPED = 6
+"""Statements of a message, at most: longer ones are tasks with all that belongs to them, and pages."""
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(
     r"^(?:(?:please|bitte|também|también|also|auch|anche|aussi)\b[\s:,]*)?"
@@ -94,19 +95,12 @@ def _is_own(statement: Statement) -> bool:
     known, lead = cues(), statement.lead
     if lead is None:
         return True
-    return any(one.search(lead) for one in (known.remember, known.rule, known.place, known.preference, known.choice))
+    return any(one.search(lead) for one in (known.remember, known.rule, known.place))
 
 
 def is_stated(text: str) -> bool:
     """Whether a sentence states something, and neither asks, supposes nor reports it of others."""
     return not any(one.search(text) for one in (_ASKS, cues().asking, cues().supposed, cues().irony))
-
-
-def is_plain(text: str) -> bool:
-    """Whether a sentence says something by itself that holds: it states it, and stands alone."""
-    bare = language_of(text).trim(text)
-    is_said = is_stated(text) and not any(one.search(bare) for one in (cues().asking, cues().supposed))
-    return is_said and not cues().taken_back.search(text) and _is_sized(bare) and not _leans(bare)
 
 
 def remembered(text: str) -> Said | None:
@@ -121,38 +115,24 @@ def remembered(text: str) -> Said | None:
 
 
 def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Said | None:
-    """What the statement at ``place`` of a message says, if its cues or its words make it sure that it is to be kept.
+    """What the statement at ``place`` of a message says, if its signs make it sure enough that it is to be kept.
 
     ``judged``: by other weights than those of the table.
     """
     text = texts[place].replace("’", "'")
-    if not is_plain(text):
-        return None
     bare = language_of(text).trim(text)
-    kind = _kind(bare)
-    if kind and _begins_plainly(bare):
-        return Said(kind, bare, STATED)
+    if not _is_sized(bare) or _ASKS.search(text) or leans(bare) or _points(bare):
+        return None
     judged = judged or judge(signs(texts, place))
-    if kind:
-        return Said(kind, bare, STATED) if judged.odds >= DOUBTED_BELOW else None
-    is_sure = judged.odds >= EXPLICIT_FROM and is_known(words(text))
-    return Said(judged.kind, bare, WORDED) if is_sure and not (cues().now.search(bare) or _answers(bare)) else None
+    is_order = any(one.search(bare) for one in (cues().decided, cues().ordered, cues().rule))
+    if judged.odds < (ORDERED_FROM if is_order else EXPLICIT_FROM):
+        return None
+    return Said(judged.kind, bare, STATED if is_order or judged.odds >= SURE_FROM else LIKELY)
 
 
-def _begins_plainly(text: str) -> bool:
-    """Whether a sentence is a rule or a decision by how it, or one of its clauses, begins."""
-    return bool(cues().decided.search(text) or cues().ordered.search(text) or cues().rule.match(text))
-
-
-def _answers(text: str) -> bool:
-    """Whether a sentence says which of somebody else's options it takes, or stands with the question of a form."""
-    return "→" in text or bool(language_of(text).answers.point.match(text))
-
-
-def _leans(text: str) -> bool:
-    """Whether a sentence is about something said before, or names what changes with each day."""
-    language = language_of(text)
-    return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
+def _points(text: str) -> bool:
+    """Whether a sentence only says which of somebody else's options it takes."""
+    return bool(language_of(text).answers.point.fullmatch(text.rstrip(" .!。")))
 
 
 def _order(text: str) -> re.Match[str] | None:
@@ -172,34 +152,16 @@ def _remembered(order: re.Match[str]) -> Said | None:
         own = rest
     else:
         return None
-    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind(own or rest) or Kind.FACT
+    if _TO_DO.search(f"{order.group()} {rest}"):
+        kind = Kind.TODO
+    else:
+        judged = judge(signs([own or rest], 0))
+        kind = judged.kind if judged.odds >= _OF_A_KIND_FROM else Kind.FACT
     return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
 
 
 def _behind_colon(text: str) -> str:
     return text.partition(":")[2].strip() or text.partition("：")[2].strip()
-
-
-def _kind(text: str) -> Kind | None:
-    known = cues()
-    if known.decided.search(text):
-        return Kind.DECISION
-    if known.rule.match(text):
-        return Kind.PREFERENCE
-    if known.now.search(text):
-        return None
-    is_everywhere, is_duty, is_of_ours = (one.search(text) for one in (known.universal, known.duty, known.place))
-    if known.rule.search(text):
-        return Kind.PREFERENCE
-    if known.trouble.search(text):
-        return None
-    if known.ordered.search(text) or known.preference.search(text):
-        return Kind.PREFERENCE
-    if known.choice.search(text) and known.contrast.search(text):
-        return Kind.DECISION
-    if (is_duty and known.universal.match(text)) or (is_of_ours and (is_everywhere or is_duty)):
-        return Kind.PREFERENCE
-    return Kind.FACT if known.fact.search(text) else None
 
 
 def _is_sized(text: str) -> bool:
@@ -212,8 +174,8 @@ def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
     own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
     if own and not _ASKS.search(own[-1]):
-        leans = _leans(own[-1]) or _OF_BEFORE.search(own[-1])
-        return " ".join(own if leans and not _ASKS.search(own[0]) else own[-1:]), (utterance.index,)
+        points_back = leans(own[-1]) or _OF_BEFORE.search(own[-1])
+        return " ".join(own if points_back and not _ASKS.search(own[0]) else own[-1:]), (utterance.index,)
     told = before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:
         return None

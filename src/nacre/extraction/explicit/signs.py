@@ -8,13 +8,21 @@ from dataclasses import fields
 from itertools import pairwise
 
 from nacre.extraction.explicit.cues import Cues, cues
+from nacre.extraction.reading.cues import language_of
 from nacre.text.passages import identifiers
 
 _TOKEN = re.compile(r"[぀-鿿가-힯]|[^\W\d_぀-鿿가-힯]+(?:'[^\W\d_]+)?|\d+|[^\w\s]")
 _WORDS_A_STEP, _MOST_STEPS = 5, 6
 _MOST_NAMES = 3
 _NAME = "§"
+_ASKS = re.compile(r"[?？]\W*$")
 _OF_WHAT_FOLLOWS = ("pointing", "remember", "taken_back")
+
+
+def leans(text: str) -> bool:
+    """Whether a sentence is about something said before, or names what changes with each day."""
+    language = language_of(text)
+    return bool(language.lean.start.match(text) or language.reject["identifier"].search(text))
 
 
 def words(text: str) -> list[str]:
@@ -38,6 +46,8 @@ def signs(statements: Sequence[str], place: int) -> frozenset[str]:
             "^ " + " ".join(tokens[:2]),
             *(f"cue:{one.name}" for one in fields(Cues) if getattr(cues(), one.name).search(text)),
             *(f"next:{name}" for name in _OF_WHAT_FOLLOWS if getattr(cues(), name).search(following)),
+            *(["leans"] if leans(language_of(text).trim(text)) else []),
+            *(["asks"] if _ASKS.search(text) else []),
             f"names:{min(_MOST_NAMES, len(identifiers(text)))}",
             f"words:{min(_MOST_STEPS, len(tokens) // _WORDS_A_STEP)}",
         ]

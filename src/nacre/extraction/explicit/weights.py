@@ -7,7 +7,7 @@ wrote and labelled.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,8 +22,6 @@ SCALE = 3.0
 """The signs of a statement count this much together, however many they are: divided by the root of their number."""
 
 BIAS = "*"
-
-_MOSTLY = 0.6
 
 Weights = tuple[float, ...]
 
@@ -44,11 +42,6 @@ def judge(signs: Set[str]) -> Judged:
     sums = [bias + scale * sum(one[at] for one in known) for at, bias in enumerate(table[BIAS])]
     kind = KINDS[max(range(len(sums)), key=sums.__getitem__)]
     return Judged(kind, math.log(sum(map(math.exp, sums))))
-
-
-def is_known(words: Sequence[str]) -> bool:
-    """Whether most words of a statement stand in the table, so that it can be judged by them at all."""
-    return sum(word in _table() for word in words) >= _MOSTLY * len(words)
 
 
 @cache

@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.reading.pasted_cues import kept_words, pointing_words, polite_words, self_words, shared_words
+from nacre.extraction.reading.pasted_cues import (
+    forwarded_words,
+    kept_words,
+    pointing_words,
+    polite_words,
+    self_words,
+    shared_words,
+)  # fmt: skip
 from nacre.text.passages import identifiers
 
 _WORD = re.compile(r"\w+")
@@ -103,6 +110,9 @@ def without_pasted(text: str) -> str:
 
 def apart(text: str) -> list[tuple[bool, str]]:
     """The parts of a message in order, each with whether it is pasted; the whole where nothing is."""
+    first, _, rest = text.strip().partition("\n")
+    if rest.strip() and forwarded_words().match(first):
+        return [(False, first), (True, rest.strip("\n"))]
     return [
         part for is_pasted, piece in _by_lines(text) for part in ([(True, piece)] if is_pasted else _findings(piece))
     ]

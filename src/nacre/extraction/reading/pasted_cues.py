@@ -35,6 +35,13 @@ def polite_words() -> re.Pattern[str]:
 
 
 @cache
+def forwarded_words() -> re.Pattern[str]:
+    """Who forwards says so first."""
+    words = _data()["forwarded"]
+    return re.compile(rf"\W*(?:{_one_of(words['words'])}\b|{_one_of(words['anywhere'])})", re.IGNORECASE)
+
+
+@cache
 def pointing_words() -> re.Pattern[str]:
     """Words that point at a text of somebody else's: "the reviewer", "comment by", "says"."""
     words = _data()["pointing"]
