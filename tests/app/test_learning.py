@@ -26,13 +26,13 @@ def learned(world: World, path: Path) -> list[str]:
         context.database.close()
 
 
-def test_without_an_embedder_rules_are_found_with_and_without_words_of_order(world: World) -> None:
+def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> None:
     path = world.transcript(
         "s1", says("user", RULE, uuid="u1"), says("user", "Never log card numbers, not even masked ones.", uuid="u2")
     )
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
 
-    assert set(learned(world, path)) == {RULE.capitalize(), "Never log card numbers, not even masked ones."}
+    assert learned(world, path) == ["Never log card numbers, not even masked ones."]
 
 
 def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(world: World, tmp_path: Path) -> None:

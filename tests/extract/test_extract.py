@@ -120,9 +120,7 @@ def test_what_is_said_as_plainly_without_a_cue_is_a_memory(said: str, kind: Kind
 
 
 def test_what_was_only_probably_meant_to_last_weighs_less_than_a_rule() -> None:
-    likely, rule = memories(
-        owner("We keep the tide tables in CSV, the old tool reads nothing else. Never push to the main branch.")
-    )
+    likely, rule = memories(owner("Our skippers read this on a wet phone. Never push directly to the main branch."))
 
     assert (likely.importance, rule.importance) == (6, 7)
 
