@@ -12,8 +12,6 @@ from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from tests.app.conftest import World, says
 
-RULE = "single quotes in all the templates"
-
 
 def learned(world: World, path: Path) -> list[str]:
     """The contents of the memories of an ingest, with the embedding model of the settings."""
@@ -28,11 +26,13 @@ def learned(world: World, path: Path) -> list[str]:
 
 def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> None:
     path = world.transcript(
-        "s1", says("user", RULE, uuid="u1"), says("user", "Never log card numbers, not even masked ones.", uuid="u2")
+        "s1",
+        says("user", "Where is the log?", uuid="u1"),
+        says("user", "Never log card numbers, not even masked.", uuid="u2"),
     )
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
 
-    assert learned(world, path) == ["Never log card numbers, not even masked ones."]
+    assert learned(world, path) == ["Never log card numbers, not even masked."]
 
 
 def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(world: World, tmp_path: Path) -> None:

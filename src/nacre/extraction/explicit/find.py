@@ -23,7 +23,7 @@ from nacre.values.session import Speaker, Trust, Turn
 REMEMBERED, STATED, LIKELY = 8, 7, 6
 """How much weighs what was to be remembered, what was surely stated, and what only probably was."""
 
-EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 1.0, 2.0, -1.0
+EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 0.75, 2.0, -1.5
 """The log-odds from which a statement is a memory at once, from which it is surely one, and from which one is that has
 the words of an order or a decision."""
 
