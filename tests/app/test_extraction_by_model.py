@@ -561,13 +561,13 @@ def test_known_memories_of_the_topic_are_shown_and_untrusted_ones_are_not(world:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([NONE])
     with home(world, model) as memory:
-        for at in range(20):
+        for at in range(26):
             memory.store(f"The greenhouse number {at} grows tomatoes of the kind {chr(97 + at) * 4}.", project=None)
         memory.store("Two servers gave out the same number of an invoice in spring.", project=None)
         memory.ingest()
     shared = model.prompts[0].shared
     assert "Two servers gave out the same number of an invoice in spring." in shared
-    assert shared.count("\n[k") <= 12
+    assert shared.count("\n[k") <= 24
 
 
 def test_a_session_whose_later_file_was_read_first_is_shown_in_the_order_of_time(world: World) -> None:
@@ -686,7 +686,7 @@ def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(
     model = ScriptedModel([NONE])
     world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true"}
     with MemoryHome(open_home(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
-        for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):
+        for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1991))):
             memory.store(content, online_dedup=False, force=True)
         memory.ingest()
         talk(world, *said)

@@ -17,7 +17,7 @@ from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Speaker, Trust, Turn
 
-MOST_RELATED = 12
+MOST_RELATED = 24
 """Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
 
 MOST_OF_SESSION = 40

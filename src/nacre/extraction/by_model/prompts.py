@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
 from nacre.extraction.by_model import layout
 from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown
@@ -32,6 +33,9 @@ _LEAST_CHUNK = 3_000
 _CHARACTERS_A_TOKEN = 3
 """Of code, which has more tokens than prose."""
 
+_OF_WINDOW = 8
+"""The part of a window that what is known may take."""
+
 _OUTPUT = {WHOLE: 8_192, CHUNK: 4_096, SEVERAL: 8_192}
 
 
@@ -54,7 +58,7 @@ def for_sessions(
 
 def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:
     return Prompt(
-        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}", text=text,
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known, able)}", text=text,
         answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
         output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
@@ -73,14 +77,17 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
     return min(_OUTPUT[way], able.output, able.window // 4)
 
 
-def _known_already(memories: Sequence[Memory]) -> str:
-    """Memories that are stored, as they stand in a prompt; nothing without any."""
+def _known_already(memories: Sequence[Memory], able: Capabilities) -> str:
+    """Memories that are stored, as they stand in a prompt, the first ones that have room; nothing without any."""
     if not memories:
         return ""
-    listed = "\n".join(
+    lines = [
         f"[k{number}] {one.kind.value}, {one.last_said.date()}: {as_data(one_line(one.content))}"
         for number, one in enumerate(memories, 1)
-    )
+    ]
+    ends = accumulate(len(line) for line in lines)
+    room = able.window * _CHARACTERS_A_TOKEN // _OF_WINDOW
+    listed = "\n".join(line for line, end in zip(lines, ends, strict=True) if end <= room)
     return f"{_words('known')}\n{framed('memories', listed)}\n"
 
 
