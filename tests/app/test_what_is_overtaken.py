@@ -118,6 +118,13 @@ def test_what_changed_says_what_it_says_now_and_stays_the_same_memory(world: Wor
         assert [hit.memory.id for hit in opened.recall("how are invoices numbered by hand?").hits] == [memory.id]
 
 
+def test_what_changed_may_say_somewhat_more_than_a_new_memory(world: World) -> None:
+    now = f"{CHANGED} " + " ".join(f"Those of harbour {at} begin with the letter of their pier." for at in range(13))
+    assert 700 < len(now) < 1_000
+    memory = after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": "changed", "now": now})
+    assert memory.content == now
+
+
 def test_what_a_statement_says_now_is_compared_beside_what_it_said(world: World) -> None:
     kept: list[tuple[ScriptedModel, IngestReport]] = []
     after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": "changed", "now": CHANGED}, kept=kept)

@@ -219,7 +219,8 @@ class _Learner:
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
-            plain = passed_over(extract(stored.session, said), found.memories)
+            written = [*found.memories, *(one.statement for one in found.overtaken)]
+            plain = passed_over(extract(stored.session, said), written)
             self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
             self.amendments.note(found.overtaken, found.model)
         elif at.begin < until:

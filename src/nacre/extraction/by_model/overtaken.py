@@ -19,6 +19,10 @@ _OF_THE_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 """What the owner said of these kinds ends by their word alone; a trouble ends when it is mended, a todo when done."""
 
 
+_MOST_CHARACTERS = 1_000
+"""Of what a memory says now: what became of a thing stands there beside what still holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the words that show it, where they were said,
@@ -63,11 +67,13 @@ def overtaken(
 
 
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
-    """Whether words may stand in place of a memory's: of its size, other ones, most of its own, and none that come from
-    outside. What happened stays as it was told, and so does what is longer than a model may write.
+    """Whether words may stand in place of a memory's: other ones, most of its own, not many more, and none that come
+    from outside. What happened stays as it was told, and so does what is longer than a model may write.
     """
-    is_long = "\n" in memory.content.strip() or bool(size_refusal(memory.content))
-    if memory.kind is Kind.EVENT or is_long or size_refusal(now) or normalise(now) == normalise(memory.content):
+    is_list = "\n" in memory.content.strip()
+    if memory.kind is Kind.EVENT or is_list or normalise(now) == normalise(memory.content):
+        return False
+    if any(size_refusal(one, _MOST_CHARACTERS) for one in (memory.content, now)):
         return False
     if leaves_out(memory.content, now) > MOST_ENDED:
         return False

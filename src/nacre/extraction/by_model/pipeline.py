@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -114,13 +115,18 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
 
 def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Taken]:
     """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is
-    overtaken that it does not show to be, wholly.
+    overtaken that it does not show to be, wholly. Of what several sessions make of one memory the last counts.
     """
     groups = [([*kept, *(one.statement for one in gone)], turns) for kept, gone, turns in found]
     judged = verified(caller, groups, seconds)
-    return [
-        (tempered(told[: len(kept)]), [one for one in gone if one.statement in told[len(kept) :]])
+    shown = [
+        [one for one in gone if one.statement in told[len(kept) :]]
         for told, (kept, gone, _) in zip(judged, found, strict=True)
+    ]
+    last = {one.memory.id: one for one in sorted(chain.from_iterable(shown), key=lambda one: one.shown.at)}
+    return [
+        (tempered(told[: len(kept)]), [one for one in gone if last[one.memory.id] is one])
+        for told, (kept, _, _), gone in zip(judged, found, shown, strict=True)
     ]
 
 

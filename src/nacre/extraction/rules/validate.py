@@ -39,12 +39,12 @@ def _spared(reason: str, verdict: Verdict) -> bool:
     return verdict.kind in _SPARED.get(reason, ())
 
 
-def size_refusal(content: str) -> str | None:
-    """``short`` or ``long``; a wide character says as much as two narrow ones."""
+def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
+    """``short`` or ``long``; a wide character says as much as two narrow ones. ``most``: characters."""
     width = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content)
     if width < MIN_WIDTH:
         return "short"
-    return "long" if len(content) > MAX_CHARACTERS else None
+    return "long" if len(content) > most else None
 
 
 def is_generic(subject: str, language: Language) -> bool:
