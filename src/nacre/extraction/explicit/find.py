@@ -123,11 +123,17 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
     bare = language_of(text).trim(text)
     if not _is_sized(bare) or _ASKS.search(text) or leans(bare) or _points(bare):
         return None
-    judged = judged or judge(signs(texts, place))
-    is_order = any(one.search(bare) for one in (cues().decided, cues().ordered, cues().rule))
-    if judged.odds < (ORDERED_FROM if is_order else EXPLICIT_FROM):
+    judged, worded = judged or judge(signs(texts, place)), _worded(bare)
+    if judged.odds < (ORDERED_FROM if worded else EXPLICIT_FROM):
         return None
-    return Said(judged.kind, bare, STATED if is_order or judged.odds >= SURE_FROM else LIKELY)
+    return Said(worded or judged.kind, bare, STATED if worded or judged.odds >= SURE_FROM else LIKELY)
+
+
+def _worded(text: str) -> Kind | None:
+    """Of which kind a sentence is by the words of a decision or an order in it."""
+    if cues().decided.search(text):
+        return Kind.DECISION
+    return Kind.PREFERENCE if cues().ordered.search(text) or cues().rule.search(text) else None
 
 
 def _points(text: str) -> bool:
