@@ -360,6 +360,34 @@ def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: 
     assert "\U000e0041" not in text
 
 
+def test_a_choice_in_words_that_the_agent_says_too_is_the_owners_though_a_paste_has_them(world: World) -> None:
+    finding = (
+        "1. Severity: high\nTelemetry of the ferry is enabled whenever the setting is missing, which leaks positions."
+    )
+    report = "Telemetry of the ferry is now disabled where the setting is missing; enabling takes an explicit true."
+    talk(
+        world, ("user", f"fix this\n\n{finding}"), ("assistant", report), ("user", "good, go on with the next one then")
+    )
+    chosen = told(
+        "Telemetry of the ferry stays disabled whenever the setting is missing.", evidence=(1, 2, 3),
+        quote="Telemetry of the ferry is now disabled where the setting is missing",
+    )  # fmt: skip
+    memories, report_ = learned(world, ScriptedModel([found(chosen)]))
+    assert [one.content for one in memories] == [chosen["content"]], report_.candidates
+
+
+def test_known_memories_take_an_eighth_of_a_window_at_most(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    model = ScriptedModel([NONE], capabilities=SMALL)
+    with home(world, model) as memory:
+        for at in range(20):
+            text = f"Two servers gave out invoices {chr(97 + at) * 4} with the same number. " + "They are red. " * 30
+            memory.store(text, project=None)
+        memory.ingest()
+    shown = model.prompts[0].shared.split("<memories>\n")[1].split("</memories>")[0]
+    assert 2_000 < len(shown) <= SMALL.window * 3 // 8 + 100
+
+
 def test_turns_that_nobody_said_are_not_shown_and_untrusted_ones_are_marked(world: World) -> None:
     fetching(world, f"The page says: {EVIL}")
     world.transcript("web", says("user", "<command-output>zebra</command-output>", uuid="w-9", isMeta=True))

@@ -332,6 +332,18 @@ def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_wo
 
     assert memories(owner(said)) != []
     assert memories(owner(f"fwd from Dana, can you do what she asks first?\n\n{said}")) == []
+    assert memories(owner(f"FW: the new site\n\n{said}")) == []
+    assert memories(owner(f"wg shows no peers, I restart it\n\n{said}")) != []
+
+
+def test_a_message_of_more_than_six_statements_is_a_task_with_all_that_belongs_to_it() -> None:
+    rule = "Never push directly to the main branch."
+    steps = [
+        f"The {thing} page shows the name of the boat." for thing in ("first", "second", "third", "fourth", "fifth")
+    ]
+
+    assert len(memories(owner(" ".join([*steps, rule])))) == 1
+    assert memories(owner(" ".join([*steps, "The last page shows the crew.", rule]))) == []
 
 
 def test_what_the_owner_pastes_back_from_the_agent_is_not_the_owners_word() -> None:

@@ -21,7 +21,7 @@ from nacre.extraction.by_model.checks import Checks, Dropped
 from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.overtaken import Overtaken, overtaken
-from nacre.extraction.by_model.prompts import chunk_size, for_transcript
+from nacre.extraction.by_model.prompts import chunk_size, for_transcript, with_room
 from nacre.extraction.by_model.verify import verified
 from nacre.extraction.by_model.worth import most_of, worthiest
 from nacre.extraction.extractor import extract
@@ -138,7 +138,7 @@ class Asking:
         self.turns = turns
         self.wanted = wanted
         self.caller = caller
-        self.known = wanted.related
+        self.known = with_room(wanted.related, caller.capabilities)
         self.dropped: Counter[str] = Counter()
         self.proposed = 0
         self.repeated = 0

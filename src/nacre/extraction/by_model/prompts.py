@@ -58,7 +58,7 @@ def for_sessions(
 
 def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:
     return Prompt(
-        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known, able)}", text=text,
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}", text=text,
         answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
         output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
@@ -77,18 +77,23 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
     return min(_OUTPUT[way], able.output, able.window // 4)
 
 
-def _known_already(memories: Sequence[Memory], able: Capabilities) -> str:
-    """Memories that are stored, as they stand in a prompt, the first ones that have room; nothing without any."""
+def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
+    """The first of the memories that are known, as many as an eighth of a window holds."""
+    ends = accumulate(len(_line(one)) for one in memories)
+    room = able.window * _CHARACTERS_A_TOKEN // _OF_WINDOW
+    return tuple(one for one, end in zip(memories, ends, strict=True) if end <= room)
+
+
+def _known_already(memories: Sequence[Memory]) -> str:
+    """Memories that are stored, as they stand in a prompt; nothing without any."""
     if not memories:
         return ""
-    lines = [
-        f"[k{number}] {one.kind.value}, {one.last_said.date()}: {as_data(one_line(one.content))}"
-        for number, one in enumerate(memories, 1)
-    ]
-    ends = accumulate(len(line) for line in lines)
-    room = able.window * _CHARACTERS_A_TOKEN // _OF_WINDOW
-    listed = "\n".join(line for line, end in zip(lines, ends, strict=True) if end <= room)
+    listed = "\n".join(f"[k{number}] {_line(one)}" for number, one in enumerate(memories, 1))
     return f"{_words('known')}\n{framed('memories', listed)}\n"
+
+
+def _line(memory: Memory) -> str:
+    return f"{memory.kind.value}, {memory.last_said.date()}: {as_data(one_line(memory.content))}"
 
 
 def _head(session: Session) -> str:

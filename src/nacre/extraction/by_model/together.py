@@ -63,11 +63,11 @@ def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wa
             return None
         number = chunk.lines[-1].number
         asked.append((Asking(caller, one.session, one.turns, replace(wanted, begin=one.begin)), chunk))
+    known = asked[0][0].known
     prompt = for_sessions(
-        [(asking.session, chunk) for asking, chunk in asked], wanted.related, caller.capabilities,
-        wanted.timeout_seconds,
-    )  # fmt: skip
-    answer = caller.ask(prompt, AnswerBesideKnown if wanted.related else Answer)
+        [(asking.session, chunk) for asking, chunk in asked], known, caller.capabilities, wanted.timeout_seconds
+    )
+    answer = caller.ask(prompt, AnswerBesideKnown if known else Answer)
     if answer is None:
         return [asking.left_to_rules([chunk]) for asking, chunk in asked] if caller.is_over else None
     return _judged(caller, asked, answer, wanted.timeout_seconds)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.explicit.signs import leans, signs
+from nacre.extraction.explicit.signs import asks, leans, signs
 from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import Statement, split
@@ -47,7 +47,6 @@ _TO_DO = re.compile(
     re.IGNORECASE,
 )
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
-_ASKS = re.compile(r"[?？]\W*$")
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
@@ -100,7 +99,7 @@ def _is_own(statement: Statement) -> bool:
 
 def is_stated(text: str) -> bool:
     """Whether a sentence states something, and neither asks, supposes nor reports it of others."""
-    return not any(one.search(text) for one in (_ASKS, cues().asking, cues().supposed, cues().irony))
+    return not asks(text) and not any(one.search(text) for one in (cues().asking, cues().supposed, cues().irony))
 
 
 def remembered(text: str) -> Said | None:
@@ -108,7 +107,7 @@ def remembered(text: str) -> Said | None:
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if known.irony.search(text) or (_ASKS.search(text) and not known.requested.search(bare)):
+    if known.irony.search(text) or (asks(text) and not known.requested.search(bare)):
         return None
     order = _order(bare)
     return _remembered(order) if order and not known.not_remembered.search(bare) else None
@@ -121,7 +120,7 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
     """
     text = texts[place].replace("’", "'")
     bare = language_of(text).trim(text)
-    if not _is_sized(bare) or _ASKS.search(text) or leans(bare) or _points(bare):
+    if not _is_sized(bare) or asks(text) or leans(bare) or _points(bare):
         return None
     judged, worded = judged or judge(signs(texts, place)), _worded(bare)
     if judged.odds < (ORDERED_FROM if worded else EXPLICIT_FROM):
@@ -179,13 +178,13 @@ def _is_sized(text: str) -> bool:
 def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[str, tuple[int, ...]] | None:
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
     own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
-    if own and not _ASKS.search(own[-1]):
+    if own and not asks(own[-1]):
         points_back = leans(own[-1]) or _OF_BEFORE.search(own[-1])
-        return " ".join(own if points_back and not _ASKS.search(own[0]) else own[-1:]), (utterance.index,)
+        return " ".join(own if points_back and not asks(own[0]) else own[-1:]), (utterance.index,)
     told = before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:
         return None
-    stated = [one.text for one in split(turns[told].text) if not _ASKS.search(one.text)]
+    stated = [one.text for one in split(turns[told].text) if not asks(one.text)]
     text = shorten(" ".join(stated[:_RECALLED]), _LONGEST_RECALLED)
     return (text, (told, utterance.index)) if text else None
 

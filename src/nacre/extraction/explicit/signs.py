@@ -19,6 +19,11 @@ _ASKS = re.compile(r"[?？]\W*$")
 _OF_WHAT_FOLLOWS = ("pointing", "remember", "taken_back")
 
 
+def asks(text: str) -> bool:
+    """Whether a sentence is a question."""
+    return bool(_ASKS.search(text))
+
+
 def leans(text: str) -> bool:
     """Whether a sentence is about something said before, or names what changes with each day."""
     language = language_of(text)
@@ -47,7 +52,7 @@ def signs(statements: Sequence[str], place: int) -> frozenset[str]:
             *(f"cue:{one.name}" for one in fields(Cues) if getattr(cues(), one.name).search(text)),
             *(f"next:{name}" for name in _OF_WHAT_FOLLOWS if getattr(cues(), name).search(following)),
             *(["leans"] if leans(language_of(text).trim(text)) else []),
-            *(["asks"] if _ASKS.search(text) else []),
+            *(["asks"] if asks(text) else []),
             f"names:{min(_MOST_NAMES, len(identifiers(text)))}",
             f"words:{min(_MOST_STEPS, len(tokens) // _WORDS_A_STEP)}",
         ]

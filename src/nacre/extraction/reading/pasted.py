@@ -20,7 +20,7 @@ from nacre.extraction.reading.pasted_cues import (
     polite_words,
     self_words,
     shared_words,
-)  # fmt: skip
+)
 from nacre.text.passages import identifiers
 
 _WORD = re.compile(r"\w+")

@@ -38,7 +38,8 @@ def polite_words() -> re.Pattern[str]:
 def forwarded_words() -> re.Pattern[str]:
     """Who forwards says so first."""
     words = _data()["forwarded"]
-    return re.compile(rf"\W*(?:{_one_of(words['words'])}\b|{_one_of(words['anywhere'])})", re.IGNORECASE)
+    found = rf"\W*(?:{_one_of(words['words'])}\b|{_one_of(words['marks'])}\s?[:：])"
+    return re.compile(found, re.IGNORECASE)
 
 
 @cache
