@@ -34,6 +34,7 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("From now on run the linter before each commit.", Kind.PREFERENCE),
         ("Use tabs for everything in this repo.", Kind.PREFERENCE),
         ("fyi our staging server is at Hetzner in Falkenstein", Kind.FACT),
+        ("Marta is our product manager.", Kind.FACT),
         ("TODO: rotate the signing keys of the webhook.", Kind.TODO),
         ("Action item: renew the certificate of the gateway.", Kind.TODO),
         ("Don't forget to renew the domain before June.", Kind.TODO),
@@ -73,7 +74,6 @@ def test_what_is_left_to_do_after_a_meeting_weighs_eight_however_many_there_are(
         "Session cookies should be httpOnly, not readable from JavaScript.",
         "The root cause of the flaky upload test was a shared temp folder.",
         "We shipped the new billing page on Monday.",
-        "Marta is our product manager.",
         "For now we use SQLite for the prototype.",
         "The first part is not correct, releases always go through the harbour master.",
     ],
@@ -120,7 +120,7 @@ def test_what_is_said_as_plainly_without_a_cue_is_a_memory(said: str, kind: Kind
 
 
 def test_what_was_only_probably_meant_to_last_weighs_less_than_a_rule() -> None:
-    likely, rule = memories(owner("Our skippers read this on a wet phone. Never push directly to the main branch."))
+    likely, rule = memories(owner("I read diffs on a small screen, so keep them short. Never push to the main branch."))
 
     assert (likely.importance, rule.importance) == (6, 7)
 

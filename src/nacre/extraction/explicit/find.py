@@ -23,7 +23,7 @@ from nacre.values.session import Speaker, Trust, Turn
 REMEMBERED, STATED, LIKELY = 8, 7, 6
 """How much weighs what was to be remembered, what was surely stated, and what only probably was."""
 
-EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 0.75, 2.0, -1.5
+EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 0.7, 2.0, -1.5
 """The log-odds from which a statement is a memory at once, from which it is surely one, and from which one is that has
 the words of an order or a decision."""
 
@@ -71,7 +71,7 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
         is_typed = len(utterance.statements) <= _TYPED
         texts = [one.text for one in utterance.statements]
         for place, statement in enumerate(utterance.statements):
-            if any(map(cues().taken_back.search, texts[place + 1 :])):
+            if is_taken_back(texts, place):
                 continue
             said = remembered(statement.text)
             if said is None and is_typed and _is_own(statement):
@@ -81,6 +81,11 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
             if recalled:
                 yield _finding(said, *recalled)
+
+
+def is_taken_back(texts: Sequence[str], place: int) -> bool:
+    """Whether what stands behind the statement at ``place`` of a message takes it back."""
+    return any(map(cues().taken_back.search, texts[place + 1 :]))
 
 
 def _is_against(utterance: Utterance) -> bool:
