@@ -20,7 +20,7 @@ from tests.mcp.conftest import FOLDER, SESSION, TALK
 
 MAYBE = (
     ("user", "Session cookies should be httpOnly, not readable from JavaScript."),
-    ("user", "Marta is our product manager."),
+    ("user", "For now we use SQLite for the prototype."),
 )
 """What is no memory at once, and may be worth keeping."""
 

@@ -47,7 +47,7 @@ def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_
 
 def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, runbook: Path) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
-    nacre("ingest", str(written(runbook, said, "Marta is our product manager.")))
+    nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
     before = nacre("review", "candidates", "--json").json["candidates"]
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
     after = nacre("review", "candidates", "--json").json["candidates"]

@@ -33,7 +33,7 @@ def test_without_a_model_the_rules_show_what_would_be_learned(nacre: Nacre, tran
 
 def test_the_answer_goes_into_a_file_that_is_not_there_yet(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
     file = tmp_path / "found.md"
-    assert "Wrote 3 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
+    assert "Wrote 4 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
     assert file.read_text(encoding="utf-8").startswith("# codex:")
     assert "exists already" in nacre("extract", str(transcript), "--output", str(file), code=2).err
     other = tmp_path / "found.json"
@@ -69,7 +69,7 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, u
     later = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     ask = says("user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later)
     file = World(user_home).transcript("ferry", ask, says("assistant", mended, uuid="u-2", at=later))
-    seen = {"known": 1, "state": "over", "now": "", "evidence": [2], "quote": mended}
+    seen = {"known": 1, "clause": trouble, "state": "over", "now": "", "evidence": [2], "quote": mended}
     over = {"memories": [], "known": [seen]}
     replies = [over, {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}] * 2
     with FakeProvider(replies) as provider:

@@ -117,7 +117,7 @@ def test_it_tells_what_waits_with_the_command_for_each(
 def test_it_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> None:
     records = [
         said("user", "Session cookies should be httpOnly, not readable from JavaScript.", 1, session="c0de-1"),
-        said("user", "Marta is our product manager.", 2, session="c0de-1"),
+        said("user", "For now we use SQLite for the prototype.", 2, session="c0de-1"),
     ]
     write_transcript(user_home / ".claude" / "projects" / "-code-acme-billing" / "c0de-1.jsonl", records)
     nacre("ingest", "--no-vectors")

@@ -18,14 +18,13 @@ from nacre.dream.checks import mark, said
 from nacre.dream.questions import as_data, as_reason, known_pairs, prompt_of, words_of
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
-from nacre.dream.writer import answers
+from nacre.dream.writer import answers, may_be_shown
 from nacre.home.home import Home
 from nacre.llm.answers import ask
 from nacre.platform.ids import content_hash
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.reflection import unconnected
-from nacre.spending.coverage import may_be_shown
 from nacre.text.passages import count_tokens, shorten
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt, Tokens

@@ -12,12 +12,11 @@ from nacre.dream.consulting import Consultation, Outcome
 from nacre.dream.questions import COMPARE, SORT, batches, size_of, words_of
 from nacre.dream.third_tier import consulting_takes
 from nacre.dream.values import DreamEstimate
-from nacre.dream.writer import NO_WRITER, answers, writer_of
+from nacre.dream.writer import NO_WRITER, answers, may_be_shown, writer_of
 from nacre.errors import ModelRefused
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.llm.registry import describe
-from nacre.spending.coverage import may_be_shown
 from nacre.spending.models import NONE, name_for
 from nacre.spending.tracing import tracing
 from nacre.text.passages import count_tokens

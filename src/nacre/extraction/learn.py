@@ -20,7 +20,7 @@ from nacre.extraction.extractor import extract
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
-from nacre.extraction.with_model import ModelExtractor, is_set
+from nacre.extraction.with_model import ModelExtractor, is_set, rests
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
@@ -30,7 +30,6 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
-from nacre.spending.coverage import rests
 from nacre.storage.sessions import Unlearned
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate

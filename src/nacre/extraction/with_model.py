@@ -11,11 +11,12 @@ from functools import cached_property
 from nacre.errors import NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
+from nacre.extraction.coverage import is_covered
 from nacre.extraction.known import related
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
+from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
-from nacre.spending.coverage import is_covered, rests
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
 from nacre.text.passages import count
@@ -137,6 +138,11 @@ class ModelExtractor:
 def is_set(home: Home) -> bool:
     """Whether a model is to write in the background."""
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
+
+
+def rests(home: Home) -> bool:
+    """Whether the writer is paused, or waits for the mains."""
+    return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
 
 
 def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:

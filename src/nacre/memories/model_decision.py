@@ -25,9 +25,8 @@ from nacre.indexing.vectors import has_vectors, passages
 from nacre.llm.answers import ask
 from nacre.memories.requests import Asking
 from nacre.protocols import LanguageModel
-from nacre.spending.coverage import may_be_shown, rests
 from nacre.spending.embedders import embedder_in_use
-from nacre.spending.models import NONE, compares, model_for, name_for
+from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final
 from nacre.spending.tracing import Run, tracing
 from nacre.text.passages import shorten
@@ -81,7 +80,7 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
     """
     if not may_ask(home, asking):
         return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
-    wanted = [one for one in memories if not _is_settled(home, one) and _may_be_shown(home, one)]
+    wanted = [memory for memory in memories if not _is_settled(home, memory)]
     if not wanted:
         return Decisions()
     try:
@@ -123,7 +122,7 @@ def weigh(home: Home, memories: Sequence[Memory]) -> Iterable[tuple[Memory, list
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_more = home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
-    least = _least(home, asking, limits.ask_more if is_more or compares(home) else limits.ask)
+    least = _least(home, asking, limits.ask_more if is_more else limits.ask)
     shown = _SHOWN_MORE if is_more else _SHOWN
     becoming = _Becoming()
     for memory, found, cosines in weigh(home, memories):
@@ -131,7 +130,6 @@ def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterabl
             becoming.judged(memory, found)
             continue  # the rules are sure
         near = [one.other for one in found if cosines[one.other.id] >= least and len(one.other.content) <= LONGEST]
-        near = [one for one in near if _may_be_shown(home, one)]
         near.sort(key=lambda one: -cosines[one.id])
         if near:
             yield Doubtful(memory, becoming.all(near)[:shown])
@@ -145,19 +143,9 @@ def _least(home: Home, asking: Asking, usual: float) -> float:
 
 
 def may_ask(home: Home, asking: Asking) -> bool:
-    """Whether a model is set that decides about new memories, and may be asked.
-
-    For the writer nobody waits who did not ask for that, and it rests when it rests.
-    """
+    """Whether a model is set that decides about new memories, and may be asked."""
     wanted = home.settings.flag("models.background") if asking.online is None else asking.online
-    if asking.online is None and compares(home):
-        wanted = wanted and asking.seconds is None and not rests(home)
     return bool(wanted) and name_for(home, Task.DEDUP) != NONE
-
-
-def _may_be_shown(home: Home, memory: Memory) -> bool:
-    """Whether the model may see a memory: one that the owner named for this may, the writer sees what it is to see."""
-    return not compares(home) or may_be_shown(home, memory, name_for(home, Task.DEDUP))
 
 
 def _is_settled(home: Home, memory: Memory) -> bool:

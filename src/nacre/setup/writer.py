@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
+from nacre.extraction.coverage import is_covered
 from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
+from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
@@ -22,7 +24,6 @@ from nacre.settings import Settings, write_setting
 from nacre.setup.examples import is_one
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
-from nacre.spending.coverage import is_covered, rests
 from nacre.spending.models import NONE, name_for
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens

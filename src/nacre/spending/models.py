@@ -24,25 +24,12 @@ def name_for(home: Home, task: Task) -> str:
 def set_for(home: Home, task: Task) -> str:
     """The same as it is written in the settings.
 
-    Dreams are the writer's, unless they have a model of their own; so are :func:`comparisons <compares>` of memories.
+    Dreams are the writer's, unless they have a model of their own.
     """
     settings = home.settings
     own = "" if task is Task.TEST else settings[f"models.{task.value}"]
-    is_writers = task is Task.DREAM or (task is Task.DEDUP and compares(home))
-    return (
-        own
-        or (settings[f"models.{Task.EXTRACTION.value}"] if is_writers else "")
-        or settings.text("models.default")
-        or NONE
-    )
-
-
-def compares(home: Home) -> bool:
-    """Whether the writer says what a new memory is to those that are known, as the owner named no model for that, nor
-    one for everything."""
-    settings = home.settings
-    has_other = settings[f"models.{Task.DEDUP.value}"] or settings.text("models.default") not in ("", NONE)
-    return not has_other and settings[f"models.{Task.EXTRACTION.value}"] not in ("", NONE)
+    own = own or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
+    return own or settings.text("models.default") or NONE
 
 
 def waits_for_models(home: Home) -> bool:

@@ -37,15 +37,16 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class State(StrEnum):
     """What a session makes of a memory that is known."""
 
-    UNTOUCHED = "untouched"
     CHANGED = "changed"
     OVER = "over"
 
 
 class Seen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A memory that was shown as known, what the session makes of it, and of one that changed what it says ``now``."""
+    """A memory that was shown as known and holds no longer as it stands: which ``clause`` of it, and, where that is not
+    all of it, what the memory says ``now``."""
 
     known: Annotated[int, msgspec.Meta(ge=1, description="number of a known memory, as 2 for [k2]")]
+    clause: str
     state: State
     now: str
     evidence: list[Evidence]
@@ -53,7 +54,7 @@ class Seen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
-    """What a model found worth keeping, and what the session makes of each memory that is known."""
+    """Which known memories hold no longer as they stand, and what a model found worth keeping."""
 
     known: list[Seen]
 
@@ -70,7 +71,7 @@ _OTHER_NAMES = {
 """What models call the fields that were asked for (seed facts 1.5)."""
 
 _MISSING: dict[str, Any] = {"expiry": "permanent", "tags": [], "canonical_key": None, "importance": 6, "quote": ""}
-_MISSING_OF_KNOWN: dict[str, Any] = {"now": "", "evidence": [], "quote": ""}
+_MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "quote": ""}
 
 
 def tidied(text: str, *, beside_known: bool) -> str:
@@ -120,14 +121,15 @@ def _memory(item: Any) -> dict[str, Any] | None:
 
 
 def _seen(item: Any) -> dict[str, Any] | None:
-    """What is said of a known memory; of one that is said to be as it was in other words nothing need be said."""
+    """What is said of a known memory; nothing of one that is said to be as it was."""
     if not isinstance(item, dict):
         return None
     found = {**_MISSING_OF_KNOWN, **item}
     found["known"] = next((int(match[1]) for match in map(_KNOWN.fullmatch, _texts(found.get("known"))) if match), 0)
     found["state"] = str(found.get("state", "")).lower()
     found["evidence"] = _numbers(found["evidence"])
-    fitting = {name: found[name] or "" if name in ("now", "quote") else found[name] for name in Seen.__struct_fields__}
+    words = {name: found[name] or "" for name in ("clause", "now", "quote")}
+    fitting = {name: (found | words)[name] for name in Seen.__struct_fields__}
     try:
         json_values.convert(fitting, Seen)
     except msgspec.ValidationError:

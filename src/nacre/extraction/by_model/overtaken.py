@@ -48,7 +48,7 @@ def overtaken(
     for one in seen:
         memory = known[one.known - 1] if one.known <= len(known) else None
         evidence = sorted({places.get(number, -1) for number in one.evidence})
-        if memory is None or one.state is State.UNTOUCHED or not checks.shows(evidence, one.quote):
+        if memory is None or not checks.shows(evidence, one.quote):
             continue
         times = checks.times(evidence)
         if any(said < memory.last_said for said in times):

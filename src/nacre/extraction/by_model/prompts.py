@@ -16,7 +16,7 @@ from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
-VERSION = "5"
+VERSION = "6"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
 
 _EVIDENCE = (
