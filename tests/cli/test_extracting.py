@@ -38,7 +38,7 @@ def test_the_answer_goes_into_a_file_that_is_not_there_yet(nacre: Nacre, transcr
     assert "exists already" in nacre("extract", str(transcript), "--output", str(file), code=2).err
     other = tmp_path / "found.json"
     nacre("extract", str(transcript), "--json", "--output", str(other))
-    assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 3
+    assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 4
 
 
 def test_a_transcript_may_come_from_standard_input(nacre: Nacre, transcript: Path) -> None:
