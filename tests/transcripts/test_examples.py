@@ -46,7 +46,6 @@ STATEMENTS = [
     ("授权书扫描归档", Kind.TODO),
     ("Every apiary gateway POSTs a batch", Kind.FACT),
     ("scale firmware sends grams", Kind.FACT),
-    ("holds 340 scores now", Kind.FACT),
 ]
 """What the owner of the examples states; the kind where there is no doubt about it."""
 

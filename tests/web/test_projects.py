@@ -20,7 +20,7 @@ def test_projects_are_listed_with_what_is_in_them(board: Dashboard) -> None:
     rows = page.get_by_role("list", name="Projects").get_by_role("link")
     expect(rows).to_have_count(3)
     hivelog = rows.filter(has_text="hivelog")
-    expect(hivelog).to_contain_text("23")
+    expect(hivelog).to_contain_text("26")
     expect(hivelog.get_by_role("img")).to_have_attribute("aria-label", "35 turns in 12 weeks")
     hivelog.click()
     page.wait_for_url("**/projects/hivelog")
