@@ -354,7 +354,11 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
 ) -> None:
     mill = repository(tmp_path / "mill")
     session = "5e550009-0000-4000-8000-000000000001"
-    talk = ("Look at the pump, please.", "For now we use SQLite for the prototype.", "We sell rye in jars of one litre.")
+    talk = (
+        "Look at the pump, please.",
+        "For now we use SQLite for the prototype.",
+        "We sell rye in jars of one litre.",
+    )
     records = [said("user", text, number, session=session, cwd=str(mill)) for number, text in enumerate(talk)]
     write_transcript(user_home / ".claude" / "projects" / "-mill" / f"{session}.jsonl", records)
     nacre("ingest")

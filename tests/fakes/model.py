@@ -24,8 +24,8 @@ class ScriptedModel:
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
-    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. Of what is known nothing is over,
-    unless an answer says so.
+    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. What a session makes of what is known
+    is asked apart as well, in ``held``; ``known`` says it of a prompt.
     Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
@@ -33,21 +33,27 @@ class ScriptedModel:
         self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
         capabilities: Capabilities = _ABLE,
         repeats: bool = False, finding: str = "holds", wrong: Sequence[str] = (),
+        known: Callable[[Prompt], Any] = lambda _: [],
     ) -> None:  # fmt: skip
         self.name = name
         self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
         self.prompts: list[Prompt] = []
         self.compared: list[Prompt] = []
+        self.held: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
         self._verdict = {"finding": finding, "wrong": list(wrong)}
+        self._known = known
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
         """The next answer."""
         if prompt.name == "verdicts":
             return self._compare(prompt)
+        if prompt.name == "changes":
+            self.held.append(prompt)
+            return self._completed(prompt, {"known": self._known(prompt)})
         with self._lock:
             number = len(self.prompts)
             self.prompts.append(prompt)
@@ -58,8 +64,9 @@ class ScriptedModel:
             answer = answer(prompt)
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, dict) and "known" in prompt.answer.get("properties", {}):
-            answer = {"known": [], **answer}
+        return self._completed(prompt, answer)
+
+    def _completed(self, prompt: Prompt, answer: Any) -> Completion:
         text = answer if isinstance(answer, str) else _as_json(answer)
         asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
         return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -53,10 +55,18 @@ class Seen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     quote: str
 
 
-class AnswerBesideKnown(Answer, forbid_unknown_fields=True, frozen=True):
-    """Which known memories hold no longer as they stand, and what a model found worth keeping."""
+class Changes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Which known memories hold no longer as they stand; none, most of the time."""
 
     known: list[Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said of a session, or of a part of one: memories, and which known ones hold no longer."""
+
+    memories: Sequence[Told]
+    known: Sequence[Seen] = ()
 
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
@@ -74,31 +84,38 @@ _MISSING: dict[str, Any] = {"expiry": "permanent", "tags": [], "canonical_key": 
 _MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "quote": ""}
 
 
-def tidied(text: str, *, beside_known: bool) -> str:
+def tidied(text: str) -> str:
     """An answer in the shape that was asked for, where it nearly is; memories that are none are left out.
-
-    ``beside_known`` says that known memories were shown: of those that it does not name nothing has changed.
 
     What cannot be read is given back as it is, for whoever checks it to say so.
     """
-    fenced = _FENCE.match(text)
-    try:
-        data = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return text
-    known = None
+    data = _read(text)
     if isinstance(data, dict):
-        known = data.get("known")
         one = next((data[name] for name in ("memories", "entries", "items") if name in data), None)
-        if one is None and known is None and _memory(data) is None:
+        if one is None and _memory(data) is None:
             return text  # neither memories nor that there are none
         data = [data] if one is None else one
-    if not isinstance(data, list):
-        return text
-    found = {"memories": [one for item in data if (one := _memory(item))]}
-    if beside_known:
-        found["known"] = [one for item in (known if isinstance(known, list) else ()) if (one := _seen(item))]
-    return json.dumps(found, ensure_ascii=False)
+    return _tidy("memories", data, _memory) or text
+
+
+def tidied_changes(text: str) -> str:
+    """The same of what is said of known memories."""
+    data = _read(text)
+    return _tidy("known", data.get("known") if isinstance(data, dict) else data, _seen) or text
+
+
+def _read(text: str) -> Any:
+    fenced = _FENCE.match(text)
+    try:
+        return json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _tidy(name: str, items: Any, shape: Callable[[Any], dict[str, Any] | None]) -> str | None:
+    if not isinstance(items, list):
+        return None
+    return json.dumps({name: [one for item in items if (one := shape(item))]}, ensure_ascii=False)
 
 
 def _memory(item: Any) -> dict[str, Any] | None:

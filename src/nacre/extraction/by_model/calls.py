@@ -13,7 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelLeftAlone, ModelRefused, ModelUnavailable, NacreError
-from nacre.extraction.by_model.answer import tidied
+from nacre.extraction.by_model.answer import tidied, tidied_changes
+from nacre.extraction.by_model.prompts import CHANGES, MEMORIES
 from nacre.llm.answers import ask
 from nacre.protocols import LanguageModel
 from nacre.values.model_calls import Completion, Prompt, Tokens
@@ -25,6 +26,7 @@ _MOST_SECONDS_BETWEEN = 5.0
 _RECOVERY = 0.9
 _FAILURES_IN_A_ROW = 6
 _HELD_TO_A_SCHEMA = ("schema", "tool")
+_TIDIED = {MEMORIES: tidied, CHANGES: tidied_changes}
 
 _UNUSABLE_AT_FIRST = 3
 """A model that never answered in the shape asked for, each time told what was wrong, is given up sooner."""
@@ -103,9 +105,10 @@ class Caller:
             self.calls += 1
             self.tokens += completion.tokens
             self.was_cut = self.was_cut or completion.is_cut
-        if self.capabilities.answers in _HELD_TO_A_SCHEMA or prompt.name != "memories":
+        tidy = _TIDIED.get(prompt.name)
+        if tidy is None or self.capabilities.answers in _HELD_TO_A_SCHEMA:
             return completion
-        return replace(completion, text=tidied(completion.text, beside_known="known" in prompt.answer["properties"]))
+        return replace(completion, text=tidy(completion.text))
 
     def wait_long(self, attempt: int) -> None:
         """Wait before asking for a whole session once more: 2 s, 4 s, and up to one more."""

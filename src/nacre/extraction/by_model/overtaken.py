@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.dedup.coverage import leaves_out
 from nacre.dedup.decision_prompt import MOST_ENDED
@@ -64,6 +64,17 @@ def overtaken(
         shown = Confirmation(max(times, default=memory.last_said), session, turns)
         found.setdefault(memory.id, Overtaken(memory, one.quote, _claim(memory, now, turns), shown, is_owners, now))
     return list(found.values())
+
+
+def standing(known: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
+    """What is known after a session, as a model has it: what is over is gone, what changed says what it does now."""
+    said = {one.known: one for one in seen}
+    found = [(memory, said.get(number)) for number, memory in enumerate(known, 1)]
+    return [
+        replace(memory, content=one.now) if one and one.now else memory
+        for memory, one in found
+        if one is None or one.state is not State.OVER
+    ]
 
 
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:

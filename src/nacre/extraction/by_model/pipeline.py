@@ -15,13 +15,13 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown, Told
+from nacre.extraction.by_model.answer import Answer, Changes, Reply, Seen, Told
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.checks import Checks, Dropped
 from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
-from nacre.extraction.by_model.overtaken import Overtaken, overtaken
-from nacre.extraction.by_model.prompts import chunk_size, for_transcript, with_room
+from nacre.extraction.by_model.overtaken import Overtaken, overtaken, standing
+from nacre.extraction.by_model.prompts import chunk_size, for_changes, for_transcript, with_room
 from nacre.extraction.by_model.verify import verified
 from nacre.extraction.by_model.worth import most_of, worthiest
 from nacre.extraction.extractor import extract
@@ -31,7 +31,7 @@ from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
 from nacre.values.candidate import Candidate
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Tokens
+from nacre.values.model_calls import Prompt, Tokens
 from nacre.values.session import Session, SessionKind, Turn
 
 THREADS = 4
@@ -130,6 +130,21 @@ def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Tak
     ]
 
 
+def replied(
+    caller: Caller, shown: Sequence[tuple[Session, Chunk]], known: Sequence[Memory], seconds: float,
+    asking: Callable[[Sequence[Memory]], Prompt],
+) -> Reply | None:  # fmt: skip
+    """What a model says of sessions: which known memories they overtake, then what is worth keeping beside the others.
+
+    The first is a question of its own: beside the second it is answered at a glance (decision 107). Where it has no
+    answer, nothing is overtaken.
+    """
+    changes = caller.ask(for_changes(shown, known, caller.capabilities, seconds), Changes) if known else None
+    seen: Sequence[Seen] = changes.known if changes else ()
+    answer = caller.ask(asking(standing(known, seen)), Answer)
+    return Reply(answer.memories, seen) if answer else None
+
+
 class Asking:
     """One session about which a model is asked, and what becomes of the answers."""
 
@@ -164,7 +179,7 @@ class Asking:
         """What became of a session about which the model said nothing."""
         return self.extraction(parts, [None] * len(parts), self._by_rules(parts, everything=True), [])
 
-    def taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> Taken:
+    def taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Taken:
         """What code bears out of the answers: memories, each once, and what is overtaken."""
         found = self._taken(parts, answers)
         kept = merged(found)
@@ -172,7 +187,7 @@ class Asking:
         return kept, self._overtaken(parts, answers)
 
     def extraction(
-        self, parts: Sequence[Chunk], answers: Sequence[Answer | None], kept: Sequence[Candidate],
+        self, parts: Sequence[Chunk], answers: Sequence[Reply | None], kept: Sequence[Candidate],
         gone: Sequence[Overtaken],
     ) -> Extraction:  # fmt: skip
         """What became of the session."""
@@ -186,11 +201,11 @@ class Asking:
             is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
 
-    def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Overtaken]:
+    def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Overtaken]:
         checks = Checks(self.turns, begin=self.wanted.begin)
         found: list[Overtaken] = []
         for chunk, answer in zip(parts, answers, strict=True):
-            if isinstance(answer, AnswerBesideKnown):
+            if answer:
                 found += overtaken(answer.known, self.known, self.session.id, checks, chunk.places)
         return list({one.memory.id: one for one in found}.values())
 
@@ -204,7 +219,7 @@ class Asking:
             return way is Way.WHOLE
         return able.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, left)
 
-    def _ask_whole(self, chunk: Chunk) -> Answer | None:
+    def _ask_whole(self, chunk: Chunk) -> Reply | None:
         """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -214,9 +229,9 @@ class Asking:
                 return answer
         return None
 
-    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Answer | None]:
+    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Reply | None]:
         """What the model finds in each part; ``None`` for those whose calls failed again and again."""
-        answers: list[Answer | None] = [None] * len(parts)
+        answers: list[Reply | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             waiting = [at for at, one in enumerate(answers) if one is None]
             if waiting and not self.caller.stopped:
@@ -225,11 +240,11 @@ class Asking:
                     self.wanted.notify(sum(one is not None for one in answers), len(parts))
         return answers
 
-    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Answer | None]]:
+    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Reply | None]]:
         """Each part that waits is asked for once, some at a time."""
         pool = ThreadPoolExecutor(min(THREADS, len(waiting)), thread_name_prefix="nacre-extraction")
         try:
-            asked: list[tuple[int, Future[Answer | None]]] = [
+            asked: list[tuple[int, Future[Reply | None]]] = [
                 (at, pool.submit(copy_context().run, self._ask, "chunk", parts[at])) for at in waiting
             ]
             yield from ((at, future.result()) for at, future in asked)
@@ -239,14 +254,15 @@ class Asking:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _ask(self, way: str, chunk: Chunk) -> Answer | None:
-        caller = self.caller
-        prompt = for_transcript(
-            way, self.session, chunk, self.known, caller.capabilities, self.wanted.timeout_seconds
-        )  # fmt: skip
-        return caller.ask(prompt, AnswerBesideKnown if self.known else Answer)
+    def _ask(self, way: str, chunk: Chunk) -> Reply | None:
+        caller, seconds = self.caller, self.wanted.timeout_seconds
 
-    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> list[Candidate]:
+        def asking(known: Sequence[Memory]) -> Prompt:
+            return for_transcript(way, self.session, chunk, known, caller.capabilities, seconds)
+
+        return replied(caller, [(self.session, chunk)], self.known, seconds, asking)
+
+    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
         checks = Checks(self.turns, begin=self.wanted.begin)

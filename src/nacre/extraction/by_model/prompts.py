@@ -8,7 +8,7 @@ from importlib.resources import files
 from itertools import accumulate
 
 from nacre.extraction.by_model import layout
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown
+from nacre.extraction.by_model.answer import Answer, Changes
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
@@ -18,6 +18,8 @@ from nacre.values.session import Session
 
 VERSION = "6"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
+MEMORIES, CHANGES = "memories", "changes"
+"""What a prompt asks for."""
 
 _EVIDENCE = (
     "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
@@ -28,6 +30,7 @@ _CLOSING_SEVERAL = (
     f"Answer with the memories of all these sessions in one list; an empty one if there are none. {_EVIDENCE} The "
     "turns of one memory are of one session."
 )
+_CLOSING_CHANGES = "Answer with the known memories that no longer hold as they stand; an empty list if there are none."
 _ASKING_TOKENS = 2_500
 _LEAST_CHUNK = 3_000
 _CHARACTERS_A_TOKEN = 3
@@ -42,9 +45,7 @@ _OUTPUT = {WHOLE: 8_192, CHUNK: 4_096, SEVERAL: 8_192}
 def for_transcript(
     way: str, session: Session, chunk: Chunk, known: Sequence[Memory], able: Capabilities, seconds: float
 ) -> Prompt:  # fmt: skip
-    """What asks for the memories of a session (``whole``), or of a part of one (``chunk``), and where memories are
-    ``known`` for those that are over.
-    """
+    """What asks for the memories of a session (``whole``) or of a part of one (``chunk``), beside what is ``known``."""
     return _asking(way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", known, able, seconds)
 
 
@@ -56,10 +57,22 @@ def for_sessions(
     return _asking(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", known, able, seconds)
 
 
+def for_changes(
+    shown: Sequence[tuple[Session, Chunk]], known: Sequence[Memory], able: Capabilities, seconds: float
+) -> Prompt:
+    """What asks which ``known`` memories no longer hold as they stand, once these sessions are over."""
+    text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
+    return Prompt(
+        task=Task.EXTRACTION, system=_words(CHANGES), shared=f"{_listed(known)}\n",
+        text=f"{text}\n\n{_CLOSING_CHANGES}", answer=schema_of(Changes), name=CHANGES, version=f"changes/{VERSION}",
+        output_tokens=_room_for_answer(CHUNK, able), timeout_seconds=seconds,
+    )  # fmt: skip
+
+
 def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:
     return Prompt(
         task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{_known_already(known)}", text=text,
-        answer=schema_of(AnswerBesideKnown if known else Answer), name="memories", version=f"extraction/{VERSION}",
+        answer=schema_of(Answer), name=MEMORIES, version=f"extraction/{VERSION}",
         output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
 
@@ -88,8 +101,11 @@ def _known_already(memories: Sequence[Memory]) -> str:
     """Memories that are stored, as they stand in a prompt; nothing without any."""
     if not memories:
         return ""
-    listed = "\n".join(f"[k{number}] {_line(one)}" for number, one in enumerate(memories, 1))
-    return f"{_words('known')}\n{framed('memories', listed)}\n"
+    return f"{_words('known')}{_listed(memories)}\n"
+
+
+def _listed(memories: Sequence[Memory]) -> str:
+    return framed("memories", "\n".join(f"[k{number}] {_line(one)}" for number, one in enumerate(memories, 1)))
 
 
 def _line(memory: Memory) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from msgspec.structs import replace as with_fields
-
-from nacre.extraction.by_model.answer import Answer, AnswerBesideKnown
+from nacre.extraction.by_model.answer import Reply
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, laid_out, whole
-from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared
+from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared, replied
 from nacre.extraction.by_model.prompts import for_sessions
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
-from nacre.values.model_calls import Tokens
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Prompt, Tokens
 from nacre.values.session import Session, SessionKind, Turn
 
 SMALL = 3_000
@@ -63,18 +62,19 @@ def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wa
             return None
         number = chunk.lines[-1].number
         asked.append((Asking(caller, one.session, one.turns, replace(wanted, begin=one.begin)), chunk))
-    known = asked[0][0].known
-    prompt = for_sessions(
-        [(asking.session, chunk) for asking, chunk in asked], known, caller.capabilities, wanted.timeout_seconds
-    )
-    answer = caller.ask(prompt, AnswerBesideKnown if known else Answer)
+    shown = [(asking.session, chunk) for asking, chunk in asked]
+
+    def asking_all(known: Sequence[Memory]) -> Prompt:
+        return for_sessions(shown, known, caller.capabilities, wanted.timeout_seconds)
+
+    answer = replied(caller, shown, asked[0][0].known, wanted.timeout_seconds, asking_all)
     if answer is None:
         return [asking.left_to_rules([chunk]) for asking, chunk in asked] if caller.is_over else None
     return _judged(caller, asked, answer, wanted.timeout_seconds)
 
 
 def _judged(
-    caller: Caller, asked: Sequence[tuple[Asking, Chunk]], answer: Answer, seconds: float
+    caller: Caller, asked: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
 ) -> list[Extraction]:  # fmt: skip
     answers = [_own(answer, chunk) for _, chunk in asked]
     taken = [asking.taken([chunk], [own]) for (asking, chunk), own in zip(asked, answers, strict=True)]
@@ -87,10 +87,10 @@ def _judged(
     return [found[0], *(replace(one, calls=0, tokens=Tokens()) for one in found[1:])]
 
 
-def _own(answer: Answer, chunk: Chunk) -> Answer:
+def _own(answer: Reply, chunk: Chunk) -> Reply:
     """What an answer says of one of the sessions."""
     mine = chunk.places.keys()
-    own = with_fields(answer, memories=[one for one in answer.memories if mine & set(one.evidence)])
-    if isinstance(own, AnswerBesideKnown):
-        own = with_fields(own, known=[one for one in own.known if mine & set(one.evidence)])
-    return own
+    return Reply(
+        [one for one in answer.memories if mine & set(one.evidence)],
+        [one for one in answer.known if mine & set(one.evidence)],
+    )
