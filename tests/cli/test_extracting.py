@@ -70,8 +70,8 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, u
     ask = says("user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later)
     file = World(user_home).transcript("ferry", ask, says("assistant", mended, uuid="u-2", at=later))
     seen = {"known": 1, "clause": trouble, "state": "over", "now": "", "evidence": [2], "quote": mended}
-    over = {"memories": [], "known": [seen]}
-    replies = [over, {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}] * 2
+    held = {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}
+    replies = [{"known": [seen]}, {"memories": []}, held] * 2
     with FakeProvider(replies) as provider:
         nacre("store", trouble, "--kind", "lesson")
         (user_home / ".nacre" / "config.toml").write_text(provider.config(), encoding="utf-8")

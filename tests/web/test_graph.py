@@ -123,7 +123,7 @@ def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) 
 def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
     page = drawn(board.show("/graph"))
     nacre("store", "Lamps at the pond blink twice.", "--subject", "Lamps blink <b>twice</b>", home=home)
-    expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
+    expect(page.get_by_text("66 memories, 15 links")).to_be_visible()
     page.get_by_label("Find in the graph").fill("blink")
     expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
 

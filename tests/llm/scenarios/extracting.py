@@ -146,12 +146,12 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
     ]
     with stage.open(Task.EXTRACTION) as context:
         found = learned(context, stage, steps)
-        prompt = stage.model.asked[0]
+        changes, prompt = stage.model.asked[:2]
     with stage.open() as context, MemoryHome(context) as memory:
         left = [one.content for one in memory.list(limit=1_000)]
+    assert "the Zebra in the hall" in changes.shared
     assert "known already" in prompt.shared
     assert "backed up every night" in prompt.shared
-    assert "the Zebra in the hall" in prompt.shared
     assert any("Brother" in one for one in left)
     assert not those(found, "30 days")
     assert "Parcel labels are printed on the Zebra in the hall." not in left
