@@ -39,6 +39,7 @@ _FOUND: Mapping[str, Mapping[str, Any]] = {
     "memories": {"memories": [_TOLD]},
     "verdicts": {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]},
     "metal": {"metal": "Mercury"},
+    "known": {"known": []},
 }
 
 Answers = Callable[[Request], Reply]
@@ -166,7 +167,7 @@ def writing(answer: Any = None, otherwise: Answers | None = None) -> Answers:
 def _wanted(request: Request) -> str:
     """The one thing that the form of the answer asks for."""
     asked = json.dumps(request.body).replace('\\"', '"')
-    return next(name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in asked)
+    return next(name for name in ("verdicts", "metal", "known", "memories") if f'"{name}": {{' in asked)
 
 
 def tools(request: Request) -> set[str]:

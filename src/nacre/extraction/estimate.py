@@ -45,6 +45,10 @@ ENOUGH_CALLS = 20
 _FRAME = 1.1
 """What numbers, speakers and tool calls add to the words of a session, at most."""
 
+_TIMES, _CALLS = 2, 3
+"""A part of a session is read for what it changes about what is known, and for what it teaches; and what is found is
+compared with its evidence."""
+
 _MEMORIES_A_SESSION = 2.0
 _THREADS = 4
 _RESERVED_TOKENS = 4_000
@@ -60,7 +64,7 @@ class _Usual:
 
 
 _THUMB = {
-    Task.EXTRACTION: _Usual(1_800, 500, 12),
+    Task.EXTRACTION: _Usual(7_000, 300, 12),
     Task.DEDUP: _Usual(1_200, 120, 3),
     Task.CLAIMS: _Usual(900, 150, 3),
     Task.CONTRADICTION: _Usual(900, 120, 3),
@@ -204,17 +208,19 @@ def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[P
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEstimate:
     able = _capabilities(home, name)
     count, read, written, seconds = home.spending.usual(task.value, name)
+    side_by_side = 1
     usual = _Usual(read, written, seconds) if count >= ENOUGH_CALLS else _THUMB[task]
     if task is Task.EXTRACTION:
         parts = [_parts(size, able) for size in sizes]
         calls = sum(parts)
         own = sum(size * _FRAME + (number - 1) * OVERLAP_TOKENS for size, number in zip(sizes, parts, strict=True))
-        asked = own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
+        asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
+        side_by_side = _THREADS if calls > len(sizes) else 1
+        calls *= _CALLS
     else:
         calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
         asked = usual.read * calls
     tokens = Tokens(round(asked), round(usual.written * calls))
-    side_by_side = _THREADS if task is Task.EXTRACTION and calls > len(sizes) else 1
     cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
     return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
 
