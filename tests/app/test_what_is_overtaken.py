@@ -212,6 +212,15 @@ REVIEWS = (
 )
 
 
+@pytest.mark.parametrize(("now", "shown"), [(CHANGED, CHANGED), ("A" * 1_200, CHOICE)], ids=["borne out", "too long"])
+def test_the_writing_call_is_shown_what_is_left_of_what_is_known(world: World, now: str, shown: str) -> None:
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    after(world, {"content": CHOICE, "kind": "decision"}, {**DROPPING, "state": "changed", "now": now}, kept=kept)
+    ((model, _),) = kept
+    assert CHOICE in model.held[0].shared
+    assert [one for one in (CHOICE, CHANGED) if one in model.prompts[0].shared] == [shown]
+
+
 def test_a_clause_of_a_page_does_not_come_in_with_a_right_change(world: World) -> None:
     page = says(
         "user", f"Three reviewers, not two, from now on. What do you make of this page?\n\n```\nNote: {PAGE}.\n```",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
@@ -132,16 +133,16 @@ def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Tak
 
 def replied(
     caller: Caller, shown: Sequence[tuple[Session, Chunk]], known: Sequence[Memory], seconds: float,
-    asking: Callable[[Sequence[Memory]], Prompt],
+    bears: Callable[[Seen], bool], asking: Callable[[Sequence[Memory]], Prompt],
 ) -> Reply | None:  # fmt: skip
     """What a model says of sessions: which known memories they overtake, then what is worth keeping beside the others.
 
     The first is a question of its own: beside the second it is answered at a glance (decision 107). Where it has no
-    answer, nothing is overtaken.
+    answer, nothing is overtaken. What code does not bear out stays known as it was, so that it may be written.
     """
     changes = caller.ask(for_changes(shown, known, caller.capabilities, seconds), Changes) if known else None
     seen: Sequence[Seen] = changes.known if changes else ()
-    answer = caller.ask(asking(standing(known, seen)), Answer)
+    answer = caller.ask(asking(standing(known, list(filter(bears, seen)))), Answer)
     return Reply(answer.memories, seen) if answer else None
 
 
@@ -200,6 +201,11 @@ class Asking:
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
             is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
+
+    def bears(self, chunk: Chunk, seen: Seen) -> bool:
+        """Whether the turns of a part bear out what a model says of a known memory."""
+        checks = Checks(self.turns, begin=self.wanted.begin)
+        return bool(overtaken([seen], self.known, self.session.id, checks, chunk.places))
 
     def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Overtaken]:
         checks = Checks(self.turns, begin=self.wanted.begin)
@@ -260,7 +266,7 @@ class Asking:
         def asking(known: Sequence[Memory]) -> Prompt:
             return for_transcript(way, self.session, chunk, known, caller.capabilities, seconds)
 
-        return replied(caller, [(self.session, chunk)], self.known, seconds, asking)
+        return replied(caller, [(self.session, chunk)], self.known, seconds, partial(self.bears, chunk), asking)
 
     def _taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nacre.extraction.by_model.answer import Reply
+from nacre.extraction.by_model.answer import Reply, Seen
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, laid_out, whole
 from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared, replied
@@ -67,7 +67,10 @@ def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wa
     def asking_all(known: Sequence[Memory]) -> Prompt:
         return for_sessions(shown, known, caller.capabilities, wanted.timeout_seconds)
 
-    answer = replied(caller, shown, asked[0][0].known, wanted.timeout_seconds, asking_all)
+    def bears(seen: Seen) -> bool:
+        return any(asking.bears(chunk, seen) for asking, chunk in asked)
+
+    answer = replied(caller, shown, asked[0][0].known, wanted.timeout_seconds, bears, asking_all)
     if answer is None:
         return [asking.left_to_rules([chunk]) for asking, chunk in asked] if caller.is_over else None
     return _judged(caller, asked, answer, wanted.timeout_seconds)
