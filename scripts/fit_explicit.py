@@ -39,7 +39,7 @@ NONE = len(KINDS)
 SAME = 0.6
 """Of the words of the shorter text that two have in common, at least, where they are one statement."""
 LEAST = 3
-"""Messages that have a sign, at least: with two the table is twice as long and finds no more."""
+"""Messages that have a sign, at least: with two the table is two thirds longer and finds no more."""
 PARTS = 6
 L2, STEPS, RATE, FIRST_BIAS = 0.1, 400, 0.3, -2.0
 """Adagrad on the penalised likelihood."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nacre.errors import AnswerUnusable
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport
@@ -219,6 +220,21 @@ def test_the_writing_call_is_shown_what_is_left_of_what_is_known(world: World, n
     ((model, _),) = kept
     assert CHOICE in model.held[0].shared
     assert [one for one in (CHOICE, CHANGED) if one in model.prompts[0].shared] == [shown]
+
+
+def test_where_nobody_says_what_changed_what_a_session_teaches_is_still_asked(world: World) -> None:
+    def fails(_: Prompt) -> Any:
+        raise AnswerUnusable("no list of changes")
+
+    world.transcript("dropped", says("user", DROPPED, uuid="d-1"))
+    model = ScriptedModel([{"memories": []}], known=fails)
+    with home(world, model) as memory:
+        world.clock.pass_days(-9)
+        memory.store(CHOICE, kind="decision")
+        world.clock.pass_days(9)
+        report = memory.ingest()
+    assert (len(model.held), len(model.prompts)) == (1, 1)
+    assert (report.changed, report.ended) == (0, 0)
 
 
 def test_a_clause_of_a_page_does_not_come_in_with_a_right_change(world: World) -> None:

@@ -64,7 +64,7 @@ class _Usual:
 
 
 _THUMB = {
-    Task.EXTRACTION: _Usual(7_000, 300, 12),
+    Task.EXTRACTION: _Usual(2_300, 300, 12),
     Task.DEDUP: _Usual(1_200, 120, 3),
     Task.CLAIMS: _Usual(900, 150, 3),
     Task.CONTRADICTION: _Usual(900, 120, 3),
@@ -214,9 +214,9 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEst
         parts = [_parts(size, able) for size in sizes]
         calls = sum(parts)
         own = sum(size * _FRAME + (number - 1) * OVERLAP_TOKENS for size, number in zip(sizes, parts, strict=True))
-        asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
         side_by_side = _THREADS if calls > len(sizes) else 1
         calls *= _CALLS
+        asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
     else:
         calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
         asked = usual.read * calls

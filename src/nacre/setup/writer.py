@@ -51,7 +51,7 @@ _FRAME = 1.3
 
 _BESIDE = 7_000
 """Tokens of the calls that are not the session's: the words that ask, what is known, the answers, and the comparison
-with evidence. Measured on 82 sessions of a project, of which small ones are read together."""
+with evidence. By 82 sessions of a project, small ones of which are read together; the first call is reckoned."""
 
 _TIMES = 2
 """A session is read for what it changes about what is known, and for what it teaches."""

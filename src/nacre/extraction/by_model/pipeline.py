@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 
 from msgspec.structs import replace
@@ -202,17 +202,19 @@ class Asking:
             is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
 
+    @cached_property
+    def _checks(self) -> Checks:
+        return Checks(self.turns, begin=self.wanted.begin)
+
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
         """Whether the turns of a part bear out what a model says of a known memory."""
-        checks = Checks(self.turns, begin=self.wanted.begin)
-        return bool(overtaken([seen], self.known, self.session.id, checks, chunk.places))
+        return bool(overtaken([seen], self.known, self.session.id, self._checks, chunk.places))
 
     def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Overtaken]:
-        checks = Checks(self.turns, begin=self.wanted.begin)
         found: list[Overtaken] = []
         for chunk, answer in zip(parts, answers, strict=True):
             if answer:
-                found += overtaken(answer.known, self.known, self.session.id, checks, chunk.places)
+                found += overtaken(answer.known, self.known, self.session.id, self._checks, chunk.places)
         return list({one.memory.id: one for one in found}.values())
 
     def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
@@ -271,19 +273,18 @@ class Asking:
     def _taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
-        checks = Checks(self.turns, begin=self.wanted.begin)
         place = {turn.id: at for at, turn in enumerate(self.turns)}
         found = self._by_rules(left, everything=False)
         for chunk, told in zip(parts, answers, strict=True):
-            found += self._judged(checks, chunk, told.memories if told else ())
+            found += self._judged(chunk, told.memories if told else ())
         return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
 
-    def _judged(self, checks: Checks, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
+    def _judged(self, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
         self.proposed += len(told)
         places = chunk.places
         shown = frozenset(places.values())
         meant = [replace(one, evidence=[places.get(number, -1) for number in one.evidence]) for one in told]
-        judged = [checks.judge(one, shown) for one in meant]
+        judged = [self._checks.judge(one, shown) for one in meant]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
         kept = [one for one in judged if isinstance(one, Candidate)]
         most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))
