@@ -24,6 +24,7 @@ DROPPED = "Invoices no longer get their numbers from the database, we number the
 
 
 CHANGED = "Invoices are numbered by hand, no longer by the database."
+TROUBLE_MENDED = f"{TROUBLE} Fetching the rows in pages mended it."
 OVER = {"clause": "", "state": "over", "now": ""}
 DROPPING = {"evidence": [3], "quote": "Invoices no longer get their numbers from the database"}
 
@@ -86,6 +87,12 @@ def test_what_the_owner_chose_is_over_by_the_owners_word(world: World) -> None:
 )
 def test_what_the_owner_chose_is_not_over(world: World, over: Mapping[str, Any], finding: str) -> None:
     assert not after(world, {"content": CHOICE, "kind": "decision"}, over, finding).retired
+
+
+def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:
+    seen = {"evidence": [3], "quote": "now passes with a million rows", "state": "changed", "now": TROUBLE_MENDED}
+    memory = after(world, {"content": TROUBLE, "kind": "lesson"}, seen)
+    assert (memory.content, [one.turns for one in memory.confirmed]) == (TROUBLE_MENDED, [("m-2", "m-3")])
 
 
 def test_what_was_said_later_is_not_over(world: World) -> None:

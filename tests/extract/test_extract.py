@@ -34,7 +34,7 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("From now on run the linter before each commit.", Kind.PREFERENCE),
         ("Use tabs for everything in this repo.", Kind.PREFERENCE),
         ("fyi our staging server is at Hetzner in Falkenstein", Kind.FACT),
-        ("Marta is our product manager.", Kind.FACT),
+        ("Our users are nurses on night shift.", Kind.FACT),
         ("TODO: rotate the signing keys of the webhook.", Kind.TODO),
         ("Action item: renew the certificate of the gateway.", Kind.TODO),
         ("Don't forget to renew the domain before June.", Kind.TODO),
@@ -119,12 +119,6 @@ def test_what_is_said_as_plainly_without_a_cue_is_a_memory(said: str, kind: Kind
     assert only(owner(said)).kind is kind
 
 
-def test_what_was_only_probably_meant_to_last_weighs_less_than_a_rule() -> None:
-    likely, rule = memories(owner("I read diffs on a small screen, so keep them short. Never push to the main branch."))
-
-    assert (likely.importance, rule.importance) == (6, 7)
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -140,6 +134,17 @@ def test_what_was_only_probably_meant_to_last_weighs_less_than_a_rule() -> None:
         "Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore eu fugiat nulla.",
         "// Always written as a number in new files.",
         "Read @packages/mill/src/main.ts @packages/mill/src/gears/crown.ts in full.",
+        "can you remind me of the steps that set up the tablets?",
+        "Remind me how the tide tables are made again",
+        "If a berth has no number, please note this.",
+        "Please note this is a project of the harbour office:",
+        "Plan a way for guests to see the list, which the clerk can also remember.",
+        "I cannot change the tide once I typed it and save it.",
+        "the totals on the berth page do not add up any more",
+        "Do not touch anything else.",
+        "Feel free to ask me whatever you need to know.",
+        "Vždycky tiskni jízdenky na modrý papír, prosím tě.",
+        "Let's go with option B please",
     ],
 )
 def test_what_sounds_like_a_rule_and_is_none_is_no_memory(said: str) -> None:

@@ -328,6 +328,22 @@ def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("between", ["  \n", "\n\n"], ids=["as written", "reformatted"])
+def test_pages_of_the_manual_that_aider_puts_behind_a_question_were_not_typed(
+    between: str, read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    asked = "How is a mill ignored?"
+    pages = ["# Question: " + asked, "", "# Relevant docs:", "", "<doc>", "Always grind by night.", "</doc>", ""]
+    text = (
+        f"# aider chat started at 2026-11-18 09:00:00\n\n#### /help {asked}  \n\n"
+        + "".join(f"#### {line}{between}" for line in pages) + "\nWith a file.\n\n#### Thanks.  \n"
+    )  # fmt: skip
+    path = write("mill/.aider.chat.history.md", text)
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [asked, "Thanks."]
+    in_two_goes(ADAPTER, path)
+
+
 def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:

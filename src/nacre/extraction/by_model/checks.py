@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.reading.cues import language_of
@@ -114,6 +115,12 @@ class Checks:
             return False
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
         return is_trusted and any(self._holds(at, quote, is_typed=True) for at in evidence)
+
+    def beside(self, evidence: Sequence[int], quote: str, shown: Iterable[int]) -> list[int]:
+        """Evidence with the turn that holds the quote, where one of those shown does and none that was named."""
+        named = any(self._holds(at, quote, is_typed=True) for at in evidence if at >= 0)
+        holding = (at for at in sorted(shown) if not named and self._holds(at, quote, is_typed=True))
+        return sorted({*evidence, *islice(holding, 1)})
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:

@@ -48,6 +48,7 @@ def overtaken(
     for one in seen:
         memory = known[one.known - 1] if one.known <= len(known) else None
         evidence = sorted({places.get(number, -1) for number in one.evidence})
+        evidence = checks.beside(evidence, one.quote, places.values()) if evidence else evidence
         if memory is None or not checks.shows(evidence, one.quote):
             continue
         times = checks.times(evidence)

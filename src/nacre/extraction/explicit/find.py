@@ -20,12 +20,18 @@ from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 
-REMEMBERED, STATED, LIKELY = 8, 7, 6
-"""How much weighs what was to be remembered, what was surely stated, and what only probably was."""
+REMEMBERED, STATED = 8, 7
+"""How much weighs what was to be remembered, and what was stated."""
 
-EXPLICIT_FROM, SURE_FROM, ORDERED_FROM = 0.7, 2.0, -1.5
-"""The log-odds from which a statement is a memory at once, from which it is surely one, and from which one is that has
-the words of an order or a decision."""
+EXPLICIT_FROM, ORDERED_FROM = 1.9, -1.5
+"""The log-odds from which a statement is a memory at once, and from which one is that has the words of an order or a
+decision. What people really type asks for a higher bar than examples in which every third message holds something."""
+
+KNOWN_FROM = 0.8
+"""The share of a statement's words that the examples hold, at least."""
+
+REMEMBERED_FROM = -3.0
+"""The log-odds from which what is to be remembered is kept."""
 
 _OF_A_KIND_FROM = -3.0
 """What is to be remembered is a fact below these odds: its words tell of no other kind."""
@@ -46,6 +52,10 @@ _TO_DO = re.compile(
     r"to-?do\b|action item|(?:forget|remind (?:me|us)) to\b|vergiss nicht zu\b|(?:别忘了?|提醒我们?)(?![：:，,])",
     re.IGNORECASE,
 )
+_CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
+_BESIDE_POINTER = 3
+_FOR_AGENTS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE)
+"""Files of standing rules: who orders to write into them says what is to be kept."""
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _REMARKABLE = 2.0
@@ -125,12 +135,12 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
     """
     text = texts[place].replace("’", "'")
     bare = language_of(text).trim(text)
-    if not _is_sized(bare) or asks(text) or leans(bare) or _points(bare):
+    if not _is_sized(bare) or asks(text) or leans(bare) or language_of(bare).answers.only_points(bare):
         return None
     judged, worded = judged or judge(signs(texts, place)), _worded(bare)
-    if judged.odds < (ORDERED_FROM if worded else EXPLICIT_FROM):
+    if judged.odds < (ORDERED_FROM if worded else EXPLICIT_FROM) or (judged.known < KNOWN_FROM and not worded):
         return None
-    return Said(worded or judged.kind, bare, STATED if worded or judged.odds >= SURE_FROM else LIKELY)
+    return Said(worded or judged.kind, bare, STATED)
 
 
 def _worded(text: str) -> Kind | None:
@@ -138,11 +148,6 @@ def _worded(text: str) -> Kind | None:
     if cues().decided.search(text):
         return Kind.DECISION
     return Kind.PREFERENCE if cues().ordered.search(text) or cues().rule.search(text) else None
-
-
-def _points(text: str) -> bool:
-    """Whether a sentence only says which of somebody else's options it takes."""
-    return bool(language_of(text).answers.point.fullmatch(text.rstrip(" .!。")))
 
 
 def _order(text: str) -> re.Match[str] | None:
@@ -154,11 +159,15 @@ def _order(text: str) -> re.Match[str] | None:
 def _remembered(order: re.Match[str]) -> Said | None:
     """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
     rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).rstrip("?？ ")
-    points = cues().pointing.match(rest) or cues().pointing.search(order.group()) or not any(map(str.isalnum, rest))
-    if points:
-        beside = (_behind_colon(rest), order.string[: order.start()].rstrip(_BETWEEN))
-        own = next(filter(_is_sized, beside), None)
-    elif _is_sized(rest):
+    behind, before = _behind_colon(rest), order.string[: order.start()].rstrip(_BETWEEN)
+    pointer, pointed = cues().pointing.match(rest), cues().pointing.search(order.group())
+    if not _is_sized(behind) and len(_CLAUSES.split(_said_of_it(order, rest, pointer))[0].split()) > _BESIDE_POINTER:
+        return None  # "note it has to fit on a page" says something of what only the turns before it name
+    if pointer or pointed or not any(map(str.isalnum, rest)):
+        own = next(filter(_is_sized, (behind, before)), None)
+        if own == before and cues().supposed.search(before):
+            return None
+    elif _is_sized(rest) and (_FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest)):
         own = rest
     else:
         return None
@@ -168,6 +177,19 @@ def _remembered(order: re.Match[str]) -> Said | None:
         judged = judge(signs([own or rest], 0))
         kind = judged.kind if judged.odds >= _OF_A_KIND_FROM else Kind.FACT
     return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
+
+
+def _is_kept(*texts: str) -> bool:
+    """Whether what is to be remembered may be worth it, in one of these words: not "note that you forgot the test"."""
+    return any(judge(signs([one], 0)).odds >= REMEMBERED_FROM for one in texts)
+
+
+def _said_of_it(order: re.Match[str], rest: str, pointer: re.Match[str] | None) -> str:
+    """What is said of the thing at which an order points."""
+    if pointer:
+        return rest[pointer.end() :]
+    is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
+    return rest if is_pointing and order.string[order.end() :].startswith(" ") else ""
 
 
 def _behind_colon(text: str) -> str:

@@ -28,10 +28,13 @@ Weights = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The likeliest kind, and the log-odds that the statement is explicit at all."""
+    """The likeliest kind, the log-odds that the statement is explicit at all, and the share of its words that are
+    known: of a language without examples the odds say nothing.
+    """
 
     kind: Kind
     odds: float
+    known: float = 1.0
 
 
 def judge(signs: Set[str]) -> Judged:
@@ -41,7 +44,9 @@ def judge(signs: Set[str]) -> Judged:
     known = [table[sign] for sign in signs if sign in table]
     sums = [bias + scale * sum(one[at] for one in known) for at, bias in enumerate(table[BIAS])]
     kind = KINDS[max(range(len(sums)), key=sums.__getitem__)]
-    return Judged(kind, math.log(sum(map(math.exp, sums))))
+    words = [sign for sign in signs if sign.isalpha()]
+    share = sum(sign in table for sign in words) / max(1, len(words))
+    return Judged(kind, math.log(sum(map(math.exp, sums))), share)
 
 
 @cache

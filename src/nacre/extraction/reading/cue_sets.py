@@ -99,6 +99,10 @@ class Answers:
     counting: frozenset[str]
     ordinals: dict[str, str]
 
+    def only_points(self, text: str) -> bool:
+        """Whether a sentence only says which of somebody else's options it takes."""
+        return bool(self.point.fullmatch(text.rstrip(" .!。")))
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCues:

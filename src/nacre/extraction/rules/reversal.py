@@ -24,7 +24,9 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 def settle(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list[Finding]:
     """What still holds at the end of the session."""
-    once = {one.content: one for one in reversed(findings)}
+    once: dict[str, Finding] = {}
+    for one in reversed(findings):
+        once[one.content] = max(one, once.get(one.content, one), key=lambda said: said.importance)
     surest = sorted(once.values(), key=lambda one: (-one.score, one.index))[:MOST]
     known = {one.content: content_words(one.content, language_of(one.content)) for one in surest}
     takings = list(_takings(utterances))

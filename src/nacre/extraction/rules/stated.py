@@ -37,8 +37,8 @@ def _verdict(utterance: Utterance, place: int) -> Verdict | None:
     in_request = place > 0 and _is_request(utterance)
     detail = in_request and _is_about_what_was_asked(utterance, place)
     following = utterance.statements[place + 1 : place + 2]
-    if language.answers.unsure.search(statement.text):
-        return None  # the owner only asks whether it is so
+    if language.answers.unsure.search(statement.text) or language.answers.only_points(language.trim(statement.text)):
+        return None  # the owner only asks whether it is so, or takes an option that somebody else names
     remembered = bool(following and language.remember.after.match(following[0].text))
     texts = [statement.text]
     if statement.lead:

@@ -27,6 +27,7 @@ _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s
 _PROMPT = re.compile(r"####(?: (.*))?", re.DOTALL)
 _ASKED = re.compile(r"\(Y\)es/\(N\)o")
 _COMMAND = re.compile(r"/([a-z][\w-]*)(?:\s+|\Z)")
+_HELPED = "# Question:"
 _WITH_WORDS = frozenset({"ask", "code", "architect", "context", "copy-context", "help", "chat-mode"})
 _RUNS = frozenset({"run", "test", "git", "lint"})
 _VERSION = re.compile(r"Aider v?(\S+)")
@@ -148,13 +149,15 @@ class _Reader:
             self.talk.exchange.unseen()
 
     def is_echo(self, words: str) -> bool:
-        """Whether Aider wrote a prompt: it repeats what a command as ``/code`` was given, and hands the architect's
-        answer on to the model that edits.
+        """Whether Aider wrote a prompt: it repeats what a command as ``/code`` was given, with pages of its manual up
+        to the answer where that was ``/help``, and hands the architect's answer on to the model that edits.
         """
         plain = " ".join(words.split())
-        answer = self.carry.get("answer", "")
+        answer, commanded = self.carry.get("answer", ""), self.carry.get("commanded", "")
+        if commanded and plain.startswith(f"{_HELPED} {commanded}"):
+            self.carry["manual"] = True
         is_handed_on = len(plain) >= _FEWEST and bool(answer) and answer.startswith(plain[:_SURE])
-        return is_handed_on or (bool(plain) and plain == self.carry.get("commanded"))
+        return is_handed_on or self.carry.get("manual", False) or (bool(plain) and plain == commanded)
 
     def when(self, text: str) -> tuple[datetime | None, bool]:
         """When a prompt was typed, and whether the input history, where there is one, knows of it."""
@@ -179,7 +182,7 @@ class _Reader:
         if self.talk.opened is None:
             before = self.talk.place(offset)
             time = parse_time(self.carry.get("clock"))
-            self.carry |= {"answer": "", "commanded": ""}
+            self.carry |= {"answer": "", "commanded": "", "manual": False}
             yield from self.talk.open(OpenTurn(self.numbered(Speaker.AGENT), time, unique=False), before)
 
     def numbered(self, speaker: Speaker) -> str:
