@@ -24,8 +24,8 @@ def test_projects_are_listed_with_what_is_in_them(board: Dashboard) -> None:
     expect(hivelog.get_by_role("img")).to_have_attribute("aria-label", "35 turns in 12 weeks")
     hivelog.click()
     page.wait_for_url("**/projects/hivelog")
-    expect(page.get_by_role("link", name="Fact 10")).to_be_visible()
-    page.get_by_role("link", name="Fact 10").click()
+    expect(page.get_by_role("link", name="Fact 11")).to_be_visible()
+    page.get_by_role("link", name="Fact 11").click()
     page.wait_for_url("**/memories?project=hivelog&kind=fact")
 
 
