@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from nacre.context.build import build
 from nacre.errors import AnswerUnusable
+from nacre.review.answers import waiting
+from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport
+from nacre.values.review import Reason
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import home
 from tests.fakes.model import ScriptedModel
@@ -340,3 +344,50 @@ def test_an_older_session_does_not_end_what_a_newer_one_brought_up_to_date(world
         kept = memory.get(one)
     assert (kept.content, kept.retired) == (now, None)
     assert (report.changed, report.ended) == (1, 0)
+
+
+def test_what_its_evidence_does_not_bear_out_is_told_with_a_doubt_and_waits_for_the_owner(world: World) -> None:
+    mended = {"evidence": [2], "quote": "now passes with a million rows"}
+    stored = {"content": TROUBLE, "kind": "lesson", "project": "acme-billing", "importance": 8}
+    memory = after(world, stored, mended, finding="differs")
+    assert memory.is_active
+    asked = ContextRequest(
+        Moment.PROMPT, prompt="Why does the export of a month fail above a thousand rows?", folder="/code/acme-billing"
+    )
+    (line,) = [one for one in build(world.context(), asked).text.splitlines() if TROUBLE in one]
+    assert line.endswith("; may be out of date: a later session says: now passes with a million rows)")
+    (found,) = waiting(world.context()).reviews
+    assert (found.memory.id, found.entry.reason) == (memory.id, Reason.STALE)
+
+
+def test_nobody_is_asked_to_look_at_what_text_from_outside_would_end(world: World) -> None:
+    mended = {"evidence": [2], "quote": "now passes with a million rows"}
+    after(world, {"content": TROUBLE, "kind": "lesson"}, mended, finding="instructed")
+    assert waiting(world.context()).reviews == ()
+
+
+def test_a_change_is_looked_for_in_memories_that_are_far_from_its_session(world: World) -> None:
+    choice = "Invoices get their numbers from the database, which the ledger of Odalys fills at night."
+    passing = "Reminders are sent once the ledger of Odalys was filled at night."
+    world.transcript("dropped", says("user", DROPPED, uuid="d-1"), says("assistant", "Noted.", uuid="d-2"))
+
+    def answer(prompt: Prompt) -> Any:
+        listed = dict(re.findall(r"^\[k(\d+)\] \w+, [\d-]+: (.+)$", prompt.shared, re.MULTILINE))
+        over = [number for number, text in listed.items() if text in (choice, passing)]
+        seen = {**OVER, "evidence": [1], "quote": DROPPING["quote"], "clause": "the ledger of Odalys fills at night"}
+        return [{**seen, "known": int(number)} for number in over]
+
+    model = ScriptedModel(lambda _: {"memories": []}, known=answer)
+    with home(world, model) as memory:
+        world.clock.pass_days(-9)
+        for text in (choice, passing, *(f"Invoices of harbour {at} get numbers of {at} digits." for at in range(40))):
+            memory.store(text, kind="fact", project="acme-billing")
+        world.clock.pass_days(9)
+        report = memory.ingest()
+        left = [one.content for one in memory.list(limit=100)]
+    first, second = model.held
+    assert choice in first.shared
+    assert passing not in first.shared
+    assert passing in second.shared
+    assert report.ended == 2
+    assert not {choice, passing} & set(left)

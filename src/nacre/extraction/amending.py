@@ -10,8 +10,15 @@ from nacre.dedup.supersession import released
 from nacre.extraction.by_model.overtaken import Overtaken
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.home.change import Change
+from nacre.home.home import Home
+from nacre.platform.ids import to_ms
+from nacre.text.passages import one_line, shorten
 from nacre.values.memory import Retirement
+from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker
+
+_QUOTED = 120
+"""Characters of what speaks against a memory."""
 
 
 @dataclass
@@ -22,6 +29,7 @@ class Amendments:
     ended: int = 0
     _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
+    _doubts: list[Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """A memory is to end."""
@@ -35,6 +43,10 @@ class Amendments:
             else:
                 self._ends[one.memory.id] = f"over, as a session shows: {one.quote}", one.memory.content
 
+    def doubt(self, doubted: Sequence[Overtaken]) -> None:
+        """What a model took for overtaken, and its evidence does not bear out, is to wait in review."""
+        self._doubts += doubted
+
     def write(self, change: Change) -> None:
         """Write what was noted."""
         for memory_id, (reason, words) in self._ends.items():
@@ -43,8 +55,11 @@ class Amendments:
         for one, model in self._changes:
             self.changed += _amend(change, one, model)
             change.yield_locks()
+        for one in self._doubts:
+            _doubt(change.home, one)
         self._ends.clear()
         self._changes.clear()
+        self._doubts.clear()
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
@@ -74,3 +89,14 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
         memory = replace(memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP))
     reason = f"a session shows it: {one.quote}"
     return amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
+
+
+def _doubt(home: Home, one: Overtaken) -> None:
+    """Have a memory looked at by the owner, and told with what speaks against it until then, if it still says what the
+    model saw.
+    """
+    memory = home.memories.find(one.memory.id)
+    if memory is None or not memory.is_active or memory.content != one.memory.content:
+        return
+    told = home.redactor.clean(f"a later session says: {shorten(one_line(one.quote), _QUOTED)}")
+    home.reviews.add(memory.id, Reason.STALE, told, Action.REVIEW, to_ms(home.now()) or 0, once=True)

@@ -20,6 +20,9 @@ from nacre.values.session import Speaker, Trust, Turn
 MOST_RELATED = 24
 """Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
 
+MOST_TOUCHED = 12
+"""Of those nearest to what a session changes."""
+
 MOST_OF_SESSION = 40
 _CANDIDATES = 15
 _LOOKED_AT = 200
@@ -41,6 +44,16 @@ def related(home: Home, sessions: Sequence[Shown], project: str | None) -> tuple
     stated = _longest((one.text for shown in sessions for one in _stated(shown)), _STATEMENTS)
     reported = _longest((one for shown in sessions for one in _reported(shown)), _MESSAGES)
     return (*own.values(), *(one for one in _nearby(home, project, stated, reported) if one.id not in own))
+
+
+def touched(home: Home, project: str | None, clauses: Sequence[str]) -> tuple[Memory, ...]:
+    """The trusted memories of a project, and those of none, that share most words with clauses that hold no longer.
+
+    It has its turn meanwhile: who asks a model stands aside.
+    """
+    wanted = Filter(projects=(project,) if project else (), trusted=True)
+    with home.turn:
+        return _in_words(home, wanted, clauses, time.monotonic() + _SECONDS)[:MOST_TOUCHED]
 
 
 def _stated(shown: Shown) -> Iterator[Statement]:

@@ -223,6 +223,7 @@ class _Learner:
             plain = passed_over(extract(stored.session, said), written)
             self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
             self.amendments.note(found.overtaken, found.model)
+            self.amendments.doubt(found.doubted)
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
         self.seen.append((one.row, turns[until].seq if until < len(turns) else one.end))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from nacre.errors import NotFound, TranscriptUnreadable
 from nacre.extraction.by_model.pipeline import Extraction, Wanted
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.extractor import extract
-from nacre.extraction.known import related
+from nacre.extraction.known import related, touched
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.requests import ProposalRequest
 from nacre.extraction.with_model import ask_about
@@ -77,6 +78,7 @@ def _proposed(
         Wanted(
             way=wanted.way, owner_only=wanted.owner_only,
             related=related(home, [Shown(session, turns)], project) if wanted.related else (),
+            near=partial(touched, home, project),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )  # fmt: skip

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 from nacre.errors import NacreError
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
 from nacre.extraction.coverage import is_covered
-from nacre.extraction.known import related
+from nacre.extraction.known import related, touched
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
@@ -50,8 +50,9 @@ class ModelExtractor:
             return
         notify(f"{model.name}: {len(together)} sessions")
         wanted = Wanted(
-            related=related(home, together, project), timeout_seconds=home.settings.number("models.timeout_seconds")
-        )
+            related=related(home, together, project), near=partial(touched, home, project),
+            timeout_seconds=home.settings.number("models.timeout_seconds"),
+        )  # fmt: skip
         for one, found in zip(together, ask_about_all(home, model, together, wanted) or (), strict=False):
             self._tally.add(found)
             self._ahead[one.session.id] = found
@@ -81,7 +82,8 @@ class ModelExtractor:
         found = ask_about(
             self._home, model, session, turns,
             Wanted(
-                begin=begin, related=related(self._home, [Shown(session, turns, begin)], project), notify=tell,
+                begin=begin, related=related(self._home, [Shown(session, turns, begin)], project),
+                near=partial(touched, self._home, project), notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )  # fmt: skip

@@ -25,11 +25,13 @@ _MOST_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """A known memory that is over, or that says ``now`` something else: the words that show it, where they were said,
-    whether the owner typed something there, and what is claimed by that as a ``statement`` to be compared.
+    """A known memory that is over, or that says ``now`` something else: the ``clause`` that holds no longer, the words
+    that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
+    ``statement`` to be compared.
     """
 
     memory: Memory
+    clause: str
     quote: str
     statement: Candidate
     shown: Confirmation
@@ -63,7 +65,8 @@ def overtaken(
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times, default=memory.last_said), session, turns)
-        found.setdefault(memory.id, Overtaken(memory, one.quote, _claim(memory, now, turns), shown, is_owners, now))
+        claim = _claim(memory, now, turns)
+        found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now))
     return list(found.values())
 
 

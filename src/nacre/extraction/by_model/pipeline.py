@@ -30,7 +30,7 @@ from nacre.extraction.requests import Way
 from nacre.extraction.rules.importance import weighed
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
-from nacre.values.candidate import Candidate
+from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt, Tokens
 from nacre.values.session import Session, SessionKind, Turn
@@ -50,13 +50,15 @@ _RESERVED_TOKENS = 4_000
 class Wanted:
     """What is asked of a model: from the turn ``begin`` on, in which ``way``, of the owner's turns alone or of all.
 
-    ``related`` memories are shown as known already. ``pause`` waits for so many seconds.
+    ``related`` memories are shown as known already, and ``near`` finds those nearest to some words. ``pause`` waits for
+    so many seconds.
     """
 
     begin: int = 0
     way: Way = Way.FITTING
     owner_only: bool = False
     related: Sequence[Memory] = ()
+    near: Callable[[Sequence[str]], Sequence[Memory]] = lambda _words: ()
     timeout_seconds: float = 120.0
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     notify: Callable[[int, int], None] = lambda _done, _total: None
@@ -66,6 +68,9 @@ class Wanted:
 Taken = tuple[list[Candidate], list[Overtaken]]
 """The memories of a session, and the known ones that it overtakes."""
 
+Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
+"""The same, compared with their evidence, and which of the known ones it may overtake: somebody is to look at them."""
+
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
 """What code bears out of a session's memories, what is overtaken, and the turns that show it."""
 
@@ -74,13 +79,15 @@ Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
 class Extraction:
     """What became of one session, and which known memories it shows to be ``overtaken``.
 
-    ``dropped`` counts proposals that were not taken, by reason. ``parts`` were shown, a whole session is one;
-    ``by_rules`` of them the deterministic extractor did. ``problem`` says what failed last, with its remedy.
+    Those in ``doubted`` it may overtake: the evidence does not bear it out. ``dropped`` counts proposals that were not
+    taken, by reason. ``parts`` were shown, a whole session is one; ``by_rules`` of them the deterministic extractor
+    did. ``problem`` says what failed last, with its remedy.
     """
 
     candidates: tuple[Candidate, ...]
     model: str
     overtaken: tuple[Overtaken, ...] = ()
+    doubted: tuple[Overtaken, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     proposed: int = 0
     repeated: int = 0
@@ -114,7 +121,7 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
     return Asking(Caller(model, wanted.pause), session, turns, wanted).run()
 
 
-def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Taken]:
+def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Judged]:
     """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is
     overtaken that it does not show to be, wholly. Of what several sessions make of one memory the last counts.
     """
@@ -126,9 +133,16 @@ def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Tak
     ]
     last = {one.memory.id: one for one in sorted(chain.from_iterable(shown), key=lambda one: one.shown.at)}
     return [
-        (tempered(told[: len(kept)]), [one for one in gone if last[one.memory.id] is one])
-        for told, (kept, _, _), gone in zip(judged, found, shown, strict=True)
-    ]
+        (
+            tempered(told[: len(kept)]),
+            [one for one in over if last[one.memory.id] is one],
+            [
+                one for one, said in zip(gone, told[len(kept) :], strict=True)
+                if said is not one.statement and said.held is not Why.UNTRUSTED and one.memory.id not in last
+            ],
+        )
+        for told, (kept, gone, _), over in zip(judged, found, shown, strict=True)
+    ]  # fmt: skip
 
 
 def replied(
@@ -173,31 +187,35 @@ class Asking:
             return self.left_to_rules(parts)
         found, gone = self.taken(parts, answers)
         worth = found if self.is_whole else worthiest(found, most_of(self.turns, self.wanted.begin))
-        ((kept, borne_out),) = compared(self.caller, [(worth, gone, self.turns)], self.wanted.timeout_seconds)
-        return self.extraction(parts, answers, kept, borne_out)
+        (judged,) = compared(self.caller, [(worth, gone, self.turns)], self.wanted.timeout_seconds)
+        return self.extraction(parts, answers, judged)
 
     def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
         """What became of a session about which the model said nothing."""
-        return self.extraction(parts, [None] * len(parts), self._by_rules(parts, everything=True), [])
+        return self.extraction(parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], []))
 
     def taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Taken:
         """What code bears out of the answers: memories, each once, and what is overtaken."""
         found = self._taken(parts, answers)
         kept = merged(found)
         self.repeated = len(found) - len(kept)
-        return kept, self._overtaken(parts, answers)
+        gone = [
+            self._overtaken(chunk, answer.known, self.known) if answer else []
+            for chunk, answer in zip(parts, answers, strict=True)
+        ]
+        gone += [self._elsewhere(chunk, known) for chunk, known in zip(parts, gone, strict=True) if known]
+        return kept, list({one.memory.id: one for one in chain.from_iterable(gone)}.values())
 
-    def extraction(
-        self, parts: Sequence[Chunk], answers: Sequence[Reply | None], kept: Sequence[Candidate],
-        gone: Sequence[Overtaken],
-    ) -> Extraction:  # fmt: skip
+    def extraction(self, parts: Sequence[Chunk], answers: Sequence[Reply | None], judged: Judged) -> Extraction:
         """What became of the session."""
+        kept, gone, doubted = judged
         problem = self.caller.problem
         candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
-            candidates=candidates, model=self.caller.name, overtaken=tuple(gone), dropped=dict(self.dropped),
-            proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls, tokens=self.caller.tokens,
-            parts=len(parts), by_rules=sum(one is None for one in answers), is_whole=self.is_whole,
+            candidates=candidates, model=self.caller.name, overtaken=tuple(gone), doubted=tuple(doubted),
+            dropped=dict(self.dropped), proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls,
+            tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
+            is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
             is_over=self.caller.is_over, is_useless=self.caller.is_useless,
         )  # fmt: skip
@@ -208,14 +226,23 @@ class Asking:
 
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
         """Whether the turns of a part bear out what a model says of a known memory."""
-        return bool(overtaken([seen], self.known, self.session.id, self._checks, chunk.places))
+        return bool(self._overtaken(chunk, [seen], self.known))
 
-    def _overtaken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Overtaken]:
-        found: list[Overtaken] = []
-        for chunk, answer in zip(parts, answers, strict=True):
-            if answer:
-                found += overtaken(answer.known, self.known, self.session.id, self._checks, chunk.places)
-        return list({one.memory.id: one for one in found}.values())
+    def _overtaken(self, chunk: Chunk, seen: Sequence[Seen], known: Sequence[Memory]) -> list[Overtaken]:
+        return overtaken(seen, known, self.session.id, self._checks, chunk.places)
+
+    def _elsewhere(self, chunk: Chunk, gone: Sequence[Overtaken]) -> list[Overtaken]:
+        """What else a change touches: the model is asked once more, of memories that it was not shown and that are near
+        to the clauses that hold no longer. Others say in passing what a clause says, and few are near to the session.
+        """
+        shown = {one.id for one in self.known}
+        near = [one for one in self.wanted.near([one.clause for one in gone if one.clause]) if one.id not in shown]
+        near = list(with_room(near, self.caller.capabilities))
+        if not near or self.caller.stopped:
+            return []
+        able, seconds = self.caller.capabilities, self.wanted.timeout_seconds
+        changes = self.caller.ask(for_changes([(self.session, chunk)], near, able, seconds), Changes)
+        return self._overtaken(chunk, changes.known, near) if changes else []
 
     def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
         return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))

@@ -84,8 +84,8 @@ def _judged(
     borne = [(kept, overtaken, asking.turns) for (kept, overtaken), (asking, _) in zip(taken, asked, strict=True)]
     judged = compared(caller, borne, seconds)
     found = [
-        asking.extraction([chunk], [own], kept, overtaken)
-        for (asking, chunk), own, (kept, overtaken) in zip(asked, answers, judged, strict=True)
+        asking.extraction([chunk], [own], of_session)
+        for (asking, chunk), own, of_session in zip(asked, answers, judged, strict=True)
     ]
     return [found[0], *(replace(one, calls=0, tokens=Tokens()) for one in found[1:])]
 

@@ -180,9 +180,14 @@ FROM memories;
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- list_stale --
--- Memories that may be out of date, as was found last.
+-- Memories that may be out of date: as was found last by their files, or as they wait in review.
 SELECT s.memory, s.confidence, s.detail FROM stale_memories s
-JOIN active_memories m ON m.id = s.memory AND m.updated = s.updated;
+JOIN active_memories m ON m.id = s.memory AND m.updated = s.updated
+UNION ALL
+SELECT r.memory, 0.5, r.detail FROM review_queue r JOIN active_memories m ON m.id = r.memory
+WHERE r.status = 'pending' AND r.reason = 'stale' AND r.created > m.updated AND NOT EXISTS (
+    SELECT 1 FROM stale_memories s WHERE s.memory = r.memory AND s.updated = m.updated
+);
 
 -- delete_stale --
 -- Before they are found anew.
