@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.extraction.explicit.find import is_taken_back, remembered, stated
+from nacre.extraction.explicit.find import SURE, is_taken_back, remembered, stated
 from nacre.extraction.explicit.signs import signs
 from nacre.extraction.explicit.weights import BIAS, HUNDREDTHS, KINDS, SCALE, Judged
 from nacre.extraction.extractor import extract
@@ -153,7 +153,8 @@ def _is_taken(one: Example, rows: dict[str, int], weights: Matrix, bias: Matrix)
     asked, *after = [remembered(text) for text in one.texts[one.place : one.place + 2]]
     if asked:
         return not asked.points
-    return bool(stated(one.texts, one.place, judged)) or any(said and said.points for said in after)
+    said = stated(one.texts, one.place, judged)
+    return bool(said and said.score >= SURE) or any(later and later.points for later in after)
 
 
 def _kept(path: Path) -> str:

@@ -34,7 +34,6 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
         ("From now on run the linter before each commit.", Kind.PREFERENCE),
         ("Use tabs for everything in this repo.", Kind.PREFERENCE),
         ("fyi our staging server is at Hetzner in Falkenstein", Kind.FACT),
-        ("Marta is our product manager.", Kind.FACT),
         ("Our users are nurses on night shift.", Kind.FACT),
         ("TODO: rotate the signing keys of the webhook.", Kind.TODO),
         ("Action item: renew the certificate of the gateway.", Kind.TODO),

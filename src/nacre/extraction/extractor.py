@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.extraction.explicit.find import explicit
+from nacre.extraction.explicit.find import SURE, explicit
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.answers import answered
@@ -39,9 +39,11 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
         return []
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
-    sure = tempered(settle(list(explicit(turns, spoken)), spoken))
-    chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, sure))]
-    maybe = [*chosen, *(one for one in stated(spoken) if not any(map(one.repeats, sure)))]
+    told = settle(list(explicit(turns, spoken)), spoken)
+    sure = tempered([one for one in told if one.score >= SURE])
+    likely = [one for one in told if one.score < SURE]
+    chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, told))]
+    maybe = [*likely, *chosen, *(one for one in stated(spoken) if not any(map(one.repeats, told)))]
     few = _few(settle(maybe, spoken), len(spoken))
     found = sorted([*sure, *few], key=lambda one: one.index)
     candidates = [

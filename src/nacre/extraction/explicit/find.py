@@ -23,15 +23,19 @@ from nacre.values.session import Speaker, Trust, Turn
 REMEMBERED, STATED = 8, 7
 """How much weighs what was to be remembered, and what was stated."""
 
-EXPLICIT_FROM, ORDERED_FROM = 1.9, -1.5
+SURE = 2.0
+"""The score of what is a memory at once; what only may be one has less."""
+
+EXPLICIT_FROM, ORDERED_FROM = 3.0, -1.5
 """The log-odds from which a statement is a memory at once, and from which one is that has the words of an order or a
-decision. What people really type asks for a higher bar than examples in which every third message holds something."""
+decision, or is to be remembered. What people really type asks for a much higher bar than examples in which every third
+message holds something (decision 109)."""
+
+LIKELY_FROM = 0.7
+"""The log-odds from which a statement waits as a candidate."""
 
 KNOWN_FROM = 0.8
 """The share of a statement's words that the examples hold, at least."""
-
-REMEMBERED_FROM = -3.0
-"""The log-odds from which what is to be remembered is kept."""
 
 _OF_A_KIND_FROM = -3.0
 """What is to be remembered is a fact below these odds: its words tell of no other kind."""
@@ -58,23 +62,25 @@ _FOR_AGENTS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rul
 """Files of standing rules: who orders to write into them says what is to be kept."""
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
-_REMARKABLE = 2.0
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A statement that is to be kept: of which kind, how much it weighs, and whether what is to be kept was said
-    before."""
+    """A statement that is to be kept: of which kind, how much it weighs, whether what is to be kept was said before,
+    and how sure it is, where it is to wait."""
 
     kind: Kind
     text: str
     importance: int
     points: bool = False
+    score: float = SURE
 
 
 def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """What is explicit in all messages, unless the owner took it back in the same message or the next."""
+    """What is explicit in all messages, or likely to be (its score is below ``SURE``), unless the owner took it back in
+    the same message or the next.
+    """
     for at, utterance in enumerate(spoken):
         if at + 1 < len(spoken) and _is_against(spoken[at + 1]):
             continue
@@ -129,7 +135,7 @@ def remembered(text: str) -> Said | None:
 
 
 def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Said | None:
-    """What the statement at ``place`` of a message says, if its signs make it sure enough that it is to be kept.
+    """What the statement at ``place`` of a message says, if its signs make it likely that it is to be kept.
 
     ``judged``: by other weights than those of the table.
     """
@@ -138,16 +144,19 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
     if not _is_sized(bare) or asks(text) or leans(bare) or language_of(bare).answers.only_points(bare):
         return None
     judged, worded = judged or judge(signs(texts, place)), _worded(bare)
-    if judged.odds < (ORDERED_FROM if worded else EXPLICIT_FROM) or (judged.known < KNOWN_FROM and not worded):
+    if judged.odds < (ORDERED_FROM if worded else LIKELY_FROM) or (judged.known < KNOWN_FROM and not worded):
         return None
-    return Said(worded or judged.kind, bare, STATED)
+    is_sure = worded or judged.odds >= EXPLICIT_FROM
+    return Said(worded or judged.kind, bare, STATED, score=SURE if is_sure else SURE * judged.odds / EXPLICIT_FROM)
 
 
 def _worded(text: str) -> Kind | None:
     """Of which kind a sentence is by the words of a decision or an order in it."""
-    if cues().decided.search(text):
+    known = cues()
+    if known.decided.search(text):
         return Kind.DECISION
-    return Kind.PREFERENCE if cues().ordered.search(text) or cues().rule.search(text) else None
+    is_rule = known.ordered.search(text) or (known.rule.search(text) and not known.supposed.search(text))
+    return Kind.PREFERENCE if is_rule else None
 
 
 def _order(text: str) -> re.Match[str] | None:
@@ -167,7 +176,9 @@ def _remembered(order: re.Match[str]) -> Said | None:
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
             return None
-    elif _is_sized(rest) and (_FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest)):
+    elif _is_sized(rest) and (
+        _TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest)
+    ):
         own = rest
     else:
         return None
@@ -181,7 +192,7 @@ def _remembered(order: re.Match[str]) -> Said | None:
 
 def _is_kept(*texts: str) -> bool:
     """Whether what is to be remembered may be worth it, in one of these words: not "note that you forgot the test"."""
-    return any(judge(signs([one], 0)).odds >= REMEMBERED_FROM for one in texts)
+    return any(judge(signs([one], 0)).odds >= ORDERED_FROM for one in texts)
 
 
 def _said_of_it(order: re.Match[str], rest: str, pointer: re.Match[str] | None) -> str:
@@ -222,7 +233,7 @@ def _finding(said: Said, content: str, evidence: tuple[int, ...]) -> Finding:
     subject = subject_of(content)
     return Finding(
         kind=said.kind, subject=subject, content=content, spoken=said.text, index=evidence[-1], evidence=evidence,
-        score=_REMARKABLE, importance=said.importance,
+        score=said.score, importance=said.importance,
         expiry=Expiry.TEMPORARY if said.kind is Kind.TODO else Expiry.PERMANENT,
         tags=tags_of(content, language), canonical_key=key_of(content, subject, language),
     )  # fmt: skip
