@@ -102,6 +102,11 @@ test-web: $(VENV)/.installed-dev web  ## drive the dashboard in a real Chromium
 	$(BIN)/python scripts/install_chromium.py
 	$(BIN)/python -m pytest -n 2 -m web tests/web
 
+.PHONY: programs
+programs: $(VENV)/.installed-dev  ## install the programs that test-web and test-hosts drive
+	$(BIN)/python scripts/install_chromium.py
+	$(BIN)/python scripts/install_hosts.py
+
 .PHONY: model
 model: build/model/bin/python  ## build the bundled embedding model anew
 	$< -m pip install --quiet --no-input $$(sed -n 's/^ *python -m pip install //p' scripts/build_minilm.py)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from nacre.dream import diary
 from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
+from nacre.dream.later import note_later
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, objection, planned
 from nacre.dream.relations import settled_mark
@@ -143,6 +144,8 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
         note_looked(home, _looked_by(report))
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
+        if not is_first:
+            note_later(home, found.doubts, found.held)
     return report
 
 

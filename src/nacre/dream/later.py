@@ -1,0 +1,198 @@
+"""A writer holds memories against what was said later, in whatever session: does each still hold as it stands?
+
+Beside a session stand a few of the memories that it touches, and a reader overlooks some of these. Here each memory has
+its own evidence, found by its own words. What a writer finds ends and changes nothing: it waits in review, and the
+memory is told with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+import msgspec
+
+from nacre.dedup.coverage import leaves_out
+from nacre.dream.checks import said
+from nacre.dream.questions import as_data, as_reason, prompt_of, words_of
+from nacre.dream.values import Doubt
+from nacre.dream.writer import answers, may_be_shown
+from nacre.home.home import Home
+from nacre.llm.answers import ask
+from nacre.platform.ids import to_ms
+from nacre.protocols import LanguageModel
+from nacre.redact.redactor import Redactor
+from nacre.retrieval.recall import search_sessions
+from nacre.text.excerpt import excerpt
+from nacre.text.passages import count_tokens, words
+from nacre.values.memory import Kind, Memory
+from nacre.values.model_calls import Prompt, Tokens
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.reports import OnProgress
+from nacre.values.review import Action, Reason
+from nacre.values.session import Speaker, Trust, Turn
+
+LATER = "later-1"
+MOST_MEMORIES = 10
+"""So many memories are held against what was said later in one dream, those first that were never, or longest ago."""
+
+_LOOKED = "dream looked later"
+_LOOKED_AT = 60
+_ASKED, _SAYINGS, _CHARACTERS = 1_000, 12, 500
+_TOGETHER = 10
+_ANSWER_TOKENS = 60
+_MOST_MISSING = 0.2
+"""Of the words of a clause, that the memory does not hold: it was to be copied."""
+
+
+class Outdated(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory that holds no longer as it stands."""
+
+    number: int
+    clause: str
+    now: str
+    evidence: list[int]
+
+
+class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Those that hold no longer; none, most of the time."""
+
+    memories: list[Outdated]
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What somebody said after a memory: when, who, and the part of it that has most of the memory's words."""
+
+    at: datetime
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A memory beside what was said later with words of it."""
+
+    memory: Memory
+    sayings: tuple[Saying, ...]
+
+
+def wanted_later(home: Home, memories: Iterable[Memory], writer: str) -> list[Held]:
+    """The memories that a dream holds against what was said later: of those about which something was said since they
+    were held against it, some that were not for the longest time.
+    """
+    looked = _looked(home)
+    doubted = home.memories.stale()
+    may = [
+        one for one in memories
+        if one.project and one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted
+        and may_be_shown(home, one, writer)
+    ]  # fmt: skip
+    found: list[Held] = []
+    for memory in sorted(may, key=lambda one: (looked.get(one.id, ""), said(one), one.id))[:_LOOKED_AT]:
+        sayings = _said_later(home, memory)
+        if sayings and sayings[-1].at.isoformat() > looked.get(memory.id, ""):
+            found.append(Held(memory, sayings))
+        if len(found) >= MOST_MEMORIES:
+            break
+    return found
+
+
+def asked_for_later(
+    home: Home, model: LanguageModel, held: Sequence[Held], on_progress: OnProgress | None
+) -> tuple[list[Doubt], list[str], str | None]:
+    """What a writer doubts, the memories about which it answered, and what went wrong. Nothing is changed."""
+    seconds = home.settings.number("models.timeout_seconds")
+    parts = [held[at : at + _TOGETHER] for at in range(0, len(held), _TOGETHER)]
+    found, failed = answers(home, [partial(_asked, model, home.redactor, part, seconds) for part in parts], on_progress)
+    doubts = [doubt for one in found if one is not None for doubt in one]
+    answered = [one.memory.id for part, told in zip(parts, found, strict=True) if told is not None for one in part]
+    return doubts, answered, failed
+
+
+def tokens_for_later(held: Sequence[Held]) -> tuple[int, Tokens]:
+    """How many calls and tokens asking about some memories takes, at most."""
+    calls = -(-len(held) // _TOGETHER)
+    shown = sum(count_tokens(line) for one in held for line in _lines(1, 1, one))
+    return calls, Tokens(calls * count_tokens(words_of(LATER)) + shown, _ANSWER_TOKENS * len(held))
+
+
+def note_later(home: Home, doubts: Sequence[Doubt], answered: Sequence[str]) -> None:
+    """Doubts wait in review; what was asked about is not again until more is said. Call it in a transaction."""
+    at = to_ms(home.now()) or 0
+    for one in doubts:
+        memory = home.memories.find(one.memory)
+        if memory is not None and memory.is_active:
+            home.reviews.add(one.memory, Reason.STALE, one.why, Action.REVIEW, at, once=True)
+    if answered:
+        now = {one: home.now().isoformat() for one in answered}
+        kept = {one: when for one, when in {**_looked(home), **now}.items() if home.memories.find(one)}
+        home.usage.set_value(_LOOKED, json.dumps(kept))
+
+
+def _looked(home: Home) -> Mapping[str, str]:
+    return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
+
+
+def _said_later(home: Home, memory: Memory) -> tuple[Saying, ...]:
+    """The turns after a memory that have most of its words, in the order of time."""
+    since = said(memory)
+    wanted = Filter(projects=(memory.project or "",), strict=True, since=since)
+    text = memory.content[:_ASKED]
+    asked = RecallQuery(text, filter=wanted, mode=Mode.LEXICAL, limit=_SAYINGS, update=False, boost=False)
+
+    def is_later(turn: Turn) -> bool:
+        return turn.trust is Trust.TRUSTED and turn.time is not None and turn.time > since
+
+    terms = words(memory.content)
+    found = [
+        Saying(hit.turn.time or since, hit.turn.speaker, excerpt(hit.turn.text, terms, _CHARACTERS))
+        for hit in search_sessions(home, asked, admits=is_later).turns
+    ]
+    return tuple(sorted(found, key=lambda one: one.at))
+
+
+def _asked(model: LanguageModel, redactor: Redactor, held: Sequence[Held], seconds: float) -> list[Doubt]:
+    answer = ask(model, _prompt(held, seconds), Outdateds)
+    found: dict[str, Doubt] = {}
+    for one in answer.memories:
+        at = one.number - 1
+        if not 0 <= at < len(held) or leaves_out(one.clause, held[at].memory.content) > _MOST_MISSING:
+            continue
+        shown = _sayings_of(held, at, one.evidence)
+        if not shown or not one.clause.strip():
+            continue
+        memory, day = held[at].memory, f"{shown[-1].at:%Y-%m-%d}"
+        why = as_reason(redactor, one.now) or as_reason(redactor, shown[-1].text)
+        found.setdefault(memory.id, Doubt(memory.id, memory.subject, f"{why} ({day})", model.name))
+    return list(found.values())
+
+
+def _sayings_of(held: Sequence[Held], at: int, numbers: Iterable[int]) -> list[Saying]:
+    """What is shown below the memory at a place, of some numbers."""
+    first = 1 + sum(len(one.sayings) for one in held[:at])
+    own = dict(enumerate(held[at].sayings, first))
+    return [own[number] for number in sorted(set(numbers)) if number in own]
+
+
+def _prompt(held: Sequence[Held], seconds: float) -> Prompt:
+    lines: list[str] = []
+    first = 1
+    for number, one in enumerate(held, 1):
+        lines += [*_lines(number, first, one), ""]
+        first += len(one.sayings)
+    return prompt_of(LATER, "\n".join(lines).strip(), Outdateds, seconds)
+
+
+def _lines(number: int, first: int, held: Held) -> list[str]:
+    """A memory, and below it what was said later."""
+    memory = held.memory
+    told = {"memory": number, "kind": memory.kind.value, "day": f"{said(memory):%Y-%m-%d}", "text": memory.content}
+    return [as_data(told), *(_line(at, one) for at, one in enumerate(held.sayings, first))]
+
+
+def _line(number: int, one: Saying) -> str:
+    return as_data({"number": number, "day": f"{one.at:%Y-%m-%d}", "speaker": one.speaker.value, "said": one.text})
