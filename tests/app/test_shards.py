@@ -101,6 +101,8 @@ WANTED = (
     {}, {"projects": ("importer",), "strict": True}, {"projects": ("importer",)}, {"exclude_projects": ("billing",)},
     {"tools": ("claude-code",)}, {"tools": ("codex",)}, {"owner_only": True}, {"trusted": True},
     {"since": datetime(2026, 4, 1, tzinfo=UTC), "until": datetime(2026, 7, 1, tzinfo=UTC)},
+    {"since": datetime(2026, 4, 1, tzinfo=UTC)},
+    {"until": datetime(2026, 7, 1, tzinfo=UTC)},
     {"as_of": datetime(2026, 3, 18, tzinfo=UTC).date()},
 )  # fmt: skip
 

@@ -141,8 +141,9 @@ class Shard:
         since, until = _period(wanted)
         if since is not None or until is not None:
             yield tantivy.Query.range_query(
-                self._schema, "time", tantivy.FieldType.Integer, since, until, include_lower=True, include_upper=False
-            )
+                self._schema, "time", tantivy.FieldType.Integer, since, until, include_lower=True,
+                include_upper=until is None,  # what has no end is whole
+            )  # fmt: skip
         if wanted.scope is not Scope.PRIVATE:
             yield tantivy.Query.empty_query()
 
