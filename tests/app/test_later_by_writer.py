@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nacre.context.build import build
-from nacre.dream.dream import dream, dream_estimate
+from nacre.dream.dream import dream, dream_estimate, dream_unasked
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
 from nacre.dream.values import DreamReport
 from nacre.review.answers import waiting
@@ -114,6 +114,18 @@ def test_a_memory_is_held_against_what_was_said_later_once_until_more_is_said(
     world.clock.pass_days(2)
     dreamt(world)
     assert len(writer.later) == 2
+
+
+@pytest.mark.parametrize(("background", "times"), [("true", 1), ("false", 0)])
+def test_without_dreams_at_night_it_is_done_all_the_same_once_a_day_where_the_writer_may_work(
+    world: World, writer: Writer, branch: Memory, background: str, times: int
+) -> None:
+    world.environ |= {"NACRE_MODELS_BACKGROUND": background, "NACRE_DREAM_AT_NIGHT": "false"}
+    for _ in range(2):
+        assert dream_unasked(world.context()) is None
+    assert len(writer.later) == times
+    assert [one.memory.id for one in waiting(world.context()).reviews] == [branch.id] * times
+    assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 
 @pytest.mark.parametrize(

@@ -19,25 +19,31 @@ from nacre.dedup.coverage import leaves_out
 from nacre.dream.checks import said
 from nacre.dream.questions import as_data, as_reason, prompt_of, words_of
 from nacre.dream.values import Doubt
-from nacre.dream.writer import answers, may_be_shown
+from nacre.dream.writer import answers, may_be_shown, writer_of
 from nacre.home.home import Home
 from nacre.llm.answers import ask
 from nacre.platform.ids import to_ms
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.retrieval.recall import search_sessions
+from nacre.spending.models import name_for
+from nacre.spending.tracing import tracing
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, words
 from nacre.values.memory import Kind, Memory
-from nacre.values.model_calls import Prompt, Tokens
+from nacre.values.model_calls import Prompt, Task, Tokens
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.reports import OnProgress
 from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker, Trust, Turn
+from nacre.values.trace import TraceKind
 
 LATER = "later-1"
 MOST_MEMORIES = 10
 """So many memories are held against what was said later in one dream, those first that were never, or longest ago."""
+
+LOOKED_LATER = "looked later"
+"""When memories were last held against what was said later, without a dream."""
 
 _LOOKED = "dream looked later"
 _LOOKED_AT = 60
@@ -111,6 +117,25 @@ def asked_for_later(
     doubts = [doubt for one in found if one is not None for doubt in one]
     answered = [one.memory.id for part, told in zip(parts, found, strict=True) if told is not None for one in part]
     return doubts, answered, failed
+
+
+def look_later(home: Home) -> None:
+    """Hold some memories against what was said later, where the writer may be asked in the background.
+
+    Raises ModelRefused.
+    """
+    if not home.settings.flag("models.background"):
+        return
+    with writer_of(home, background=True) as (model, _):
+        if model is None:
+            return
+        memories = [one for one in home.memories.everything() if one.is_active]
+        held = wanted_later(home, memories, name_for(home, Task.DREAM))
+        with tracing(home, TraceKind.DREAM, f"{len(held)} memories beside what was said later"):
+            doubts, answered, _ = asked_for_later(home, model, held, None)
+    with home.vault_lock, home.database.transaction():
+        home.usage.set_value(LOOKED_LATER, home.now().isoformat())
+        note_later(home, doubts, answered)
 
 
 def tokens_for_later(held: Sequence[Held]) -> tuple[int, Tokens]:

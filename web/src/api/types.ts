@@ -470,6 +470,13 @@ export interface Documents {
   hash: string;
 }
 
+export interface Doubt {
+  memory: string;
+  subject: string;
+  why: string;
+  by: string;
+}
+
 export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
 
 export interface DreamEstimate {
@@ -501,6 +508,8 @@ export interface DreamPlan {
   brought_back: number;
   looked: Array<[string, Array<string>]>;
   keys: Array<string>;
+  doubts: Array<Doubt>;
+  held: Array<string>;
 }
 
 export interface DreamReport {
@@ -590,6 +599,7 @@ export interface Extraction {
   candidates: Array<NacreValuesCandidateCandidate>;
   model: string;
   overtaken: Array<Overtaken>;
+  doubted: Array<Overtaken>;
   dropped: Record<string, number>;
   proposed: number;
   repeated: number;
@@ -1251,6 +1261,7 @@ export interface OperationDiff {
 
 export interface Overtaken {
   memory: Memory;
+  clause: string;
   quote: string;
   statement: NacreValuesCandidateCandidate;
   shown: Confirmation;
