@@ -326,14 +326,14 @@ def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
     assert memories(owner(FINDING)) == []
     assert memories(owner(f"fix this one as well\n\n{FINDING}")) == []
     for own in (
-        f"I looked at it. {FINDING}", FINDING.replace("Always check", "We always check"), f"Remember: {FINDING}",
+        f"I looked at it. {FINDING}", f"Remember: {FINDING}",
         FINDING.replace("Always check", "From now on always check"),
     ):  # fmt: skip
         assert memories(owner(own)) != [], own
 
 
 def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_word() -> None:
-    said = "hey! could the footer be blue?\n\nps I prefer small pull requests over one big branch, make that a rule"
+    said = "hey! could the footer be blue?\n\nps from now on small pull requests, never one big branch"
 
     assert memories(owner(said)) != []
     assert memories(owner(f"fwd from Dana, can you do what she asks first?\n\n{said}")) == []

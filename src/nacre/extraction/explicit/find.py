@@ -152,11 +152,9 @@ def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Sa
 
 def _worded(text: str) -> Kind | None:
     """Of which kind a sentence is by the words of a decision or an order in it."""
-    known = cues()
-    if known.decided.search(text):
+    if cues().decided.search(text):
         return Kind.DECISION
-    is_rule = known.ordered.search(text) or (known.rule.search(text) and not known.supposed.search(text))
-    return Kind.PREFERENCE if is_rule else None
+    return Kind.PREFERENCE if cues().ordered.search(text) or cues().rule.search(text) else None
 
 
 def _order(text: str) -> re.Match[str] | None:
