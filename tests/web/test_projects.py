@@ -20,12 +20,12 @@ def test_projects_are_listed_with_what_is_in_them(board: Dashboard) -> None:
     rows = page.get_by_role("list", name="Projects").get_by_role("link")
     expect(rows).to_have_count(3)
     hivelog = rows.filter(has_text="hivelog")
-    expect(hivelog).to_contain_text("23")
+    expect(hivelog).to_contain_text("26")
     expect(hivelog.get_by_role("img")).to_have_attribute("aria-label", "35 turns in 12 weeks")
     hivelog.click()
     page.wait_for_url("**/projects/hivelog")
-    expect(page.get_by_role("link", name="Fact 9")).to_be_visible()
-    page.get_by_role("link", name="Fact 9").click()
+    expect(page.get_by_role("link", name="Fact 11")).to_be_visible()
+    page.get_by_role("link", name="Fact 11").click()
     page.wait_for_url("**/memories?project=hivelog&kind=fact")
 
 

@@ -25,7 +25,7 @@ UNTIL_NOTHING_ASKS_TO_STAY = """async () => {
     for (let frame = 0; frame < 600 && !mayLeave(); frame++) await new Promise(requestAnimationFrame);
 }"""
 
-WAITING = 8
+WAITING = 5
 """Candidates and doubts of the story's home."""
 
 

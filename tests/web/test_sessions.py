@@ -122,7 +122,7 @@ def test_beside_a_session_stands_what_came_of_it(board: Dashboard) -> None:
     page = board.show("/sessions?tool=claude-code&project=hivelog")
     rows(page).first.click()
     about = page.get_by_role("complementary", name="About this session")
-    expect(about.get_by_text("Learned from it: 2")).to_be_visible()
+    expect(about.get_by_text("Learned from it: 4")).to_be_visible()
     expect(about.get_by_text("Done", exact=True)).to_be_visible()
     expect(about.get_by_text("hivelog/schema.sql")).to_be_visible()
     about.get_by_role("link", name="A gateway sends the same batch again").last.click()

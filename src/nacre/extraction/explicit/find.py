@@ -26,10 +26,10 @@ REMEMBERED, STATED = 8, 7
 SURE = 2.0
 """The score of what is a memory at once; what only may be one has less."""
 
-EXPLICIT_FROM, ORDERED_FROM = 3.0, -1.5
+EXPLICIT_FROM, ORDERED_FROM = 1.9, -1.5
 """The log-odds from which a statement is a memory at once, and from which one is that has the words of an order or a
-decision, or is to be remembered. What people really type asks for a much higher bar than examples in which every third
-message holds something (decision 109)."""
+decision, or is to be remembered. What people really type asks for a higher bar than examples in which every third
+message holds something (decisions 108, 109)."""
 
 LIKELY_FROM = 0.7
 """The log-odds from which a statement waits as a candidate."""
