@@ -18,7 +18,7 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 
 .PHONY: test
 test: lint  ## linters, types, import contracts, tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3  # two cores are idle a quarter of the time: tests wait for processes
 
 .PHONY: test-hosts
 test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest
