@@ -149,6 +149,35 @@ def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_a
     assert not writer.later
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("EXCLUDE_TOOLS", '["claude-code"]'), ("EXCLUDE_PROJECTS", '["acme-*"]')], ids=["a tool", "a project"],
+)  # fmt: skip
+def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_from_it(
+    world: World, writer: Writer, branch: Memory, setting: str, value: str
+) -> None:
+    world.environ[f"NACRE_WRITER_{setting}"] = value
+    dreamt(world)
+    assert not writer.later
+    world.environ[f"NACRE_WRITER_{setting}"] = "[]"
+    dreamt(world)
+    assert len(writer.later) == 1
+
+
+def test_what_was_said_with_a_model_of_this_machine_goes_to_no_other_one(world: World, writer: Writer) -> None:
+    kept(world, BRANCH, days=20, kind=Kind.DECISION, project=PROJECT)
+    at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
+    answer = says("assistant", MOVED, uuid="l-2", session="local", at=at)
+    answer["message"]["model"] = "qwen3:8b"
+    world.transcript("local", says("user", "Go on.", uuid="l-1", session="local", at=at), answer)
+    world.environ["NACRE_MODELS_EXTRACTION"] = "none"
+    with world.open() as memory:
+        memory.ingest()
+    world.environ["NACRE_MODELS_EXTRACTION"] = "scripted:1"
+    dreamt(world)
+    assert not writer.later
+
+
 def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(world: World, branch: Memory) -> None:
     with_later = dream_estimate(world.context(), DreamPlanRequest(tier=3))
     dreamt(world)

@@ -20,6 +20,7 @@ from nacre.dream.checks import said
 from nacre.dream.questions import as_data, as_reason, prompt_of, words_of
 from nacre.dream.values import Doubt
 from nacre.dream.writer import answers, may_be_shown, writer_of
+from nacre.extraction.coverage import is_covered
 from nacre.home.home import Home
 from nacre.llm.answers import ask
 from nacre.platform.ids import to_ms
@@ -99,7 +100,7 @@ def wanted_later(home: Home, memories: Iterable[Memory], writer: str) -> list[He
     ]  # fmt: skip
     found: list[Held] = []
     for memory in sorted(may, key=lambda one: (looked.get(one.id, ""), said(one), one.id))[:_LOOKED_AT]:
-        sayings = _said_later(home, memory)
+        sayings = _said_later(home, memory, writer)
         if sayings and sayings[-1].at.isoformat() > looked.get(memory.id, ""):
             found.append(Held(memory, sayings))
         if len(found) >= MOST_MEMORIES:
@@ -162,8 +163,10 @@ def _looked(home: Home) -> Mapping[str, str]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
 
 
-def _said_later(home: Home, memory: Memory) -> tuple[Saying, ...]:
-    """The turns after a memory that have most of its words, in the order of time."""
+def _said_later(home: Home, memory: Memory, writer: str) -> tuple[Saying, ...]:
+    """The turns after a memory that have most of its words, in the order of time: of sessions that a writer may be
+    shown.
+    """
     since = said(memory)
     wanted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_ASKED]
@@ -173,11 +176,19 @@ def _said_later(home: Home, memory: Memory) -> tuple[Saying, ...]:
         return turn.trust is Trust.TRUSTED and turn.time is not None and turn.time > since
 
     terms = words(memory.content)
+    hits = search_sessions(home, asked, admits=is_later).turns
+    shown = {one for one in {hit.session.id for hit in hits} if _may_be_read(home, one, writer)}
     found = [
         Saying(hit.turn.time or since, hit.turn.speaker, excerpt(hit.turn.text, terms, _CHARACTERS))
-        for hit in search_sessions(home, asked, admits=is_later).turns
-    ]
+        for hit in hits if hit.session.id in shown
+    ]  # fmt: skip
     return tuple(sorted(found, key=lambda one: one.at))
+
+
+def _may_be_read(home: Home, session: str, writer: str) -> bool:
+    """Whether all of a session may be shown to a writer."""
+    found = home.sessions.find(session)
+    return bool(found) and all(is_covered(home.settings, one, writer) for one in found)
 
 
 def _asked(model: LanguageModel, redactor: Redactor, held: Sequence[Held], seconds: float) -> list[Doubt]:

@@ -25,7 +25,7 @@ class Reason(StrEnum):
 
     ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else. ``merge``: a writer
     takes it for the same as another, and code does not. ``stale``: the document it was read in does not say it any
-    more, or sessions changed the files that it names.
+    more, sessions changed the files that it names, or a writer doubts it by what was said later.
     """
 
     LOW_QUALITY = "low_quality"
