@@ -160,6 +160,7 @@ def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_fro
     dreamt(world)
     assert not writer.later
     world.environ[f"NACRE_WRITER_{setting}"] = "[]"
+    heard(world, "more", "The branch hive/sessions of the checkpoints is gone.", days=1)
     dreamt(world)
     assert len(writer.later) == 1
 

@@ -31,6 +31,7 @@ from nacre.spending.models import name_for
 from nacre.spending.tracing import tracing
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, words
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task, Tokens
 from nacre.values.recall import Filter, Mode, RecallQuery
@@ -45,6 +46,9 @@ MOST_MEMORIES = 10
 
 LOOKED_LATER = "looked later"
 """When memories were last held against what was said later, without a dream."""
+
+Looked = tuple[str, str]
+"""The id of a memory, and until when it was held against what was said (ISO)."""
 
 _LOOKED = "dream looked later"
 _LOOKED_AT = 60
@@ -81,43 +85,52 @@ class Saying:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A memory beside what was said later with words of it."""
+    """A memory beside what was said later with words of it; ``until`` is the end of the last session of its project."""
 
     memory: Memory
     sayings: tuple[Saying, ...]
+    until: str
 
 
 def wanted_later(home: Home, memories: Iterable[Memory], writer: str) -> list[Held]:
-    """The memories that a dream holds against what was said later: of those about which something was said since they
-    were held against it, some that were not for the longest time.
+    """The memories that a dream holds against what was said later: those first that never were, or longest ago, of
+    projects with newer sessions. Among them are some about which nothing was said: there is nothing to ask of them.
     """
-    looked = _looked(home)
-    doubted = home.memories.stale()
-    may = [
+    looked, doubted = _looked(home), home.memories.stale()
+    last = {one: _last_session(home, one) for one in {memory.project for memory in memories} if one}
+    due = [
         one for one in memories
-        if one.project and one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted
-        and may_be_shown(home, one, writer)
+        if max(looked.get(one.id, ""), said(one).isoformat()) < last.get(one.project or "", "")
+        and one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted and may_be_shown(home, one, writer)
     ]  # fmt: skip
     found: list[Held] = []
-    for memory in sorted(may, key=lambda one: (looked.get(one.id, ""), said(one), one.id))[:_LOOKED_AT]:
-        sayings = _said_later(home, memory, writer)
-        if sayings and sayings[-1].at.isoformat() > looked.get(memory.id, ""):
-            found.append(Held(memory, sayings))
-        if len(found) >= MOST_MEMORIES:
+    for memory in sorted(due, key=lambda one: (looked.get(one.id, ""), said(one), one.id))[:_LOOKED_AT]:
+        found.append(Held(memory, _said_later(home, memory, writer), last[memory.project or ""]))
+        if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
             break
     return found
 
 
+def _last_session(home: Home, project: str) -> str:
+    """When the last session of a project ended; empty without any."""
+    newest = home.sessions.newest(SessionFilter(project=project), limit=1)
+    return newest[0].ended.isoformat() if newest and newest[0].ended else ""
+
+
 def asked_for_later(
     home: Home, model: LanguageModel, held: Sequence[Held], on_progress: OnProgress | None
-) -> tuple[list[Doubt], list[str], str | None]:
-    """What a writer doubts, the memories about which it answered, and what went wrong. Nothing is changed."""
+) -> tuple[list[Doubt], list[Looked], str | None]:
+    """What a writer doubts, the memories about which nothing is left to ask until more is said, and what went wrong.
+    Nothing is changed.
+    """
     seconds = home.settings.number("models.timeout_seconds")
-    parts = [held[at : at + _TOGETHER] for at in range(0, len(held), _TOGETHER)]
+    asked = [one for one in held if one.sayings]
+    parts = [asked[at : at + _TOGETHER] for at in range(0, len(asked), _TOGETHER)]
     found, failed = answers(home, [partial(_asked, model, home.redactor, part, seconds) for part in parts], on_progress)
     doubts = [doubt for one in found if one is not None for doubt in one]
-    answered = [one.memory.id for part, told in zip(parts, found, strict=True) if told is not None for one in part]
-    return doubts, answered, failed
+    answered = [one for part, told in zip(parts, found, strict=True) if told is not None for one in part]
+    answered += [one for one in held if not one.sayings]
+    return doubts, [(one.memory.id, one.until) for one in answered], failed
 
 
 def look_later(home: Home) -> None:
@@ -133,29 +146,29 @@ def look_later(home: Home) -> None:
         memories = [one for one in home.memories.everything() if one.is_active]
         held = wanted_later(home, memories, name_for(home, Task.DREAM))
         with tracing(home, TraceKind.DREAM, f"{len(held)} memories beside what was said later"):
-            doubts, answered, _ = asked_for_later(home, model, held, None)
+            doubts, looked, _ = asked_for_later(home, model, held, None)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(LOOKED_LATER, home.now().isoformat())
-        note_later(home, doubts, answered)
+        note_later(home, doubts, looked)
 
 
 def tokens_for_later(held: Sequence[Held]) -> tuple[int, Tokens]:
     """How many calls and tokens asking about some memories takes, at most."""
-    calls = -(-len(held) // _TOGETHER)
-    shown = sum(count_tokens(line) for one in held for line in _lines(1, 1, one))
-    return calls, Tokens(calls * count_tokens(words_of(LATER)) + shown, _ANSWER_TOKENS * len(held))
+    asked = [one for one in held if one.sayings]
+    calls = -(-len(asked) // _TOGETHER)
+    shown = sum(count_tokens(line) for one in asked for line in _lines(1, 1, one))
+    return calls, Tokens(calls * count_tokens(words_of(LATER)) + shown, _ANSWER_TOKENS * len(asked))
 
 
-def note_later(home: Home, doubts: Sequence[Doubt], answered: Sequence[str]) -> None:
+def note_later(home: Home, doubts: Sequence[Doubt], looked: Sequence[Looked]) -> None:
     """Doubts wait in review; what was asked about is not again until more is said. Call it in a transaction."""
     at = to_ms(home.now()) or 0
     for one in doubts:
         memory = home.memories.find(one.memory)
         if memory is not None and memory.is_active:
             home.reviews.add(one.memory, Reason.STALE, one.why, Action.REVIEW, at, once=True)
-    if answered:
-        now = {one: home.now().isoformat() for one in answered}
-        kept = {one: when for one, when in {**_looked(home), **now}.items() if home.memories.find(one)}
+    if looked:
+        kept = {one: when for one, when in {**_looked(home), **dict(looked)}.items() if home.memories.find(one)}
         home.usage.set_value(_LOOKED, json.dumps(kept))
 
 

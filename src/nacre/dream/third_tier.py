@@ -34,7 +34,7 @@ class Consulted:
     unasked: int = 0
     note: str | None = None
     doubts: tuple[Doubt, ...] = ()
-    held: tuple[str, ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
 
 
 NOT_CONSULTED = Consulted({})

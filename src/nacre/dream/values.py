@@ -120,7 +120,7 @@ class DreamPlan:
     ``brought_back`` counts those that a dream ended before, and a person brought back: they are left. ``looked`` are
     the pages that a writer was asked about, by project (empty: the profile), with marks of what it was shown. ``keys``
     name the steps, one each, for who wants some of them only. ``doubts`` are memories that were held against what was
-    said later, and ``held`` the ids of all that were.
+    said later, and ``held`` the ids of all that were, with the end of the last session.
     """
 
     steps: tuple[Step, ...]
@@ -139,7 +139,7 @@ class DreamPlan:
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
     keys: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    held: tuple[str, ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> int:

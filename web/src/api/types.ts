@@ -509,7 +509,7 @@ export interface DreamPlan {
   looked: Array<[string, Array<string>]>;
   keys: Array<string>;
   doubts: Array<Doubt>;
-  held: Array<string>;
+  held: Array<[string, string]>;
 }
 
 export interface DreamReport {
