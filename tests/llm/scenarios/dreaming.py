@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from nacre.api import MemoryHome
 from nacre.dream.dream import plan
+from nacre.dream.later import look_later
 from nacre.dream.requests import DreamPlanRequest
 from nacre.dream.values import DreamAction
 from nacre.home.home import Home
+from nacre.testing.steps import Agent, Owner
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Task
+from nacre.values.review import Reason
 from tests.llm.stage import Stage, scenario
 
 _SAME = (
@@ -118,3 +122,24 @@ def what_belongs_together_is_linked_and_what_shares_a_name_is_not(stage: Stage) 
     assert {ids[text] for text in _TOGETHER} in [pair for pair, _ in links]
     assert {ids[text] for text in _BESIDE} not in [pair for pair, _ in links]
     assert {relation for _, relation in links} <= {"builds_on", "depends_on", "elaborates", "related_to"}
+
+
+_MOVED = "The invoices that were sent are kept in the bucket acme-archive for ten years; nobody deletes any of them."
+_STAYS = "Invoices are numbered by year, and a number of an invoice is never used twice."
+
+
+@scenario()
+def what_was_said_later_puts_what_it_overtakes_in_doubt_and_nothing_else(stage: Stage) -> None:
+    steps = [
+        Owner("Please move the invoices that were sent from the bucket acme-archive to acme-vault, the contract ends."),
+        Agent("Done: all invoices that were sent are in the bucket acme-vault now, and acme-archive is gone."),
+        Owner("Good. How are invoices numbered at the turn of the year?"),
+        Agent("By year: the first invoice of January gets the number 1 of the new year."),
+    ]
+    with stage.open(Task.DREAM) as context:
+        moved, _ = (_kept(context, text, 30) for text in (_MOVED, _STAYS))
+        with MemoryHome(context) as memory:
+            memory.ingest(stage.transcript(*steps))
+            look_later(context)
+            doubted = [(one.memory, one.reason) for one in context.reviews.pending()]
+    assert doubted == [(moved, Reason.STALE)]
