@@ -1,4 +1,4 @@
-"""Dreams of tier 3 with a writer: it holds memories against what was said later, and what it doubts waits in review."""
+"""Once a day a writer holds known memories against what was said later; what it doubts waits in review."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from nacre.context.build import build
-from nacre.dream.dream import dream, dream_estimate, dream_unasked
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamReport
+from nacre.extraction.estimate import estimate_learning
 from nacre.review.answers import waiting
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Kind, Memory, Trust
 from nacre.values.model_calls import Prompt
+from nacre.values.reports import IngestReport
 from nacre.values.review import Reason
 from tests.app.conftest import World, says
 from tests.app.test_dreams import kept
@@ -26,33 +25,30 @@ MOVED = "Done: the branch hive/sessions of the checkpoints is called hive/checkp
 CLAUSE = "The checkpoints of a session lie on the branch hive/sessions"
 NOW = "The checkpoints lie on hive/checkpoints/v1."
 PROJECT = "acme-billing"
+ASKED = "Please go on with the branch of the checkpoints, and tell me afterwards what became of it."
+GONE = "The branch hive/sessions of the checkpoints is gone."
 
 
 class Writer(ScriptedModel):
-    """Doubts the memory it is told to, with the excerpts that hold some words; whatever else it is asked is settled."""
+    """Doubts the memory it is told to, with the excerpts that hold some words; sessions teach it nothing."""
 
     def __init__(self, *, clause: str = CLAUSE, now: str = NOW, shown: str = "called hive/checkpoints/v1") -> None:
-        super().__init__(self._answer)
-        self._clause, self._now, self._shown = clause, now, shown
+        super().__init__(lambda _: {"memories": []}, outdated=self._outdated_by)
+        self.clause, self.now, self.shown = clause, now, shown
 
-    def _answer(self, prompt: Prompt) -> dict[str, Any]:
-        if prompt.name != "later":
-            return {"merges": [], "over": []}
+    def _outdated_by(self, prompt: Prompt) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in prompt.text.splitlines() if line]
         memories = [one["memory"] for one in lines if one.get("text") == BRANCH]
-        evidence = [one["number"] for one in lines if self._shown in one.get("said", "")] or [99]
-        told = {"clause": self._clause, "now": self._now, "evidence": evidence}
-        return {"memories": [{**told, "number": number} for number in memories]}
-
-    @property
-    def later(self) -> list[Prompt]:
-        """Where it was asked about what was said later."""
-        return [one for one in self.prompts if one.name == "later"]
+        evidence = [one["number"] for one in lines if self.shown in one.get("said", "")] or [99]
+        told = {"clause": self.clause, "now": self.now, "evidence": evidence}
+        return [{**told, "number": number} for number in memories]
 
 
 @pytest.fixture
 def world(world: World) -> World:
-    world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_CACHE_DAYS": "0"}
+    world.environ |= {
+        "NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_MODELS_CACHE_DAYS": "0",
+    }  # fmt: skip
     return world
 
 
@@ -64,68 +60,92 @@ def writer(world: World) -> Writer:
 
 @pytest.fixture
 def branch(world: World, writer: Writer) -> Memory:
-    """A memory, and a session that says otherwise later."""
-    memory = kept(world, BRANCH, days=20, kind=Kind.DECISION, importance=8, project=PROJECT)
-    heard(world, "moved", MOVED)
-    return memory
+    """A memory that was said some weeks ago."""
+    return kept(world, BRANCH, days=20, kind=Kind.DECISION, importance=8, project=PROJECT)
 
 
-def heard(world: World, name: str, *said: str, days: float = 2) -> None:
-    """A session of that many days ago in which the agent says something."""
+def heard(world: World, name: str, *said: str, days: float = 2, model: str | None = None) -> IngestReport:
+    """A session of that many days ago in which the agent says something, is read by the writer."""
     at = f"{world.clock() - timedelta(days=days):%Y-%m-%dT%H:%M:%S.000Z}"
     told = [says("assistant", one, uuid=f"{name}-a{number}", session=name, at=at) for number, one in enumerate(said)]
-    world.transcript(name, says("user", "Go on with the branch.", uuid=f"{name}-u", session=name, at=at), *told)
-    world.environ["NACRE_MODELS_EXTRACTION"] = "none"
+    for one in told if model else ():
+        one["message"]["model"] = model
+    world.transcript(name, says("user", ASKED, uuid=f"{name}-u", session=name, at=at), *told)
     with world.open() as memory:
-        memory.ingest()
-    world.environ["NACRE_MODELS_EXTRACTION"] = "scripted:1"
+        return memory.ingest()
 
 
-def dreamt(world: World) -> DreamReport:
-    world.clock.now += timedelta(seconds=1)
-    return dream(world.context(), DreamRequest(tier=3, first=True))
+def doubted(world: World) -> list[tuple[str, Reason]]:
+    return [(one.memory.content, one.entry.reason) for one in waiting(world.context()).reviews]
 
 
 def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told_with_it(
     world: World, writer: Writer, branch: Memory
 ) -> None:
-    report = dreamt(world)
-    (doubt,) = report.plan.doubts
-    assert (doubt.memory, doubt.by) == (branch.id, "scripted:1")
+    report = heard(world, "moved", MOVED)
+    assert report.doubted == 1
     (found,) = waiting(world.context()).reviews
     assert (found.memory.content, found.entry.reason) == (BRANCH, Reason.STALE)
-    assert found.entry.detail == doubt.why
-    assert doubt.why.startswith(NOW)
+    assert found.entry.detail.startswith(NOW)
     asked = ContextRequest(
         Moment.PROMPT, prompt="On which branch do checkpoints of a session lie?", folder="/code/acme-billing"
     )
     (line,) = [one for one in build(world.context(), asked).text.splitlines() if BRANCH in one]
     assert f"may be out of date: {NOW}" in line
+    assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 
-def test_a_memory_is_held_against_what_was_said_later_once_until_more_is_said(
+def test_a_memory_is_held_against_what_was_said_since_it_was_last(world: World, writer: Writer, branch: Memory) -> None:
+    writer.clause = ""
+    heard(world, "moved", MOVED, days=3)
+    heard(world, "more", GONE, days=2.1)  # not a day later
+    heard(world, "most", GONE, days=1)
+    first, second = (one.text for one in writer.later)
+    assert MOVED in first
+    assert GONE in second
+    assert MOVED not in second
+
+
+def test_sessions_of_one_day_have_memories_held_against_them_once_and_those_of_several_days_as_often(
+    world: World, writer: Writer
+) -> None:
+    for number in range(25):
+        kept(world, f"{BRANCH} Its number is {number}.", days=20 + number, project=PROJECT)
+    heard(world, "moved", MOVED, days=2)
+    heard(world, "again", GONE, days=2)
+    assert len(writer.later) == 1
+    for days in (1.5, 1, 0.5):
+        at = f"{world.clock() - timedelta(days=days):%Y-%m-%dT%H:%M:%S.000Z}"
+        name = f"day-{days}"
+        said = [says("user", ASKED, uuid=f"{name}-u", session=name, at=at)]
+        world.transcript(name, *said, says("assistant", GONE, uuid=f"{name}-a", session=name, at=at))
+    with world.open() as memory:
+        memory.ingest()
+    assert len(writer.later) == 3
+    numbers = [json.loads(line).get("text") for one in writer.later for line in one.text.splitlines() if line]
+    assert len({one for one in numbers if one}) == 25
+
+
+@pytest.mark.parametrize(("setting", "value"), [("MODELS_BACKGROUND", "false"), ("WRITER_PAUSED", "true")])
+def test_nothing_is_held_against_anything_where_the_writer_may_not_work(
+    world: World, writer: Writer, branch: Memory, setting: str, value: str
+) -> None:
+    world.environ[f"NACRE_{setting}"] = value
+    heard(world, "moved", MOVED)
+    assert not writer.later
+    assert not doubted(world)
+
+
+def test_what_could_not_be_asked_is_asked_with_the_next_session_of_the_day(
     world: World, writer: Writer, branch: Memory
 ) -> None:
-    writer._clause = ""
-    dreamt(world)
-    dreamt(world)
-    assert len(writer.later) == 1
-    heard(world, "more", "The branch hive/sessions of the checkpoints is gone.", days=-1)
-    world.clock.pass_days(2)
-    dreamt(world)
-    assert len(writer.later) == 2
-
-
-@pytest.mark.parametrize(("background", "times"), [("true", 1), ("false", 0)])
-def test_without_dreams_at_night_it_is_done_all_the_same_once_a_day_where_the_writer_may_work(
-    world: World, writer: Writer, branch: Memory, background: str, times: int
-) -> None:
-    world.environ |= {"NACRE_MODELS_BACKGROUND": background, "NACRE_DREAM_AT_NIGHT": "false"}
-    for _ in range(2):
-        assert dream_unasked(world.context()) is None
-    assert len(writer.later) == times
-    assert [one.memory.id for one in waiting(world.context()).reviews] == [branch.id] * times
-    assert [one.content for one in world.context().memories.everything()] == [BRANCH]
+    writer.shown = "called"
+    right, writer._outdated = writer._outdated, lambda _: "no answer at all"
+    heard(world, "moved", MOVED, days=2)
+    assert not doubted(world)
+    writer._outdated = right
+    heard(world, "again", "Nothing is new.", days=2)
+    assert doubted(world) == [(BRANCH, Reason.STALE)]
 
 
 @pytest.mark.parametrize(
@@ -135,8 +155,8 @@ def test_without_dreams_at_night_it_is_done_all_the_same_once_a_day_where_the_wr
 )
 def test_what_code_does_not_bear_out_is_no_doubt(world: World, branch: Memory, clause: str, shown: str) -> None:
     world.model = Writer(clause=clause, shown=shown)
-    assert dreamt(world).plan.doubts == ()
-    assert waiting(world.context()).reviews == ()
+    assert heard(world, "moved", MOVED).doubted == 0
+    assert not doubted(world)
 
 
 def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_anything(
@@ -145,7 +165,6 @@ def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_a
     kept(world, BRANCH, days=20, trust=Trust.UNTRUSTED, project=PROJECT)
     kept(world, f"{BRANCH} So it was on 3 March.", days=20, kind=Kind.EVENT, project=PROJECT)
     heard(world, "moved", MOVED)
-    dreamt(world)
     assert not writer.later
 
 
@@ -157,31 +176,32 @@ def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_fro
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
     world.environ[f"NACRE_WRITER_{setting}"] = value
-    dreamt(world)
-    assert not writer.later
-    world.environ[f"NACRE_WRITER_{setting}"] = "[]"
-    heard(world, "more", "The branch hive/sessions of the checkpoints is gone.", days=1)
-    dreamt(world)
-    assert len(writer.later) == 1
-
-
-def test_what_was_said_with_a_model_of_this_machine_goes_to_no_other_one(world: World, writer: Writer) -> None:
-    kept(world, BRANCH, days=20, kind=Kind.DECISION, project=PROJECT)
-    at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
-    answer = says("assistant", MOVED, uuid="l-2", session="local", at=at)
-    answer["message"]["model"] = "qwen3:8b"
-    world.transcript("local", says("user", "Go on.", uuid="l-1", session="local", at=at), answer)
-    world.environ["NACRE_MODELS_EXTRACTION"] = "none"
-    with world.open() as memory:
-        memory.ingest()
-    world.environ["NACRE_MODELS_EXTRACTION"] = "scripted:1"
-    dreamt(world)
+    heard(world, "moved", MOVED)
     assert not writer.later
 
 
-def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(world: World, branch: Memory) -> None:
-    with_later = dream_estimate(world.context(), DreamPlanRequest(tier=3))
-    dreamt(world)
-    without = dream_estimate(world.context(), DreamPlanRequest(tier=3))
-    assert with_later.calls == without.calls + 1
-    assert with_later.tokens > without.tokens
+def test_what_was_said_with_a_model_of_this_machine_is_shown_to_no_other_one(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    heard(world, "local", MOVED, model="qwen3:8b")
+    heard(world, "more", GONE, days=1)
+    (asked,) = writer.later
+    assert GONE in asked.text
+    assert MOVED not in asked.text
+
+
+def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    world.environ["NACRE_EXTRACTION_ENABLED"] = "false"
+    heard(world, "one", MOVED, days=2)
+    heard(world, "another", GONE, days=2)
+    one_day = estimate_learning(world.context()).tasks[0]
+    for number in range(25):
+        kept(world, f"{BRANCH} Its number is {number}.", days=20, project=PROJECT)
+    same_day = estimate_learning(world.context()).tasks[0]
+    heard(world, "third", GONE, days=1)
+    two_days = estimate_learning(world.context()).tasks[0]
+    assert one_day.calls == same_day.calls == 2 * 3 + 1
+    assert two_days.calls == 3 * 3 + 2
+    assert two_days.tokens.input - same_day.tokens.input > 12_000

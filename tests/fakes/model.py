@@ -25,7 +25,8 @@ class ScriptedModel:
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
     ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. What a session makes of what is known
-    is asked apart as well, in ``held``; ``known`` says it of a prompt.
+    is asked apart as well, in ``held``; ``known`` says it of a prompt. So does ``outdated`` of what was said later, in
+    ``later``.
     Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
@@ -33,18 +34,20 @@ class ScriptedModel:
         self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
         capabilities: Capabilities = _ABLE,
         repeats: bool = False, finding: str = "holds", wrong: Sequence[str] = (),
-        known: Callable[[Prompt], Any] = lambda _: [],
+        known: Callable[[Prompt], Any] = lambda _: [], outdated: Callable[[Prompt], Any] = lambda _: [],
     ) -> None:  # fmt: skip
         self.name = name
         self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
         self.prompts: list[Prompt] = []
         self.compared: list[Prompt] = []
         self.held: list[Prompt] = []
+        self.later: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
         self._verdict = {"finding": finding, "wrong": list(wrong)}
         self._known = known
+        self._outdated = outdated
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -54,6 +57,9 @@ class ScriptedModel:
         if prompt.name == "changes":
             self.held.append(prompt)
             return self._completed(prompt, {"known": self._known(prompt)})
+        if prompt.name == "later":
+            self.later.append(prompt)
+            return self._completed(prompt, {"memories": self._outdated(prompt)})
         with self._lock:
             number = len(self.prompts)
             self.prompts.append(prompt)

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from nacre.dream import diary
 from nacre.dream.brought_back import DREAM, ENDED
 from nacre.dream.carrying import carried, retire
-from nacre.dream.later import LOOKED_LATER, look_later, note_later
 from nacre.dream.orphan_links import gone_for_good
 from nacre.dream.plan import estimated, objection, planned
 from nacre.dream.relations import settled_mark
@@ -100,18 +99,13 @@ def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
 
 
 def dream_unasked(home: Home) -> DreamReport | None:
-    """Have the day's dream where the owner wants one (``dream.at_night``) and the last was long enough ago. Where they
-    want none the writer, if there is one, holds memories against what was said later all the same: that ends nothing.
+    """Have the day's dream where the owner wants one (``dream.at_night``) and the last was long enough ago.
 
     The writer is asked where models may work in the background. Call it while nobody works with the home. Raises
-    StoreBusy, ModelRefused.
+    StoreBusy.
     """
-    is_wanted = home.settings.flag("dream.at_night")
-    last = home.usage.value(_LAST if is_wanted else LOOKED_LATER)
-    if last and home.now() - datetime.fromisoformat(last) < A_DAY:
-        return None
-    if not is_wanted:
-        look_later(home)
+    last = home.usage.value(_LAST)
+    if not home.settings.flag("dream.at_night") or (last and home.now() - datetime.fromisoformat(last) < A_DAY):
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, "the night's") as run:
@@ -149,8 +143,6 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
         note_looked(home, _looked_by(report))
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
-        if not is_first:
-            note_later(home, found.doubts, found.held)
     return report
 
 

@@ -68,7 +68,7 @@ def planned(
     return DreamPlan(
         tuple(taken), tuple(put_off), len(memories), bound, request.project, found.refused,
         (*found.settled, *more.settled), unasked + more.unasked, _together(note, more.note), tuple(promotions),
-        unfiled, _texts(taken, memories), len(memories) - len(free), more.looked, doubts=more.doubts, held=more.held,
+        unfiled, _texts(taken, memories), len(memories) - len(free), more.looked,
     )  # fmt: skip
 
 

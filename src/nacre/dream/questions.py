@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -15,6 +14,7 @@ from nacre.dream.checks import mark, said
 from nacre.dream.clusters import Cluster
 from nacre.dream.values import DreamAction, Step
 from nacre.llm.answers import schema_of
+from nacre.platform.json_text import quoted
 from nacre.redact.redactor import Redactor
 from nacre.text.passages import count_tokens, one_line, shorten, title_of, visible
 from nacre.values.memory import Kind, Memory
@@ -100,7 +100,7 @@ def compare_prompt(
     texts = [one.content for one in probe]
     at = probe_at(steps)
     cases[at:at] = [{"statement": texts[0], "memories": texts}, {"earlier": texts[0], "later": texts[1]}]
-    lines = [as_data({"number": number, **case}) for number, case in enumerate(cases, 1)]
+    lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
     return prompt_of(COMPARE, "\n".join(lines), Comparisons, seconds)
 
 
@@ -197,12 +197,7 @@ def _as_member(memory: Memory, number: int) -> str:
         "number": number, "kind": memory.kind.value, "said_by": memory.speaker.value,
         "said": said(memory).date().isoformat(), "project": memory.project, "text": memory.content,
     }  # fmt: skip
-    return as_data(told)
-
-
-def as_data(told: Mapping[str, object]) -> str:
-    """One line of JSON: nothing that it holds can end the quotation it stands in."""
-    return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return quoted(told)
 
 
 @cache

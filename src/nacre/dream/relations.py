@@ -15,13 +15,15 @@ from enum import StrEnum
 import msgspec
 
 from nacre.dream.checks import mark, said
-from nacre.dream.questions import as_data, as_reason, known_pairs, prompt_of, words_of
+from nacre.dream.questions import as_reason, known_pairs, prompt_of, words_of
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
-from nacre.dream.writer import answers, may_be_shown
+from nacre.dream.writer import answers
+from nacre.extraction.coverage import may_be_shown
 from nacre.home.home import Home
 from nacre.llm.answers import ask
 from nacre.platform.ids import content_hash
+from nacre.platform.json_text import quoted
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.reflection import unconnected
@@ -198,7 +200,7 @@ class PairsQuestion:
         cases = [{"a": _shown(one), "b": _shown(other)} for one, other in pairs]
         like = _shown(pairs[0][0])
         cases[at:at] = [{side: {**like, "text": text} for side, text in zip("ab", probe, strict=True)}]
-        lines = [as_data({"number": number, **case}) for number, case in enumerate(cases, 1)]
+        lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
         return prompt_of(RELATE, "\n".join(lines), Relations, self.seconds)
 
     def _step(self, pair: Pair, one: Related, again: Related | None) -> Step | None:

@@ -1,16 +1,13 @@
-"""What a writer does in tier 3: it fills pages, says how memories stand to each other that nothing connects, and which
-of them no longer hold by what was said later.
-"""
+"""What a writer does in tier 3: it fills pages, and says how memories stand to each other that nothing connects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nacre.dream.later import asked_for_later, tokens_for_later, wanted_later
 from nacre.dream.relations import MOST_PAIRS, asked_for_relations, tokens_for_relations, wanted_pairs
 from nacre.dream.reorganising.page_writer import MOST_PAGES, asked_for_pages, tokens_for, wanted_pages
-from nacre.dream.values import Doubt, PageDraft, Step
+from nacre.dream.values import PageDraft, Step
 from nacre.dream.writer import writer_of
 from nacre.home.home import Home
 from nacre.spending.models import name_for
@@ -24,8 +21,7 @@ from nacre.values.trace import TraceKind
 @dataclass(frozen=True, slots=True)
 class Consulted:
     """What came of asking: drafts of pages by project, links to draw, what was looked at, what is settled, how much
-    waits for another dream, what went wrong, and which memories are doubted of those that were held against what was
-    said later."""
+    waits for another dream, and what went wrong."""
 
     drafts: Mapping[str, PageDraft]
     steps: tuple[Step, ...] = ()
@@ -33,8 +29,6 @@ class Consulted:
     settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
-    doubts: tuple[Doubt, ...] = ()
-    held: tuple[tuple[str, str], ...] = ()
 
 
 NOT_CONSULTED = Consulted({})
@@ -58,13 +52,8 @@ def consulted(
                 return Consulted(pages.drafts, (), pages.looked, (), pages.unasked, pages.note)
             pairs = wanted_pairs(home, memories, asked, name)
             links = asked_for_relations(home, model, pairs, on_progress)
-            unasked = pages.unasked + links.unasked
-            if links.note:
-                return Consulted(pages.drafts, links.steps, pages.looked, links.settled, unasked, links.note)
-            later = wanted_later(home, memories, name)
-            doubts, held, note = asked_for_later(home, model, later, on_progress)
     return Consulted(
-        pages.drafts, links.steps, pages.looked, links.settled, unasked, note, tuple(doubts), tuple(held)
+        pages.drafts, links.steps, pages.looked, links.settled, pages.unasked + links.unasked, links.note
     )  # fmt: skip
 
 
@@ -77,7 +66,5 @@ def consulting_takes(
     pairs = wanted_pairs(home, memories, asked, name)
     page_calls, page_tokens = tokens_for(pages)
     pair_calls, pair_tokens = tokens_for_relations(pairs)
-    later_calls, later_tokens = tokens_for_later(wanted_later(home, memories, name))
-    tokens = page_tokens + pair_tokens + later_tokens
-    calls = page_calls + pair_calls + later_calls
-    return min(len(pages), MOST_PAGES), min(len(pairs), MOST_PAIRS), calls, tokens
+    tokens = Tokens(page_tokens.input + pair_tokens.input, page_tokens.output + pair_tokens.output)
+    return min(len(pages), MOST_PAGES), min(len(pairs), MOST_PAIRS), page_calls + pair_calls, tokens

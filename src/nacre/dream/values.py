@@ -75,16 +75,6 @@ class PageDraft:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A memory that a writer (``by``) takes for out of date by what was said later, and ``why``; it waits in review."""
-
-    memory: str
-    subject: str
-    why: str
-    by: str
-
-
 SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
 """What is weighed of a project's sessions."""
 
@@ -119,8 +109,7 @@ class DreamPlan:
     ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
     ``brought_back`` counts those that a dream ended before, and a person brought back: they are left. ``looked`` are
     the pages that a writer was asked about, by project (empty: the profile), with marks of what it was shown. ``keys``
-    name the steps, one each, for who wants some of them only. ``doubts`` are memories that were held against what was
-    said later, and ``held`` the ids of all that were, with the end of the last session.
+    name the steps, one each, for who wants some of them only.
     """
 
     steps: tuple[Step, ...]
@@ -138,8 +127,6 @@ class DreamPlan:
     brought_back: int = 0
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
     keys: tuple[str, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
-    held: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> int:

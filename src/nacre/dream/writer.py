@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from typing import TypeVar
 
 from nacre.errors import NacreError
-from nacre.extraction.coverage import is_covered
 from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.protocols import LanguageModel
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final
-from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.reports import OnProgress, Progress
 
@@ -58,16 +55,3 @@ def answers(
     failed = next((one.message for one in found if isinstance(one, NacreError)), None)
     good = [one.value if isinstance(one, Answered) else None for one in found]
     return [*good, *(None for _ in questions[len(good) :])], failed
-
-
-def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
-    """Whether a writer may be shown a memory: it is of no project and of no session that is left out."""
-    patterns = home.settings.texts("writer.exclude_projects")
-    if any(fnmatch(memory.project or "", pattern) for pattern in patterns):
-        return False
-    named = {one for one in (memory.source.session, *(one.session for one in memory.confirmed)) if one}
-    excluded = set(home.settings.texts("writer.exclude_tools"))
-    if any(one.partition(":")[0] in excluded for one in named):
-        return False
-    sessions = [found for one in named for found in home.sessions.find(one)]
-    return all(is_covered(home.settings, one, writer) for one in sessions)

@@ -12,8 +12,9 @@ from nacre.dream.consulting import Consultation, Outcome
 from nacre.dream.questions import COMPARE, SORT, batches, size_of, words_of
 from nacre.dream.third_tier import consulting_takes
 from nacre.dream.values import DreamEstimate
-from nacre.dream.writer import NO_WRITER, answers, may_be_shown, writer_of
+from nacre.dream.writer import NO_WRITER, answers, writer_of
 from nacre.errors import ModelRefused
+from nacre.extraction.coverage import may_be_shown
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.llm.registry import describe

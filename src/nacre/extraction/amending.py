@@ -1,4 +1,4 @@
-"""What sessions change of memories that are known: they are over, or say something else from then on."""
+"""What sessions change of memories that are known: they are over, say something else from then on, or are doubted."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.platform.ids import to_ms
-from nacre.text.passages import one_line, shorten
-from nacre.values.memory import Retirement
+from nacre.text.passages import one_line, shorten, visible
+from nacre.values.memory import Memory, Retirement
 from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker
 
-_QUOTED = 120
-"""Characters of what speaks against a memory."""
+_WHY_CHARACTERS = 180
+"""Of what speaks against a memory."""
 
 
 @dataclass
 class Amendments:
-    """What is noted of known memories until it is written, and how many were ``changed`` and ``ended`` so far."""
+    """What is noted of known memories until it is written, and how many were ``changed``, ``ended`` and ``doubted`` so
+    far.
+    """
 
     changed: int = 0
     ended: int = 0
+    doubted: int = 0
     _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
     _doubts: list[Overtaken] = field(default_factory=list)
@@ -56,7 +59,7 @@ class Amendments:
             self.changed += _amend(change, one, model)
             change.yield_locks()
         for one in self._doubts:
-            _doubt(change.home, one)
+            self.doubted += doubt(change.home, one.memory, f"a later session says: {one.quote}")
         self._ends.clear()
         self._changes.clear()
         self._doubts.clear()
@@ -91,12 +94,13 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
     return amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
 
 
-def _doubt(home: Home, one: Overtaken) -> None:
-    """Have a memory looked at by the owner, and told with what speaks against it until then, if it still says what the
-    model saw.
+def doubt(home: Home, seen: Memory, why: str) -> bool:
+    """Have a memory looked at by the owner, and told with what speaks against it until then, if it still says what a
+    model saw. Call it in a transaction.
     """
-    memory = home.memories.find(one.memory.id)
-    if memory is None or not memory.is_active or memory.content != one.memory.content:
-        return
-    told = home.redactor.clean(f"a later session says: {shorten(one_line(one.quote), _QUOTED)}")
+    memory = home.memories.find(seen.id)
+    if memory is None or not memory.is_active or memory.content != seen.content:
+        return False
+    told = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
     home.reviews.add(memory.id, Reason.STALE, told, Action.REVIEW, to_ms(home.now()) or 0, once=True)
+    return True

@@ -1,12 +1,14 @@
-"""Which sessions a writer may be shown."""
+"""Which sessions and memories a writer may be shown."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatch
 
 from nacre.errors import ModelRefused
+from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
+from nacre.values.memory import Memory
 from nacre.values.session import StoredSession
 
 LOCAL_MODELS = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.cpp/*", "*.gguf", "*:latest", "*:*b")
@@ -22,6 +24,19 @@ def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
     if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
         return False
     return not is_of_local_model(stored) or _runs_here(settings, writer)
+
+
+def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
+    """Whether a writer may be shown a memory: it is of no project and of no session that is left out."""
+    patterns = home.settings.texts("writer.exclude_projects")
+    if any(fnmatch(memory.project or "", pattern) for pattern in patterns):
+        return False
+    named = {one for one in (memory.source.session, *(one.session for one in memory.confirmed)) if one}
+    excluded = set(home.settings.texts("writer.exclude_tools"))
+    if any(one.partition(":")[0] in excluded for one in named):
+        return False
+    sessions = [found for one in named for found in home.sessions.find(one)]
+    return all(is_covered(home.settings, one, writer) for one in sessions)
 
 
 def is_of_local_model(stored: StoredSession) -> bool:

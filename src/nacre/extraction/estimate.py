@@ -15,6 +15,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.known_settings import VECTORS
@@ -145,13 +146,14 @@ def estimate_learning(
     ``problems`` may grow while these are read.
     """
     fold_notes(home)
-    sizes, trivial = [], 0
+    sizes, trivial, days = [], 0, set()
     for session, turns, begin in chain(_stored(home), ((session, turns, 0) for session, turns in unstored)):
         if is_worth_asking(session, turns, home.settings, begin=begin):
             sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
+            days.add(max((turn.time.date() for turn in turns if turn.time), default=None))
         else:
             trivial += 1
-    return _estimated(home, sizes, trivial, tuple(problems))
+    return _estimated(home, sizes, len(days), trivial, tuple(problems))
 
 
 def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
@@ -195,9 +197,12 @@ def _stored(home: Home) -> Iterator[tuple[Session, Sequence[Turn], int]]:
         yield home.sessions.get(one.row).session, [item.turn for item in turns], first
 
 
-def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[Problem, ...]) -> Estimate:
+def _estimated(
+    home: Home, sizes: Sequence[int], days: int, trivial: int, problems: tuple[Problem, ...]
+) -> Estimate:  # fmt: skip
+    looks = min(days, ceil((sum(home.memories.counts().values()) + _MEMORIES_A_SESSION * len(sizes)) / MOST_MEMORIES))
     tasks = tuple(
-        _of_task(home, task, name, sizes)
+        _of_task(home, task, name, sizes, looks)
         for task in (Task.EXTRACTION, *_A_MEMORY)
         if sizes and (name := name_for(home, task)) != NONE
     )
@@ -205,7 +210,8 @@ def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[P
     return Estimate(len(sizes), trivial, tasks, left, home.settings.flag("models.background"), problems)
 
 
-def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEstimate:
+def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int) -> TaskEstimate:
+    """``looks``: so often known memories are held against what was said later, at most."""
     able = _capabilities(home, name)
     count, read, written, seconds = home.spending.usual(task.value, name)
     side_by_side = 1
@@ -217,6 +223,7 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEst
         side_by_side = _THREADS if calls > len(sizes) else 1
         calls *= _CALLS
         asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
+        asked, calls = asked + looks * TOKENS_A_DAY, calls + looks
     else:
         calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
         asked = usual.read * calls

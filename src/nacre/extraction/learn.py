@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
@@ -68,7 +68,7 @@ BLOCK = 24
 @dataclass(frozen=True, slots=True)
 class Lessons:
     """The ids of new memories, how many of them were known already, how many ``candidates`` wait since, and how many
-    known ones were ``changed`` or ``ended`` by what sessions show.
+    known ones were ``changed`` or ``ended`` by what sessions show, or are ``doubted`` since.
 
     ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``);
     ``notes`` say why it did not decide on others. ``by_model`` is what one did for extraction.
@@ -82,6 +82,7 @@ class Lessons:
     candidates: int = 0
     changed: int = 0
     ended: int = 0
+    doubted: int = 0
 
 
 def learn(
@@ -118,11 +119,13 @@ def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) 
                 embed_memories(home, begins=True)  # the next session is shown them as known
             tell(learner.note(), done + 1)
         learner.flush()
+        doubted = learner.extractor.look_later(learner.days)
     finally:
         learner.extractor.close()
     return Lessons(
         tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
         learner.extractor.report(), learner.waiting.count, learner.amendments.changed, learner.amendments.ended,
+        learner.amendments.doubted + doubted,
     )  # fmt: skip
 
 
@@ -168,6 +171,7 @@ class _Learner:
         self.seen: list[tuple[int, int]] = []
         self.unwritten: dict[int, tuple[int | None, datetime | None]] = {}
         self.amendments = Amendments()
+        self.days: set[date] = set()
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
@@ -217,6 +221,8 @@ class _Learner:
         until = at.end if self.is_over(stored) else max(at.begin, _last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
+        if found and stored.ended:
+            self.days.add(stored.ended.date())
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*found.memories, *(one.statement for one in found.overtaken)]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property, partial
 
 from nacre.errors import NacreError
+from nacre.extraction.by_model.answer import Outdateds
+from nacre.extraction.by_model.calls import Caller
+from nacre.extraction.by_model.later import Doubt, Held, doubts
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
+from nacre.extraction.by_model.prompts import for_later
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
 from nacre.extraction.coverage import is_covered
 from nacre.extraction.known import related, touched
+from nacre.extraction.later import days_to_look, due, note
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
@@ -89,6 +95,23 @@ class ModelExtractor:
         )  # fmt: skip
         self._tally.add(found)
         return found
+
+    def look_later(self, days: Collection[date]) -> int:
+        """Hold known memories against what was said later, some for each of some days with sessions; returns how many
+        are doubted since.
+        """
+        model, home, count = self._model, self._home, 0
+        for day in days_to_look(home, days):
+            if model is None or self.is_spent or self.rests:
+                break
+            held = due(home, name_for(home, Task.EXTRACTION))
+            caller = Caller(model, time.sleep)
+            found = ask_about_later(home, caller, held)
+            self._tally.add_calls(caller)
+            if not held or found is None:
+                break
+            count += note(home, day, held, found)
+        return count
 
     def serves(self, stored: StoredSession) -> bool:
         """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, and is covered
@@ -170,6 +193,20 @@ def ask_about_all(
         return found
 
 
+def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequence[Doubt] | None:
+    """Ask which memories no longer hold by what was said later, and leave a trace of it; ``None`` without an answer."""
+    asked = [one for one in held if one.sayings]
+    if not asked:
+        return ()
+    seconds = home.settings.number("models.timeout_seconds")
+    with tracing(home, TraceKind.EXTRACTION, f"{len(asked)} memories beside what was said later") as run:
+        with home.turn.aside():
+            answer = caller.ask(for_later(asked, caller.capabilities, seconds), Outdateds)
+        found = None if answer is None else doubts(asked, answer.memories)
+        run.outcome = "no answer" if found is None else f"{len(found)} may be out of date"
+        return found
+
+
 def _step(found: Extraction) -> Step:
     dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(found.dropped.items()))
     told = f"{len(found.memories)} taken" + (f"; not taken: {dropped}" if dropped else "")
@@ -200,6 +237,12 @@ class _Tally:
         if found.by_rules:
             self.fail(found.problem, found.hint)
         self.is_over = found.is_over
+
+    def add_calls(self, caller: Caller) -> None:
+        """Count calls that were about no session."""
+        so_far = self.report
+        self.report = replace(so_far, calls=so_far.calls + caller.calls, tokens=so_far.tokens + caller.tokens)
+        self.is_over = self.is_over or caller.is_over
 
     def fail(self, problem: str | None, hint: str | None) -> None:
         self.report = replace(self.report, problem=problem, hint=hint)

@@ -141,7 +141,7 @@ class _Ingest:
         lessons = learn(self._home, self._notify, run=self._run)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
-            changed=lessons.changed, ended=lessons.ended,
+            changed=lessons.changed, ended=lessons.ended, doubted=lessons.doubted,
             candidates=lessons.candidates, set_aside=set_aside(self._home),
             decided=lessons.decided, extraction=lessons.by_model, problems=(*report.problems, *_undecided(lessons)),
         )  # fmt: skip
@@ -175,7 +175,7 @@ def learned_counts(report: IngestReport) -> dict[str, int]:
     by_model = report.extraction
     return {
         "memories": len(report.memories), "candidates": report.candidates, "known already": report.duplicates,
-        "changed": report.changed, "ended": report.ended,
+        "changed": report.changed, "ended": report.ended, "doubted": report.doubted,
         "set aside": report.set_aside, "sessions shown to a model": by_model.sessions if by_model else 0,
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 MOST_LEVELS = 100
@@ -22,6 +23,11 @@ def parse(data: bytes | str) -> Any:
     if text.count("[") + text.count("{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
     return value
+
+
+def quoted(told: Mapping[str, object]) -> str:
+    """A value on one line for a prompt: nothing that it holds can end the quotation it stands in."""
+    return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +12,7 @@ import msgspec
 
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
 from nacre.llm.answers import ask, schema_of
+from nacre.platform.json_text import quoted
 from nacre.protocols import LanguageModel
 from nacre.values.model_calls import Capabilities, Completion, Prompt, Task
 
@@ -89,8 +89,7 @@ def prompt_of(name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], 
 
 def framed(value: Any) -> str:
     """Data as JSON between marks that it cannot hold, since no angle bracket is left in it."""
-    encoded = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
-    return f"<data>\n{encoded}\n</data>"
+    return f"<data>\n{quoted(value)}\n</data>"
 
 
 @cache

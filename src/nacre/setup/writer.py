@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
+from nacre.extraction import later
 from nacre.extraction.coverage import is_covered
 from nacre.extraction.learn import QUIET
 from nacre.extraction.substance import is_worth_asking
@@ -178,9 +179,11 @@ def _foreseen(
     """By some sessions of a week, the tokens that a sample of them takes, and how many the week had."""
     shown = [one for one in tokens if one]
     a_day = number / _WEEK.days * len(shown) / max(1, len(tokens))
+    days = len({one.ended.date() for one in sessions if one.ended}) / _WEEK.days
     tools = dict.fromkeys(one.session.tool for one in sessions)
     projects = dict.fromkeys(one.project for one in sessions if one.project)
-    return Foreseen(a_day, int(sum(shown) / max(1, len(shown)) * a_day), until, tuple(tools), tuple(projects))
+    taken = sum(shown) / max(1, len(shown)) * a_day + (later.TOKENS_A_DAY * days if shown else 0)
+    return Foreseen(a_day, int(taken), until, tuple(tools), tuple(projects))
 
 
 def _week(home: Home, until: datetime) -> list[StoredSession]:

@@ -128,6 +128,9 @@ class IngestReport:
     changed: int = 0
     """Known memories that a writer brought up to date."""
 
+    doubted: int = 0
+    """Known memories that may be out of date, as a writer found: they wait in review."""
+
     ended: int = 0
     """Known memories that are over, as what was read shows."""
 

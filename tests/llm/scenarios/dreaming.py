@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 from nacre.api import MemoryHome
 from nacre.dream.dream import plan
-from nacre.dream.later import look_later
 from nacre.dream.requests import DreamPlanRequest
 from nacre.dream.values import DreamAction
+from nacre.extraction.by_model.calls import Caller
+from nacre.extraction.later import due
+from nacre.extraction.with_model import ask_about_later
 from nacre.home.home import Home
+from nacre.spending.models import model_for
 from nacre.testing.steps import Agent, Owner
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Task
-from nacre.values.review import Reason
 from tests.llm.stage import Stage, scenario
 
 _SAME = (
@@ -140,6 +143,9 @@ def what_was_said_later_puts_what_it_overtakes_in_doubt_and_nothing_else(stage: 
         moved, _ = (_kept(context, text, 30) for text in (_MOVED, _STAYS))
         with MemoryHome(context) as memory:
             memory.ingest(stage.transcript(*steps))
-            look_later(context)
-            doubted = [(one.memory, one.reason) for one in context.reviews.pending()]
-    assert doubted == [(moved, Reason.STALE)]
+            model = model_for(context, Task.DREAM, background=False)
+            assert model
+            held = due(context, model.name)
+            found = ask_about_later(context, Caller(model, time.sleep), held)
+    assert {one.memory.content for one in held if one.sayings} == {_MOVED, _STAYS}
+    assert [one.memory.id for one in found or ()] == [moved]

@@ -24,6 +24,7 @@ def ingest_record(report: IngestReport) -> Record:
         "set_aside": report.set_aside,
         "changed": report.changed,
         "ended": report.ended,
+        "doubted": report.doubted,
         "skipped": report.skipped,
         "unrecognised": report.unrecognised,
         "left_out": report.left_out,
@@ -156,6 +157,7 @@ def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
     is_told = bool(report.files or report.memories or report.changed or report.ended)
     return [
         ("memories", _learned(report) if is_told else ""),
+        ("doubts", f"{report.doubted:,} may be out of date (nacre review)" if report.doubted else ""),
         ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
         ("set aside", _set_aside(report)),
         ("model", _by_model(report.extraction)),

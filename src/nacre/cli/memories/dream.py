@@ -189,9 +189,6 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: nothing says for which project"
     if plan.brought_back:
         yield f"left: {count(plan.brought_back, 'memory', 'memories')} that a dream ended, and you brought back"
-    if plan.doubts:
-        named = "; ".join(f"{one.subject}: {one.why}" for one in plan.doubts[:_PAGES_SHOWN])
-        yield f"{count(len(plan.doubts), 'memory', 'memories')} may be out of date (nacre review): {named}"
     if plan.refused:
         yield f"{count(len(plan.refused), 'proposal')} of the writer's would not be followed: nacre review"
     if plan.unasked:
@@ -278,7 +275,6 @@ def _plan_record(plan: DreamPlan) -> Record:
         "seen": plan.seen, "most": plan.most, "ending": plan.ending, "unasked": plan.unasked, "note": plan.note,
         "brought_back": plan.brought_back,
         "promotions": [dataclasses.asdict(one) for one in plan.promotions], "unfiled": list(plan.unfiled or ()),
-        "doubts": [dataclasses.asdict(one) for one in plan.doubts],
     }  # fmt: skip
 
 

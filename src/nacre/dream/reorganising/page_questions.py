@@ -9,12 +9,13 @@ from enum import StrEnum
 import msgspec
 
 from nacre.dream.checks import unlike_sources
-from nacre.dream.questions import as_data, known_pairs, prompt_of
+from nacre.dream.questions import known_pairs, prompt_of
 from nacre.dream.reorganising.page import Section, plain_words
 from nacre.dream.reorganising.page_forms import Form, Line
 from nacre.home.page_lines import as_line
 from nacre.llm.answers import ask
 from nacre.platform.ids import content_hash
+from nacre.platform.json_text import quoted
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.text.passages import normalise, one_line, visible
@@ -108,14 +109,11 @@ class PageQuestion:
     def prompt(self) -> Prompt:
         """What asks for the page."""
         shown = [
-            as_data(
-                {"number": number, "kind": one.kind, "said_by": one.speaker.value, "day": one.day, "text": one.text}
-            )
+            quoted({"number": number, "kind": one.kind, "said_by": one.speaker.value, "day": one.day, "text": one.text})
             for number, one in enumerate(self.sources, 1)
         ]
         lines = [
-            as_data({"section": field, "text": words, "numbers": list(numbers)})
-            for field, words, numbers in self.before
+            quoted({"section": field, "text": words, "numbers": list(numbers)}) for field, words, numbers in self.before
         ]
         told = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
         return prompt_of(self.form.prompt, "\n".join(told), self.form.answer, self.seconds)
@@ -148,7 +146,7 @@ class PageQuestion:
         cases = [case_of(one) for one in proposed]
         like = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
         cases[at:at] = [{"line": probe[0], "sources": [{**like, "text": probe[1]}]}]
-        text = "\n".join(as_data({"number": number, **case}) for number, case in enumerate(cases, 1))
+        text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
         answered = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
         found = {one.number: one.finding for one in answered.cases}
         if found.get(at + 1) is not Finding.NOT_BORNE:

@@ -16,8 +16,8 @@ from nacre.dream.reorganising.page_questions import BORNE, Drafted, PageQuestion
 from nacre.dream.reorganising.pages import activity
 from nacre.dream.reorganising.promotion import latest
 from nacre.dream.values import PageDraft
-from nacre.dream.writer import answers, may_be_shown
-from nacre.extraction.coverage import is_covered
+from nacre.dream.writer import answers
+from nacre.extraction.coverage import is_covered, may_be_shown
 from nacre.home.home import Home
 from nacre.home.page_lines import REFERENCE_CHARACTERS, references_of, rests_on_what_holds
 from nacre.protocols import LanguageModel

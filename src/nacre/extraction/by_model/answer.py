@@ -61,6 +61,21 @@ class Changes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     known: list[Seen]
 
 
+class Outdated(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory that holds no longer as it stands, by what was said later."""
+
+    number: int
+    clause: str
+    now: str
+    evidence: list[int]
+
+
+class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Those that hold no longer; none, most of the time."""
+
+    memories: list[Outdated]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model said of a session, or of a part of one: memories, and which known ones hold no longer."""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
 from nacre.extraction.by_model import layout
-from nacre.extraction.by_model.answer import Answer, Changes
+from nacre.extraction.by_model.answer import Answer, Changes, Outdateds
+from nacre.extraction.by_model.later import Held, Saying, firsts
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
+from nacre.platform.json_text import quoted
 from nacre.text.passages import one_line
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session
 
-VERSION = "6"
+VERSION, LATER_VERSION = "6", "1"
 WHOLE, CHUNK, SEVERAL = "whole", "chunk", "several"
-MEMORIES, CHANGES = "memories", "changes"
+MEMORIES, CHANGES, LATER = "memories", "changes", "later"
 """What a prompt asks for."""
 
 _EVIDENCE = (
@@ -67,6 +70,31 @@ def for_changes(
         text=f"{text}\n\n{_CLOSING_CHANGES}", answer=schema_of(Changes), name=CHANGES, version=f"changes/{VERSION}",
         output_tokens=_room_for_answer(CHUNK, able), timeout_seconds=seconds,
     )  # fmt: skip
+
+
+def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
+    """What asks which memories no longer hold as they stand, each beside what was said later."""
+    places = zip(held, firsts(held), strict=True)
+    text = "\n\n".join(_beside(number, one, at) for number, (one, at) in enumerate(places, 1))
+    return Prompt(
+        task=Task.EXTRACTION, system=_words(LATER, LATER_VERSION), text=text, answer=schema_of(Outdateds), name=LATER,
+        version=f"later/{LATER_VERSION}", output_tokens=_room_for_answer(CHUNK, able), timeout_seconds=seconds,
+    )  # fmt: skip
+
+
+def _beside(number: int, held: Held, first: int) -> str:
+    """A memory, and below it what was said later."""
+    memory = held.memory
+    told = {"memory": number, "kind": memory.kind.value, "day": _day(memory.last_said), "text": memory.content}
+    return "\n".join([quoted(told), *(_saying(at, one) for at, one in enumerate(held.sayings, first))])
+
+
+def _saying(number: int, one: Saying) -> str:
+    return quoted({"number": number, "day": _day(one.at), "speaker": one.speaker.value, "said": one.text})
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()
 
 
 def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:

@@ -191,21 +191,6 @@ function Rest({ plan }: { plan: DreamPlan }) {
           </ul>
         </details>
       )}
-      {plan.doubts.length > 0 && (
-        <details>
-          <summary>{t.value.doubts(plan.doubts.length)}</summary>
-          <ul>
-            {plan.doubts.map((one) => (
-              <li key={one.memory} dir="auto">
-                <a href={`/memories/${one.memory}`}>
-                  <Text>{one.subject}</Text>
-                </a>
-                : <Text>{one.why}</Text>
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
       {plan.refused.length > 0 && (
         <details>
           <summary>{t.value.refused(plan.refused.length)}</summary>

@@ -1,0 +1,122 @@
+"""Once a day known memories are held against what was said later, in whatever session: does each still hold?
+
+Beside a session stand a few of the memories that it touches, and a reader overlooks some of these. Here each memory has
+its own evidence, found by its own words. What a writer finds ends and changes nothing: it waits in review, and the
+memory is told with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, timedelta
+
+from nacre.extraction.amending import doubt
+from nacre.extraction.by_model.later import Doubt, Held, Saying
+from nacre.extraction.coverage import is_covered, may_be_shown
+from nacre.home.home import Home
+from nacre.retrieval.recall import search_sessions
+from nacre.text.excerpt import excerpt
+from nacre.text.passages import words
+from nacre.values.filters import SessionFilter
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.session import Speaker, Trust, Turn
+
+MOST_MEMORIES = 10
+"""So many memories are held against what was said later for each day with sessions, those first that never were, or
+longest ago."""
+
+TOKENS_A_DAY = 12_000
+"""What that takes, as it was measured on a real project."""
+
+_LOOKED, _LAST_DAY = "looked later", "looked later on"
+_A_DAY = timedelta(days=1)
+_WHO = (Speaker.OWNER, Speaker.AGENT)
+_LOOKED_AT = 60
+_ASKED, _SAYINGS, _CHARACTERS = 1_000, 12, 500
+
+
+def due(home: Home, writer: str) -> list[Held]:
+    """The next memories to hold against what was said since they were said, or were held last: of projects with
+    sessions a day later. Among them are some about which nothing was said: there is nothing to ask of them.
+    """
+    looked, doubted = _looked(home), home.memories.stale()
+    active = [one for one in home.memories.everything() if one.is_active]
+    last = {project: _last_session(home, project) for project in {one.project for one in active} if project}
+    waiting = [
+        one for one in active
+        if (_since(one, looked) + _A_DAY).isoformat() < last.get(one.project or "", "")
+        and one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted and may_be_shown(home, one, writer)
+    ]  # fmt: skip
+    found: list[Held] = []
+    for memory in sorted(waiting, key=lambda one: (looked.get(one.id, ""), one.last_said, one.id))[:_LOOKED_AT]:
+        said = _said_since(home, memory, _since(memory, looked), writer)
+        found.append(Held(memory, said, last[memory.project or ""]))
+        if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
+            break
+    return found
+
+
+def days_to_look(home: Home, days: Collection[date]) -> list[date]:
+    """Those of some days with sessions for which no memories were held against what was said later yet."""
+    last = home.usage.value(_LAST_DAY)
+    return sorted(day for day in days if day.isoformat() != last)
+
+
+def note(home: Home, day: date, held: Sequence[Held], found: Sequence[Doubt]) -> int:
+    """Have doubts wait in review, and what was held not be held again until more is said; returns how many there are
+    now.
+    """
+    with home.vault_lock, home.database.transaction():
+        count = sum(doubt(home, one.memory, one.why) for one in found)
+        looked = {**_looked(home), **{one.memory.id: one.until for one in held}}
+        home.usage.set_value(_LOOKED, json.dumps({one: at for one, at in looked.items() if home.memories.find(one)}))
+        home.usage.set_value(_LAST_DAY, day.isoformat())
+    return count
+
+
+def _since(memory: Memory, looked: Mapping[str, str]) -> datetime:
+    """From when on what is said is new to a memory."""
+    at = looked.get(memory.id)
+    return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
+
+
+def _last_session(home: Home, project: str) -> str:
+    """When the last session of a project ended; empty without any."""
+    newest = home.sessions.newest(SessionFilter(project=project), limit=1)
+    return newest[0].ended.isoformat() if newest and newest[0].ended else ""
+
+
+def _looked(home: Home) -> Mapping[str, str]:
+    """Until when each memory was held against what was said, by id."""
+    return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
+
+
+def _said_since(home: Home, memory: Memory, since: datetime, writer: str) -> tuple[Saying, ...]:
+    """The turns after a time that have most of a memory's words, in the order of time: of sessions that a writer may be
+    shown, and that are not the memory's own, which was read to its end when it was written.
+    """
+    wanted = Filter(projects=(memory.project or "",), strict=True, since=since)
+    text = memory.content[:_ASKED]
+    asked = RecallQuery(text, filter=wanted, mode=Mode.LEXICAL, limit=_LOOKED_AT, update=False, boost=False)
+
+    def is_later(turn: Turn) -> bool:
+        is_said = turn.speaker in _WHO and turn.trust is Trust.TRUSTED and turn.text.strip()
+        return bool(is_said) and turn.time is not None and turn.time > since
+
+    terms = words(memory.content)
+    hits = search_sessions(home, asked, admits=is_later).turns
+    own = {memory.source.session, *(one.session for one in memory.confirmed)}
+    shown = {one for one in {hit.session.id for hit in hits} - own if _may_be_read(home, one, writer)}
+    found = [
+        Saying(hit.turn.time or since, hit.turn.speaker, excerpt(hit.turn.text, terms, _CHARACTERS))
+        for hit in hits if hit.session.id in shown
+    ]  # fmt: skip
+    return tuple(sorted(found[:_SAYINGS], key=lambda one: one.at))
+
+
+def _may_be_read(home: Home, session: str, writer: str) -> bool:
+    """Whether all of a session may be shown to a writer."""
+    found = home.sessions.find(session)
+    return bool(found) and all(is_covered(home.settings, one, writer) for one in found)
