@@ -200,7 +200,7 @@ def _stored(home: Home) -> Iterator[tuple[Session, Sequence[Turn], int]]:
 def _estimated(
     home: Home, sizes: Sequence[int], days: int, trivial: int, problems: tuple[Problem, ...]
 ) -> Estimate:  # fmt: skip
-    looks = min(days, ceil((sum(home.memories.counts().values()) + _MEMORIES_A_SESSION * len(sizes)) / MOST_MEMORIES))
+    looks = _looks(home, len(sizes), days) if sizes else 0
     tasks = tuple(
         _of_task(home, task, name, sizes, looks)
         for task in (Task.EXTRACTION, *_A_MEMORY)
@@ -208,6 +208,14 @@ def _estimated(
     )
     left = left_today(home, Task.EXTRACTION.value)
     return Estimate(len(sizes), trivial, tasks, left, home.settings.flag("models.background"), problems)
+
+
+def _looks(home: Home, sessions: int, days: int) -> int:
+    """How often known memories are held against what was said later, at most: what the first day teaches has no later
+    sessions then.
+    """
+    known = sum(home.memories.counts().values())
+    return min(days if known else days - 1, ceil((known + _MEMORIES_A_SESSION * sessions) / MOST_MEMORIES))
 
 
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int) -> TaskEstimate:

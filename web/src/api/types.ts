@@ -470,13 +470,6 @@ export interface Documents {
   hash: string;
 }
 
-export interface Doubt {
-  memory: string;
-  subject: string;
-  why: string;
-  by: string;
-}
-
 export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
 
 export interface DreamEstimate {
@@ -508,8 +501,6 @@ export interface DreamPlan {
   brought_back: number;
   looked: Array<[string, Array<string>]>;
   keys: Array<string>;
-  doubts: Array<Doubt>;
-  held: Array<[string, string]>;
 }
 
 export interface DreamReport {
@@ -918,6 +909,7 @@ export interface IngestReport {
   candidates: number;
   set_aside: number;
   changed: number;
+  doubted: number;
   ended: number;
 }
 
