@@ -256,6 +256,28 @@ def test_a_quote_that_is_not_in_its_evidence_proves_nothing(world: World) -> Non
     assert (memories, by_model(report).held) == ([], 2)
 
 
+@pytest.mark.parametrize(
+    ("evidence", "quote", "speaker"),
+    [
+        ([1, 2], "the driver fetches one row at a time", Speaker.AGENT),
+        ([2, 3], "the driver fetches one row at a time", Speaker.OWNER),
+        ([1, 2], "The export takes ten minutes", Speaker.OWNER),
+    ],
+    ids=["the owner only asked", "the owner answered it", "the owner said it"],
+)
+def test_who_answers_for_a_finding_is_who_said_what_is_quoted_or_said_something_to_it(
+    world: World, evidence: list[int], quote: str, speaker: Speaker
+) -> None:
+    claim = "The export takes ten minutes because the driver fetches one row at a time."
+    talk(
+        world, ("user", "The export takes ten minutes, can you find out why?"), ("assistant", claim),
+        ("user", "I see, that is what I feared. Then we leave it for the summer."),
+    )  # fmt: skip
+    model = ScriptedModel([found(told(claim, kind="lesson", subject="Slow export", evidence=evidence, quote=quote))])
+    (memory,), _ = learned(world, model)
+    assert memory.speaker is speaker
+
+
 def test_what_steers_agents_needs_the_owners_word_and_what_they_found_out_does_not(world: World) -> None:
     claim = "The export is slow because the driver fetches one row at a time."
     talk(world, ("user", "The export takes ten minutes, can you find out why?"), ("assistant", claim))

@@ -79,7 +79,7 @@ class Checks:
         if reason:
             return Dropped(reason)
         held, detail = self._doubt(told, content, evidence)
-        is_owner = any(at in self._typed for at in evidence)
+        is_owner = self._is_owners(told, evidence)
         importance = min(told.importance, 10) if is_owner else min(told.importance, AGENT_CAP)
         return Candidate(
             kind=Kind(told.kind), subject=subject or content[:_MAX_SUBJECT], content=content,
@@ -121,6 +121,16 @@ class Checks:
         named = any(self._holds(at, quote, is_typed=True) for at in evidence if at >= 0)
         holding = (at for at in sorted(shown) if not named and self._holds(at, quote, is_typed=True))
         return sorted({*evidence, *islice(holding, 1)})
+
+    def _is_owners(self, told: Told, evidence: Sequence[int]) -> bool:
+        """Whether the owner answers for a statement: the words quoted are theirs, or they said something to them. What
+        an agent found out since it was asked is the agent's; what steers agents is the owner's or nobody's.
+        """
+        typed = {at for at in evidence if at in self._typed}
+        quoted = [at for at in evidence if self._holds(at, told.quote)]
+        if told.kind in _STEERING or not quoted:
+            return bool(typed)
+        return any(at in typed for at in quoted) or any(at > quoted[0] for at in typed)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
