@@ -205,3 +205,28 @@ def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
     assert one_day.calls == same_day.calls == 2 * 3 + 1
     assert two_days.calls == 3 * 3 + 2
     assert two_days.tokens.input - same_day.tokens.input > 12_000
+
+
+def test_what_stands_below_one_memory_shows_that_another_of_its_project_is_out_of_date_and_is_shown_once(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)
+    heard(world, "moved", MOVED)
+    (asked,) = writer.later
+    assert asked.text.count(MOVED) == 1
+    (second,) = [json.loads(line) for line in asked.text.splitlines() if '"also"' in line]
+    assert (second["text"], bool(second["also"])) == (BRANCH, True)
+    assert doubted(world) == [(BRANCH, Reason.STALE)]
+
+
+def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Writer) -> None:
+    kept(world, BRANCH, days=20, project="acme-other")
+    kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)
+    at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
+    entries = [says("user", ASKED, uuid="o-1", session="other", at=at), says("assistant", GONE, uuid="o-2", at=at)]
+    world.transcript("other", *[{**one, "sessionId": "other", "cwd": "/code/acme-other"} for one in entries])
+    heard(world, "moved", MOVED)
+    assert len(writer.later) == 1
+    assert MOVED in writer.later[0].text
+    assert GONE in writer.later[0].text
+    assert not doubted(world)

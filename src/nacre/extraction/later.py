@@ -23,7 +23,7 @@ from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Speaker, Trust, Turn
 
-MOST_MEMORIES = 10
+MOST_MEMORIES = 15
 """So many memories are held against what was said later for each day with sessions, those first that never were, or
 longest ago."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
+from itertools import chain, count
 
 from nacre.dedup.coverage import leaves_out
 from nacre.extraction.by_model.answer import Outdated
@@ -46,25 +46,28 @@ class Doubt:
 
 
 def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> list[Doubt]:
-    """Those of a model's claims that code bears out: the clause stands in the memory, the sayings below it."""
+    """Those of a model's claims that code bears out: the clause stands in the memory, and what shows it was said later
+    in its project, below whichever memory it stands.
+    """
     told: dict[str, Doubt] = {}
     for one in found:
         at = one.number - 1
         if not 0 <= at < len(held) or not one.clause.strip():
             continue
-        memory, shown = held[at].memory, _sayings_of(held, at, one.evidence)
+        memory, shown = held[at].memory, _shown(held, held[at].memory, one.evidence)
         if shown and leaves_out(one.clause, memory.content) <= _MOST_MISSING:
             words = shorten(one_line(one.now) or one_line(shown[-1].text), _NOW_CHARACTERS)
             told.setdefault(memory.id, Doubt(memory, f"{words} ({shown[-1].at:%Y-%m-%d})"))
     return list(told.values())
 
 
-def firsts(held: Sequence[Held]) -> list[int]:
-    """The number of each memory's first saying: all sayings are numbered in a row."""
-    return list(accumulate((len(one.sayings) for one in held[:-1]), initial=1))
+def numbers(held: Sequence[Held]) -> dict[Saying, int]:
+    """The number of each saying, in the order in which they are shown: below the first memory that has it."""
+    return dict(zip(dict.fromkeys(chain.from_iterable(one.sayings for one in held)), count(1), strict=False))
 
 
-def _sayings_of(held: Sequence[Held], at: int, numbers: Iterable[int]) -> list[Saying]:
-    """What is shown below the memory at a place, of some numbers."""
-    own = dict(enumerate(held[at].sayings, firsts(held)[at]))
-    return [own[number] for number in sorted(set(numbers)) if number in own]
+def _shown(held: Sequence[Held], memory: Memory, evidence: Iterable[int]) -> list[Saying]:
+    """What was said after a memory in its project, of some numbers."""
+    own = {saying for one in held if one.memory.project == memory.project for saying in one.sayings}
+    said = {number: one for one, number in numbers(held).items() if one in own and one.at > memory.last_said}
+    return [said[number] for number in sorted(set(evidence)) if number in said]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from nacre.extraction.by_model import layout
 from nacre.extraction.by_model.answer import Answer, Changes, Outdateds
-from nacre.extraction.by_model.later import Held, Saying, firsts
+from nacre.extraction.by_model.later import Held, numbers
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
 from nacre.platform.json_text import quoted
@@ -74,23 +74,27 @@ def for_changes(
 
 def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
     """What asks which memories no longer hold as they stand, each beside what was said later."""
-    places = zip(held, firsts(held), strict=True)
-    text = "\n\n".join(_beside(number, one, at) for number, (one, at) in enumerate(places, 1))
+    text = "\n\n".join("\n".join(map(quoted, block)) for block in _beside(held))
     return Prompt(
         task=Task.EXTRACTION, system=_words(LATER, LATER_VERSION), text=text, answer=schema_of(Outdateds), name=LATER,
         version=f"later/{LATER_VERSION}", output_tokens=_room_for_answer(CHUNK, able), timeout_seconds=seconds,
     )  # fmt: skip
 
 
-def _beside(number: int, held: Held, first: int) -> str:
-    """A memory, and below it what was said later."""
-    memory = held.memory
-    told = {"memory": number, "kind": memory.kind.value, "day": _day(memory.last_said), "text": memory.content}
-    return "\n".join([quoted(told), *(_saying(at, one) for at, one in enumerate(held.sayings, first))])
-
-
-def _saying(number: int, one: Saying) -> str:
-    return quoted({"number": number, "day": _day(one.at), "speaker": one.speaker.value, "said": one.text})
+def _beside(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
+    """Each memory, and below it what was said later; ``also`` are the numbers of what stands further up already."""
+    number_of = numbers(held)
+    shown: set[int] = set()
+    for number, (memory, sayings) in enumerate(((one.memory, one.sayings) for one in held), 1):
+        own = {number_of[one]: one for one in sayings}
+        also = sorted(own.keys() & shown)
+        told = {"memory": number, "kind": memory.kind.value, "day": _day(memory.last_said), "text": memory.content}
+        fresh: list[dict[str, object]] = [
+            {"number": at, "day": _day(one.at), "speaker": one.speaker.value, "said": one.text}
+            for at, one in own.items() if at not in shown
+        ]  # fmt: skip
+        shown |= own.keys()
+        yield [{**told, **({"also": also} if also else {})}, *fresh]
 
 
 def _day(at: datetime) -> str:
