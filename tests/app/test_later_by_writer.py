@@ -230,3 +230,22 @@ def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Wr
     assert MOVED in writer.later[0].text
     assert GONE in writer.later[0].text
     assert not doubted(world)
+
+
+def test_what_overtook_one_memory_is_asked_of_those_that_say_the_like(world: World, writer: Writer) -> None:
+    for number in range(20):
+        kept(
+            world,
+            f"Honey of the northern branch {number} is sold in jars at the yard.",
+            days=40 + number,
+            project=PROJECT,
+        )
+    like = f"{BRANCH} So it is with checkpoints of agents, and no hook changes that."
+    kept(world, BRANCH, days=90, project=PROJECT)
+    kept(world, like, days=20, project=PROJECT)  # its turn would come on another day
+    heard(world, "moved", MOVED)
+    first, second = writer.later
+    assert like not in first.text
+    told = [json.loads(line) for line in second.text.splitlines()]
+    assert [one["text"] for one in told if "text" in one] == [like]
+    assert [one["said"] for one in told if "said" in one] == [MOVED]

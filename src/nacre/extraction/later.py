@@ -8,12 +8,13 @@ memory is told with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from nacre.extraction.amending import doubt
 from nacre.extraction.by_model.later import Doubt, Held, Saying
 from nacre.extraction.coverage import is_covered, may_be_shown
+from nacre.extraction.known import touched
 from nacre.home.home import Home
 from nacre.retrieval.recall import search_sessions
 from nacre.text.excerpt import excerpt
@@ -41,14 +42,11 @@ def due(home: Home, writer: str) -> list[Held]:
     """The next memories to hold against what was said since they were said, or were held last: of projects with
     sessions a day later. Among them are some about which nothing was said: there is nothing to ask of them.
     """
-    looked, doubted = _looked(home), home.memories.stale()
+    looked = _looked(home)
     active = [one for one in home.memories.everything() if one.is_active]
     last = {project: _last_session(home, project) for project in {one.project for one in active} if project}
-    waiting = [
-        one for one in active
-        if (_since(one, looked) + _A_DAY).isoformat() < last.get(one.project or "", "")
-        and one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted and may_be_shown(home, one, writer)
-    ]  # fmt: skip
+    later = (one for one in active if (_since(one, looked) + _A_DAY).isoformat() < last.get(one.project or "", ""))
+    waiting = _holdable(home, later, writer)
     found: list[Held] = []
     for memory in sorted(waiting, key=lambda one: (looked.get(one.id, ""), one.last_said, one.id))[:_LOOKED_AT]:
         said = _said_since(home, memory, _since(memory, looked), writer)
@@ -56,6 +54,31 @@ def due(home: Home, writer: str) -> list[Held]:
         if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
             break
     return found
+
+
+def touched_by(home: Home, held: Sequence[Held], found: Sequence[Doubt], writer: str) -> list[Held]:
+    """The memories nearest to what no longer holds of others, each beside what showed that."""
+    seen = {one.memory.id for one in held}
+    near: list[Held] = []
+    for project in dict.fromkeys(one.memory.project for one in found):
+        own = [one for one in found if one.memory.project == project]
+        said = sorted({saying for one in own for saying in one.shown}, key=lambda one: one.at)
+        others = (one for one in touched(home, project, [one.clause for one in own]) if one.id not in seen)
+        for memory in _holdable(home, (one for one in others if one.project == project), writer):
+            later = tuple(one for one in said if one.at > memory.last_said)
+            near += [Held(memory, later)] if later else []
+    return near
+
+
+def _holdable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
+    """Those that somebody answers for and that are in no doubt yet, where a writer may be shown them. What happened
+    stays true.
+    """
+    doubted = home.memories.stale()
+    return [
+        one for one in memories
+        if one.is_vouched and one.kind is not Kind.EVENT and one.id not in doubted and may_be_shown(home, one, writer)
+    ]  # fmt: skip
 
 
 def days_to_look(home: Home, days: Collection[date]) -> list[date]:

@@ -18,7 +18,7 @@ from nacre.extraction.by_model.prompts import for_later
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
 from nacre.extraction.coverage import is_covered
 from nacre.extraction.known import related, touched
-from nacre.extraction.later import days_to_look, due, note
+from nacre.extraction.later import days_to_look, due, note, touched_by
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
@@ -104,13 +104,14 @@ class ModelExtractor:
         for day in days_to_look(home, days):
             if model is None or self.is_spent or self.rests:
                 break
-            held = due(home, name_for(home, Task.EXTRACTION))
-            caller = Caller(model, time.sleep)
+            writer, caller = name_for(home, Task.EXTRACTION), Caller(model, time.sleep)
+            held = due(home, writer)
             found = ask_about_later(home, caller, held)
+            more = ask_about_later(home, caller, touched_by(home, held, found, writer)) if found else ()
             self._tally.add_calls(caller)
             if not held or found is None:
                 break
-            count += note(home, day, held, found)
+            count += note(home, day, held, [*found, *(more or ())])
         return count
 
     def serves(self, stored: StoredSession) -> bool:

@@ -30,19 +30,23 @@ class Saying:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A memory beside what was said later with words of it; ``until`` is the end of the last session of its project."""
+    """A memory beside what was said later: all with words of it, ``until`` the end of the last session of its project,
+    or what overtook another one.
+    """
 
     memory: Memory
     sayings: tuple[Saying, ...]
-    until: str
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A memory that may be out of date, and what was said later, with its day."""
+    """A memory that may be out of date: which clause of it, what was said later, with its day, and where."""
 
     memory: Memory
+    clause: str
     why: str
+    shown: tuple[Saying, ...]
 
 
 def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> list[Doubt]:
@@ -57,7 +61,8 @@ def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> list[Doubt]:
         memory, shown = held[at].memory, _shown(held, held[at].memory, one.evidence)
         if shown and leaves_out(one.clause, memory.content) <= _MOST_MISSING:
             words = shorten(one_line(one.now) or one_line(shown[-1].text), _NOW_CHARACTERS)
-            told.setdefault(memory.id, Doubt(memory, f"{words} ({shown[-1].at:%Y-%m-%d})"))
+            why = f"{words} ({shown[-1].at:%Y-%m-%d})"
+            told.setdefault(memory.id, Doubt(memory, one.clause, why, tuple(shown)))
     return list(told.values())
 
 
