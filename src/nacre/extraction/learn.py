@@ -221,8 +221,7 @@ class _Learner:
         until = at.end if self.is_over(stored) else max(at.begin, _last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
-        if found and stored.ended:
-            self.days.add(stored.ended.date())
+        self.days |= {stored.ended.date()} if found and stored.ended else set()
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*found.memories, *(one.statement for one in found.overtaken)]
