@@ -20,9 +20,6 @@ from nacre.values.session import Speaker, Trust, Turn
 MOST_RELATED = 24
 """Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
 
-MOST_TOUCHED = 12
-"""Of those nearest to what a session changes."""
-
 MOST_OF_SESSION = 40
 _CANDIDATES = 15
 _LOOKED_AT = 200
@@ -53,7 +50,7 @@ def touched(home: Home, project: str | None, clauses: Sequence[str]) -> tuple[Me
     """
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
-        return _in_words(home, wanted, clauses, time.monotonic() + _SECONDS)[:MOST_TOUCHED]
+        return _in_words(home, wanted, clauses, time.monotonic() + _SECONDS)
 
 
 def _stated(shown: Shown) -> Iterator[Statement]:
