@@ -15,8 +15,8 @@ from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcr
 def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcript: Path) -> None:
     report = nacre("ingest", "--json").json
     assert set(report) == {
-        "files", "sessions", "turns", "memories", "memory_ids", "candidates", "set_aside", "changed", "ended", "doubted",
-        "skipped", "unrecognised", "duplicates", "corrupt",
+        "files", "sessions", "turns", "memories", "memory_ids", "candidates", "set_aside", "changed", "ended",
+        "doubted", "skipped", "unrecognised", "duplicates", "corrupt",
         "unknown", "problems", "tools", "bytes", "read_seconds", "seconds", "vectors", "excluded", "left_out",
         "archived", "empty", "decided",
     }  # fmt: skip
