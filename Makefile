@@ -21,16 +21,9 @@ test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 3  # two cores are idle a quarter of the time: tests wait for processes
 
 .PHONY: test-hosts
-test-hosts: test-hosts-in-time test-hosts-gone-wrong  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest
-
-.PHONY: test-hosts-in-time
-test-hosts-in-time: $(VENV)/.installed-dev
+test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest
 	$(BIN)/python scripts/install_hosts.py
-	$(BIN)/python -m pytest -m hosts tests/hosts -k "not goes_wrong"  # alone: hooks of hosts have a time to keep
-
-.PHONY: test-hosts-gone-wrong
-test-hosts-gone-wrong: $(VENV)/.installed-dev
-	$(BIN)/python scripts/install_hosts.py
+	$(BIN)/python -m pytest -m hosts tests/hosts -k "not goes_wrong"
 	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k goes_wrong  # they wait, and no hook is in a hurry
 
 .PHONY: test-cluster
