@@ -66,7 +66,7 @@ class MemoryView:
     """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
 
     ``together`` are the memories that it was used together with, the closest first. ``etag`` is another one whenever
-    the file is; ``None`` where there is no file yet.
+    the file is; ``None`` where there is no file yet. ``doubt`` is why it may be out of date.
     """
 
     memory: Memory
@@ -77,6 +77,7 @@ class MemoryView:
     maturity: Maturity
     together: tuple[CompanionView, ...] = ()
     etag: str | None = None
+    doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
     )
     (line,) = [one for one in build(world.context(), asked).text.splitlines() if BRANCH in one]
     assert f"may be out of date: {NOW}" in line
+    with world.open() as memory:
+        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
+    assert hit.doubt.startswith(NOW)
     assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 

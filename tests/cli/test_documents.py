@@ -45,6 +45,23 @@ def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_
     assert nacre("review", "list", "--json").json["reviews"] == []
 
 
+def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre, runbook: Path) -> None:
+    deploys, host = "Remember: we deploy on Mondays.", "Remember: the staging host is called walnut."
+    why = "its document does not say it any more"
+    nacre("ingest", str(written(runbook, f"{deploys} {host}")))
+    nacre("ingest", str(written(runbook, deploys)))
+    nacre("review", "list")
+    asked = ("recall", "what is the staging host called?")
+    (hit,) = nacre(*asked, "--json").json["hits"]
+    assert hit["doubt"] == why
+    assert f"may be out of date: {why}" in nacre(*asked).out
+    assert nacre("show", hit["id"], "--json").json["doubt"] == why
+    assert f"May be out of date: {why}" in nacre("show", hit["id"]).out
+    assert nacre("recall", "when do we deploy?", "--json").json["hits"][0]["doubt"] is None
+    nacre("review", "dismiss", hit["id"])
+    assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
+
+
 def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, runbook: Path) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
     nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))

@@ -12,6 +12,7 @@ from nacre import open_memory
 from nacre.home.home import open_home
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
+from nacre.review.answers import waiting
 from nacre.settings import load_settings
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Kind
@@ -351,6 +352,19 @@ async def test_deep_recall_tells_whole_memories_in_one_frame(server: Server) -> 
 async def test_where_deep_recall_is_silent_single_memories_are_still_told(server: Server) -> None:
     answer = await server.ask("memory_search", query="which database does acme-billing use and why?", deep=True)
     assert "ledger needs transactions" in answer.text
+
+
+async def test_what_waits_as_out_of_date_is_told_with_that_mark(server: Server, tmp_path: Path) -> None:
+    runbook, why = tmp_path / "runbook.md", "may be out of date: its document does not say it any more"
+    with open_memory() as memory:
+        for text in ("Remember: the staging host is called walnut.", "Nothing is known of the hosts."):
+            runbook.write_text(text, encoding="utf-8")
+            memory.ingest(runbook)
+        (found,) = waiting(memory._home).reviews
+    for deep in (False, True):
+        answer = await server.ask("memory_search", query="what is the staging host called?", project="*", deep=deep)
+        assert why in answer.text
+    assert why in (await server.ask("memory_get", ids=[found.memory.id])).text
 
 
 async def test_browsing_needs_no_question(server: Server) -> None:

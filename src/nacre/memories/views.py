@@ -22,10 +22,12 @@ def look_at(home: Home, reference: str, *, update: bool = False, session: str | 
     """
     memory = read_memory(home, reference, update=update, session=session)
     file = home.files.file_of(memory.id)
+    doubt = home.memories.stale().get(memory.id)
     usage = home.usage.of([memory.id]).get(memory.id, Usage())
     return MemoryView(
         memory, evidence_of(home, memory), _links(home, memory), file.path if file else None, usage,
         maturity(usage), _together(home, memory), etag_of(home, memory),
+        doubt[1] if doubt else None,
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     outdated = [] if query.filter.as_of else doubts(home, hits)
     result = RecallResult(
         query=asked,
-        hits=tuple(_memory_hit(home, item, query, outdated) for item in hits),
+        hits=_memory_hits(home, hits, query, outdated),
         turns=tuple(_turns_beside(home, query, question, lanes)),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
         abstained=bool(ranked) and not hits,
@@ -288,12 +288,21 @@ def _tokens(memory: Memory) -> int:
     return count_tokens(f"{memory.subject}\n{memory.content}")
 
 
-def _memory_hit(home: Home, item: ScoredMemory, query: RecallQuery, outdated: Sequence[tuple[str, str]]) -> MemoryHit:
-    """A hit as it is shown; what was said in sessions is private."""
-    evidence = evidence_of(home, item.memory) if query.filter.scope == Scope.PRIVATE else ()
-    components = {**item.components, **_absolute(item)}
-    outdated_by = tuple(newer for older, newer in outdated if older == item.memory.id)
-    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by)
+def _memory_hits(
+    home: Home, hits: Sequence[ScoredMemory], query: RecallQuery, outdated: Sequence[tuple[str, str]]
+) -> tuple[MemoryHit, ...]:
+    """The hits as they are shown; what was said in sessions is private."""
+    is_private = query.filter.scope is Scope.PRIVATE
+    stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
+    return tuple(
+        MemoryHit(
+            item.memory, round(item.score, 4), {**item.components, **_absolute(item)},
+            evidence_of(home, item.memory) if is_private else (),
+            tuple(newer for older, newer in outdated if older == item.memory.id),
+            stale[item.memory.id][1] if item.memory.id in stale else None,
+        )
+        for item in hits
+    )  # fmt: skip
 
 
 def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: Lanes) -> list[TurnHit]:

@@ -154,6 +154,7 @@ class MemoryHit:
     """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
 
     ``outdated_by`` are newer memories that are likely to say otherwise; those that are hits, too, come before it.
+    ``doubt`` is why it may be out of date otherwise: files that it names were changed, or a later session says so.
     ``space`` is whose it is, where several spaces were asked.
     """
 
@@ -162,6 +163,7 @@ class MemoryHit:
     components: dict[str, float]
     evidence: tuple[Evidence, ...] = ()
     outdated_by: tuple[str, ...] = ()
+    doubt: str | None = None
     space: str | None = None
 
 

@@ -1150,6 +1150,7 @@ export interface MemoryHit {
   components: Record<string, number>;
   evidence: Array<Evidence>;
   outdated_by: Array<string>;
+  doubt: string | null;
   space: string | null;
 }
 
@@ -1162,6 +1163,7 @@ export interface MemoryView {
   maturity: Maturity;
   together: Array<CompanionView>;
   etag: string | null;
+  doubt: string | null;
 }
 
 export type MergeOutcome = "copy_kept" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";

@@ -44,6 +44,7 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         "score": hit.score,
         "evidence": [evidence_record(item) for item in hit.evidence],
         "outdated_by": list(hit.outdated_by),
+        "doubt": hit.doubt,
         "components": hit.components,
         "space": hit.space,
     }
@@ -104,6 +105,8 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
     if hit.outdated_by:
         newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
+    if hit.doubt:
+        paper.line(Span(f"may be out of date: {hit.doubt}", "yellow"), indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
 

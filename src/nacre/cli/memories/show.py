@@ -83,6 +83,7 @@ def _view_record(view: MemoryView, vault: Path) -> Record:
         "links": [_link_record(link) for link in view.links],
         "path": str(vault / view.path) if view.path else None,
         "etag": view.etag,
+        "doubt": view.doubt,
         "recall_count": view.usage.recall_count,
         "last_recalled": stamp(view.usage.last_recalled),
         "access_count": view.usage.access_count,
@@ -151,6 +152,8 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
     for one in stale.memories:
         told = f"May be out of date ({one.confidence:.2f}): {one.why}"
         paper.line(Span(told, "yellow"), hang=2)
+    if view.doubt and not stale.memories:
+        paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
     else:

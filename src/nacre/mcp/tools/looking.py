@@ -45,7 +45,8 @@ def get(desk: Desk, asked: arguments.Get) -> Answer:
             records.append({"asked": reference} | refusal(error))
             continue
         blocks.append(_block(view, asked.line, room))
-        records.append(record_of(view.memory) | {"links": [_link_record(link) for link in view.links]})
+        links = [_link_record(link) for link in view.links]
+        records.append(record_of(view.memory) | {"doubt": view.doubt, "links": links})
     if len(errors) == len(asked.ids):
         raise errors[0]
     return Answer(framed("\n\n".join(blocks)), {"memories": records})
@@ -64,6 +65,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
     facts = [
         f"[{memory.id}] {title_of(memory)}",
         f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
+        f"  may be out of date: {one_line(harmless(view.doubt))}" if view.doubt else "",
         f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
         *(_evidence(view) if line == 1 else ()),
         *(_link(link) for link in view.links[:_MOST_LINKS] if line == 1),

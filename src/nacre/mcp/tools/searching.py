@@ -141,7 +141,8 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     )
     records = {
         "memories": [
-            record_of(hit.memory) | {"score": round(hit.score, 4), "space": hit.space} for hit in hits[:shown]
+            record_of(hit.memory) | {"score": round(hit.score, 4), "doubt": hit.doubt, "space": hit.space}
+            for hit in hits[:shown]
         ],
         "turns": [_turn_record(hit) for hit in beside[:told_turns]],
         "cursor": str(last) if hits and more else None,
@@ -170,6 +171,7 @@ def _hit(hit: MemoryHit) -> str:
     content = cut(memory.content, _HIT_TOKENS)
     rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)" if content != memory.content else ""
     doubts = f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}" if hit.outdated_by else ""
+    doubts += f"\n  may be out of date: {one_line(harmless(hit.doubt))}" if hit.doubt else ""
     title = title_of(memory)
     body = indented(content)
     head = f"[{short_id(memory.id)}] {title}" if not _says(content, title) else f"[{short_id(memory.id)}]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.deep_recall import Route
-from nacre.values.memory import Memory
+from nacre.values.recall import MemoryHit
 
 FILE_CHARACTERS = 12_000
 ALL_CHARACTERS = 30_000
@@ -30,7 +30,7 @@ class Pages:
     project: str = ""
 
 
-def block(route: Route, project: str | None, pages: Pages, memories: Sequence[Memory], note: str = "") -> str:
+def block(route: Route, project: str | None, pages: Pages, hits: Sequence[MemoryHit], note: str = "") -> str:
     """The block; empty where there is nothing to tell. What is told is 30,000 characters at most, without its frame."""
     left = ALL_CHARACTERS
     parts = [note] if note else []
@@ -39,12 +39,13 @@ def block(route: Route, project: str | None, pages: Pages, memories: Sequence[Me
         left -= len(told)
         if told:
             parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(told)}")
-    for memory in memories:
+    for hit in hits:
+        memory = hit.memory
         told = _cut(memory.content.strip(), min(FILE_CHARACTERS, left))
         left -= len(told)
         if told:
             title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
-            parts.append(f"## {title}\n\n{_origin(memory)}\n\n{_quoted(told)}")
+            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quoted(told)}")
     if not parts:
         return ""
     about = f"Recalled for: {route.value}" + (f" · {harmless(project)}" if project else "")
@@ -65,15 +66,22 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
-def _origin(memory: Memory) -> str:
-    """Kind, dates, and where it was said."""
+def _origin(hit: MemoryHit) -> str:
+    """Kind, dates, where it was said, and what speaks against it."""
+    memory = hit.memory
     said = f"said by {memory.author or memory.speaker.value}"
     where = memory.source.session or memory.source.file
     dates = f"{memory.created:%Y-%m-%d}"
     if memory.updated.date() != memory.created.date():
         dates += f", changed {memory.updated:%Y-%m-%d}"
-    told = (memory.kind.value, dates, said + (f" in {where}" if where else ""), memory.id)
+    told = (memory.kind.value, dates, said + (f" in {where}" if where else ""), memory.id, *_doubts(hit))
     return harmless(one_line(" · ".join(told)))
+
+
+def _doubts(hit: MemoryHit) -> Sequence[str]:
+    newer = f"may be outdated by {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
+    doubt = f"may be out of date: {hit.doubt}" if hit.doubt else ""
+    return [one for one in (newer, doubt) if one]
 
 
 def _cut(text: str, characters: int) -> str:

@@ -341,11 +341,14 @@ def _hits(run: _Run, wanted: Filter) -> tuple[MemoryHit, ...]:
 def _hits_of(run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]) -> tuple[MemoryHit, ...]:
     known = {hit.memory.id: hit for hit in ranked}
     doubts = run.home.reviews.doubts([memory.id for memory in chosen], both_ways=True)
+    is_private = run.query.filter.scope is Scope.PRIVATE
+    stale = run.home.memories.stale() if is_private else {}
     hits = []
     for memory in chosen:
-        evidence = evidence_of(run.home, memory) if run.query.filter.scope is Scope.PRIVATE else ()
+        evidence = evidence_of(run.home, memory) if is_private else ()
         newer = tuple(doubt.newer for doubt in doubts if doubt.older == memory.id)
-        hit = known.get(memory.id) or MemoryHit(memory, 0.0, {}, evidence, newer)
+        doubt = stale[memory.id][1] if memory.id in stale else None
+        hit = known.get(memory.id) or MemoryHit(memory, 0.0, {}, evidence, newer, doubt)
         hits.append(replace(hit, components={**hit.components, "chosen": 1.0}))
     return tuple(hits)
 
@@ -357,7 +360,7 @@ def _chosen(run: _Run, by: DecidedBy, hits: Sequence[MemoryHit]) -> None:
 def _block(run: _Run, route: Route, project: str | None, owner: str, hits: Sequence[MemoryHit]) -> str:
     is_private = run.query.filter.scope is Scope.PRIVATE
     page = page_text(run.home, project) if project and is_private else ""
-    told = [hit.memory for hit in hits if hit.memory.content not in owner]
+    told = [hit for hit in hits if hit.memory.content not in owner]
     return block(route, project, Pages(owner, page), told)
 
 

@@ -74,7 +74,7 @@ function NoHits({ result }: { result: RecallResult }) {
 }
 
 function Hit({ hit }: { hit: MemoryHit }) {
-  const { memory, score, components, outdated_by } = hit;
+  const { memory, score, components, outdated_by, doubt } = hit;
   return (
     <li class="ask-hit">
       <div class="ask-words">
@@ -90,6 +90,11 @@ function Hit({ hit }: { hit: MemoryHit }) {
         </Origin>
         <MemoryFacts memory={memory} />
         {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
+        {doubt && (
+          <p class="ask-doubt">
+            {t.value.doubt} <Text>{doubt}</Text>
+          </p>
+        )}
         <details class="ask-why">
           <summary>{t.value.why}</summary>
           <Parts components={components} score={score} />

@@ -84,7 +84,7 @@ function Line({ view: { memory } }: { view: MemoryView }) {
   );
 }
 
-function State({ view: { memory } }: { view: MemoryView }) {
+function State({ view: { memory, doubt } }: { view: MemoryView }) {
   if (memory.retired) {
     return (
       <p class="memory-state">
@@ -93,7 +93,13 @@ function State({ view: { memory } }: { view: MemoryView }) {
       </p>
     );
   }
-  if (!memory.superseded_by) return null;
+  if (!memory.superseded_by) {
+    return doubt ? (
+      <p class="memory-state">
+        {t.value.doubt} <Text>{doubt}</Text>
+      </p>
+    ) : null;
+  }
   return (
     <p class="memory-state">
       {t.value.superseded}{" "}
