@@ -192,6 +192,7 @@ def test_a_question_is_put_as_a_person_would(
         "Never log card numbers, not even masked ones.",
         "We need something sturdier, to be sure it is always there.",
         "Look at the following page and keep it short.",
+        "Boats pay the harbour per night, and leave by noon.",
         "以后所有的港口费用都按照年份来计算，并且要附上说明",
     ],
 )

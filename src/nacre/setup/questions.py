@@ -37,6 +37,11 @@ _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new
     next old other right same second separate whole""".split()
 )
+_PREPOSITIONS = frozenset(
+    """across against along among around behind beneath beside beyond despite except inside near onto outside past per
+    since throughout toward upon versus via vs within without""".split()
+)
+"""Those that are no stop words: what an article and a word stand before ends there."""
 _SESSIONS = 200
 _ENOUGH = 2
 """Sessions in which the owner speaks of a thing, before a question asks for it."""
@@ -78,7 +83,7 @@ def says(texts: Iterable[str], thing: str) -> bool:
 def _things(text: str) -> Iterator[str]:
     for match in _NOUNS.finditer(text):
         thing = match.group(1).lower()
-        if not STOP_WORDS.intersection(thing.split()) and not _VAGUE.intersection(thing.split()):
+        if not (STOP_WORDS | _VAGUE | _PREPOSITIONS).intersection(thing.split()):
             yield thing
 
 
