@@ -213,8 +213,9 @@ def test_what_extraction_has_not_seen_comes_oldest_first(database: Database) -> 
         Unlearned(timeless, 0, 1, None, None), Unlearned(early, 0, 1, None, None), Unlearned(late, 0, 2, None, None),
     ]  # fmt: skip
     store.mark_extracted(late, 1)
-    store.mark_extracted(early, 1)
-    store.mark_unwritten(early, 0, NOON)
+    listed = next(one for one in store.to_extract() if one.row == early)
+    store.mark_learned(listed, 1, 0, NOON)
+    store.mark_learned(listed, 0, None, None)  # it was noted since it was listed
     store.mark_extracted(timeless, 1)
     assert store.to_extract() == [Unlearned(early, 1, 1, 0, NOON), Unlearned(late, 1, 2, None, None)]
     store.mark_all_extracted()

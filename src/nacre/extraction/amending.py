@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nacre.dedup.placement import amend, amended
 from nacre.dedup.supersession import released
+from nacre.errors import EditConflict
 from nacre.extraction.by_model.overtaken import Overtaken
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.home.change import Change
@@ -66,18 +67,34 @@ class Amendments:
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
-    """Move a memory to ``retired/``, unless it ended before or says other ``words`` than a model saw; what it had
-    superseded holds again.
+    """Move a memory to ``retired/``, unless it ended before, says other ``words`` than a model saw, or somebody writes
+    into its file just now. What is over ends with all that it superseded; what was taken back lets that hold again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
     if memory is None or not memory.is_active or words not in (None, memory.content):
         return False
     clean = home.redactor.clean(reason)
-    gone = replace(memory, retired=Retirement(home.now(), clean))
-    told = change.entry("retire", memory=memory_id, reason=clean)
-    change.put([gone, *released(home, [memory])], [told])
+    going = [memory, *_superseded_by(home, memory)] if words else [memory]
+    gone = [replace(one, retired=Retirement(home.now(), clean)) for one in going]
+    told = [change.entry("retire", memory=one.id, reason=clean) for one in going]
+    try:
+        change.put([*gone, *released(home, going)], told)
+    except EditConflict as error:
+        home.problems.append(error.message)
+        return False
     return True
+
+
+def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
+    """What a memory superseded, and what that did."""
+    found: dict[str, Memory] = {}
+    line = [memory]
+    while line:
+        older = [one for one in home.memories.replaced_by(line.pop().id) if not one.retired and one.id not in found]
+        found |= {one.id: one for one in older}
+        line += older
+    return list(found.values())
 
 
 def _amend(change: Change, one: Overtaken, by: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta
 from fnmatch import fnmatch
 
 from nacre.errors import ModelRefused
@@ -11,8 +13,17 @@ from nacre.settings import Settings
 from nacre.values.memory import Memory
 from nacre.values.session import StoredSession
 
-LOCAL_MODELS = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.cpp/*", "*.gguf", "*:latest", "*:*b")
-"""What models that run on the owner's machine are called in transcripts; Ollama's end in a tag, as ``qwen3:8b``."""
+LOCAL_MODELS = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.cpp/*", "*.gguf")
+"""What models that run on the owner's machine are called in transcripts, beside Ollama's."""
+
+QUIET = timedelta(minutes=30)
+"""So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
+
+_TAGGED = re.compile(
+    r"(?!arn:|ft:).+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto)$)(?!.*cloud$).+"
+)
+"""Ollama's end in a tag, as ``qwen3:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants of
+OpenRouter (``:free``), what was tuned for somebody (``ft:``), Ollama's own cloud (``:120b-cloud``)."""
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
@@ -24,6 +35,18 @@ def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
     if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
         return False
     return not is_of_local_model(stored) or _runs_here(settings, writer)
+
+
+def is_quiet(home: Home, stored: StoredSession) -> bool:
+    """Whether a session has been quiet so long that nobody will answer what was said last."""
+    return stored.ended is None or home.now() - stored.ended >= QUIET
+
+
+def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
+    """Whether a session is covered, and ended after the owner set a writer."""
+    since = settings.text("writer.since")
+    is_after = not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since).astimezone()
+    return is_after and is_covered(settings, stored, writer)
 
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
@@ -42,7 +65,7 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
 def is_of_local_model(stored: StoredSession) -> bool:
     """Whether a model on the owner's machine answered last in a session."""
     model = (stored.session.model or "").lower()
-    return any(fnmatch(model, pattern) for pattern in LOCAL_MODELS)
+    return bool(_TAGGED.fullmatch(model)) or any(fnmatch(model, pattern) for pattern in LOCAL_MODELS)
 
 
 def _runs_here(settings: Settings, writer: str) -> bool:

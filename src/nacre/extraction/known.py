@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from nacre.errors import EmbedderUnavailable
 from nacre.extraction.by_model.together import Shown
+from nacre.extraction.coverage import may_be_shown
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import utterances
 from nacre.home.home import Home
@@ -33,24 +35,34 @@ _MESSAGE = 1_200
 _ASKED_IN_WORDS = 6
 
 
-def related(home: Home, sessions: Sequence[Shown], project: str | None) -> tuple[Memory, ...]:
-    """What is known already: all that was stored in sessions of a project, then the few that are nearest to what is new
-    in these.
+def related(home: Home, sessions: Sequence[Shown], project: str | None, writer: str) -> tuple[Memory, ...]:
+    """What is known already, as far as a writer may be shown it: all that was stored in sessions of a project, then the
+    few that are nearest to what is new in these.
     """
     own = {memory.id: memory for one in sessions for memory in stored_in(home, one.session.id, one.turns)}
     stated = _longest((one.text for shown in sessions for one in _stated(shown)), _STATEMENTS)
     reported = _longest((one for shown in sessions for one in _reported(shown)), _MESSAGES)
-    return (*own.values(), *(one for one in _nearby(home, project, stated, reported) if one.id not in own))
+    near = (one for one in _nearby(home, project, stated, reported) if one.id not in own)
+    return (
+        *_shown(home, own.values(), writer, MOST_OF_SESSION * len(sessions)),
+        *_shown(home, near, writer, MOST_RELATED),
+    )
 
 
-def touched(home: Home, project: str | None, clauses: Sequence[str]) -> tuple[Memory, ...]:
-    """The trusted memories of a project, and those of none, that share most words with clauses that hold no longer.
+def touched(home: Home, project: str | None, writer: str, clauses: Sequence[str]) -> tuple[Memory, ...]:
+    """The trusted memories of a project, and those of none, that share most words with clauses that hold no longer, as
+    far as a writer may be shown them.
 
     It has its turn meanwhile: who asks a model stands aside.
     """
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
-        return _in_words(home, wanted, clauses, time.monotonic() + _SECONDS)
+        return tuple(_shown(home, _in_words(home, wanted, clauses, time.monotonic() + _SECONDS), writer, MOST_RELATED))
+
+
+def _shown(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:
+    """The first of some memories that a writer may be shown."""
+    return islice((one for one in memories if may_be_shown(home, one, writer)), most)
 
 
 def _stated(shown: Shown) -> Iterator[Statement]:
@@ -80,7 +92,7 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
     return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
 
 
-def _nearby(home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]) -> tuple[Memory, ...]:
+def _nearby(home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]) -> Sequence[Memory]:
     """The trusted memories that are nearest to what is said in a session, the nearest first, however near: those of its
     project and those of none, as a session changes nothing elsewhere.
 
@@ -89,7 +101,7 @@ def _nearby(home: Home, project: str | None, stated: Sequence[str], reported: Se
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        found = _nearest(home, wanted, [*stated, *reported]) if _has_vectors(home) else ()
+        found: Sequence[Memory] = _nearest(home, wanted, [*stated, *reported]) if _has_vectors(home) else ()
     except EmbedderUnavailable:
         found = ()
     return found or _in_words(home, wanted, stated[:_ASKED_IN_WORDS], until)
@@ -99,7 +111,7 @@ def _has_vectors(home: Home) -> bool:
     return home.settings.text("embedding.model") != "none" and configured_embedder(home).name == home.vectors.model()
 
 
-def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> tuple[Memory, ...]:
+def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> list[Memory]:
     admitted = home.selection.admitted_memories(wanted, today=home.now().date())
     best: dict[int, float] = {}
     for vector in configured_embedder(home).embed(list(texts)) if texts else ():
@@ -108,12 +120,10 @@ def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> tuple[Memory, 
                 best[row] = max(cosine, best.get(row, -1.0))
     rows = sorted(best, key=lambda row: -best[row])[:_LOOKED_AT]
     found = home.memories.by_rows(rows)
-    return tuple(found[row] for row in rows if row in found and _holds_in(wanted, found[row]))[:MOST_RELATED]
+    return [found[row] for row in rows if row in found and _holds_in(wanted, found[row])]
 
 
-def _in_words(
-    home: Home, wanted: Filter, statements: Sequence[str], until: float
-) -> tuple[Memory, ...]:  # fmt: skip
+def _in_words(home: Home, wanted: Filter, statements: Sequence[str], until: float) -> list[Memory]:
     found: dict[str, Memory] = {}
     for statement in statements:
         if time.monotonic() > until or len(found) >= _CANDIDATES:
@@ -121,7 +131,7 @@ def _in_words(
         query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
         hits = (hit.memory for hit in recall(home, query).hits)
         found |= {one.id: one for one in hits if _holds_in(wanted, one)}
-    return tuple(found.values())[:MOST_RELATED]
+    return list(found.values())
 
 
 def _holds_in(wanted: Filter, memory: Memory) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from nacre.extraction.amending import doubt
 from nacre.extraction.by_model.later import Doubt, Held, Saying
-from nacre.extraction.coverage import is_covered, may_be_shown
+from nacre.extraction.coverage import is_agreed, is_quiet, may_be_shown
 from nacre.extraction.known import touched
+from nacre.extraction.reading.speech import is_content
 from nacre.home.home import Home
 from nacre.retrieval.recall import search_sessions
 from nacre.text.excerpt import excerpt
@@ -33,6 +34,10 @@ TOKENS_A_DAY = 12_000
 
 _LOOKED, _LAST_DAY = "looked later", "looked later on"
 _A_DAY = timedelta(days=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_LATEST = 50
+"""Sessions of a project among which those that go on are looked for."""
+
 _WHO = (Speaker.OWNER, Speaker.AGENT)
 _LOOKED_AT = 60
 _ASKED, _SAYINGS, _CHARACTERS = 1_000, 12, 500
@@ -44,13 +49,14 @@ def due(home: Home, writer: str) -> list[Held]:
     """
     looked = _looked(home)
     active = [one for one in home.memories.everything() if one.is_active]
-    last = {project: _last_session(home, project) for project in {one.project for one in active} if project}
-    later = (one for one in active if (_since(one, looked) + _A_DAY).isoformat() < last.get(one.project or "", ""))
+    last = {project: _over_until(home, project) for project in {one.project for one in active} if project}
+    later = (one for one in active if _since(one, looked) + _A_DAY < last.get(one.project or "", _NEVER))
     waiting = _holdable(home, later, writer)
     found: list[Held] = []
     for memory in sorted(waiting, key=lambda one: (looked.get(one.id, ""), one.last_said, one.id))[:_LOOKED_AT]:
-        said = _said_since(home, memory, _since(memory, looked), writer)
-        found.append(Held(memory, said, last[memory.project or ""]))
+        until = last[memory.project or ""]
+        said = _said_between(home, memory, _since(memory, looked), until, writer)
+        found.append(Held(memory, said, until.isoformat()))
         if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
             break
     return found
@@ -63,7 +69,7 @@ def touched_by(home: Home, held: Sequence[Held], found: Sequence[Doubt], writer:
     for project in dict.fromkeys(one.memory.project for one in found):
         own = [one for one in found if one.memory.project == project]
         said = sorted({saying for one in own for saying in one.shown}, key=lambda one: one.at)
-        others = (one for one in touched(home, project, [one.clause for one in own]) if one.id not in seen)
+        others = (one for one in touched(home, project, writer, [one.clause for one in own]) if one.id not in seen)
         for memory in _holdable(home, (one for one in others if one.project == project), writer):
             later = tuple(one for one in said if one.at > memory.last_said)
             near += [Held(memory, later)] if later else []
@@ -105,10 +111,14 @@ def _since(memory: Memory, looked: Mapping[str, str]) -> datetime:
     return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
 
 
-def _last_session(home: Home, project: str) -> str:
-    """When the last session of a project ended; empty without any."""
-    newest = home.sessions.newest(SessionFilter(project=project), limit=1)
-    return newest[0].ended.isoformat() if newest and newest[0].ended else ""
+def _over_until(home: Home, project: str) -> datetime:
+    """When the last session of a project ended, or the first one began that goes on: what is said in that has its turn
+    when it is over.
+    """
+    newest = home.sessions.newest(SessionFilter(project=project), limit=_LATEST)
+    over = [one.ended for one in newest if one.ended and is_quiet(home, one)]
+    begun = [one.session.started or one.ended for one in newest if not is_quiet(home, one)]
+    return min([max(over, default=_NEVER), *(one for one in begun if one)])
 
 
 def _looked(home: Home) -> Mapping[str, str]:
@@ -116,17 +126,19 @@ def _looked(home: Home) -> Mapping[str, str]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
 
 
-def _said_since(home: Home, memory: Memory, since: datetime, writer: str) -> tuple[Saying, ...]:
-    """The turns after a time that have most of a memory's words, in the order of time: of sessions that a writer may be
-    shown, and that are not the memory's own, which was read to its end when it was written.
+def _said_between(
+    home: Home, memory: Memory, since: datetime, until: datetime, writer: str
+) -> tuple[Saying, ...]:  # fmt: skip
+    """The turns between two times that have most of a memory's words, in the order of time: of sessions that a writer
+    may be shown, and that are not the memory's own, which was read to its end when it was written.
     """
     wanted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_ASKED]
     asked = RecallQuery(text, filter=wanted, mode=Mode.LEXICAL, limit=_LOOKED_AT, update=False, boost=False)
 
     def is_later(turn: Turn) -> bool:
-        is_said = turn.speaker in _WHO and turn.trust is Trust.TRUSTED and turn.text.strip()
-        return bool(is_said) and turn.time is not None and turn.time > since
+        is_said = turn.speaker in _WHO and turn.trust is Trust.TRUSTED and is_content(turn)
+        return is_said and turn.time is not None and since < turn.time <= until
 
     terms = words(memory.content)
     hits = search_sessions(home, asked, admits=is_later).turns
@@ -140,6 +152,6 @@ def _said_since(home: Home, memory: Memory, since: datetime, writer: str) -> tup
 
 
 def _may_be_read(home: Home, session: str, writer: str) -> bool:
-    """Whether all of a session may be shown to a writer."""
+    """Whether all of a session may be shown to a writer, and it is over."""
     found = home.sessions.find(session)
-    return bool(found) and all(is_covered(home.settings, one, writer) for one in found)
+    return bool(found) and all(is_agreed(home.settings, one, writer) and is_quiet(home, one) for one in found)

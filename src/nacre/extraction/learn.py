@@ -16,6 +16,7 @@ from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.amending import Amendments
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
+from nacre.extraction.coverage import is_quiet
 from nacre.extraction.extractor import extract
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
@@ -48,9 +49,6 @@ _NEARLY_ALL = 0.9
 _OF_THE_OWNER = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
 """The kinds that hold everywhere when they were said in no project: how the owner works, and with whom. Any other
 statement is about something that has a project, though nobody knows which."""
-
-QUIET = timedelta(minutes=30)
-"""So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
 
 WAITS = timedelta(days=30)
 """So long a session waits for a writer that cannot be asked."""
@@ -151,8 +149,7 @@ def is_due(home: Home) -> bool:
         if one.begin >= one.end and not is_left:
             continue
         with contextlib.suppress(KeyError):  # forgotten since it was listed
-            ended = home.sessions.get(one.row).ended
-            if ended is None or now - ended >= QUIET:
+            if is_quiet(home, home.sessions.get(one.row)):
                 return True
     return False
 
@@ -168,8 +165,7 @@ class _Learner:
         self.pending: list[Memory] = []
         self.stated: defaultdict[str, list[Memory]] = defaultdict(list)
         self.echoes: set[str] = set()
-        self.seen: list[tuple[int, int]] = []
-        self.unwritten: dict[int, tuple[int | None, datetime | None]] = {}
+        self.seen: list[tuple[Unlearned, int, int | None, datetime | None]] = []
         self.amendments = Amendments()
         self.days: set[date] = set()
         self.stored: list[str] = []
@@ -231,10 +227,10 @@ class _Learner:
             self.amendments.doubt(found.doubted)
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
-        self.seen.append((one.row, turns[until].seq if until < len(turns) else one.end))
+        seq = turns[until].seq if until < len(turns) else one.end
         waits = is_left and (stored.ended is None or self.home.now() - stored.ended < WAITS)
         again = self.home.now() + (ASKED_A_DAY_LATER if found and found.is_useless else timedelta())
-        self.unwritten[one.row] = (one.first if waits else None, again if is_asked else None)
+        self.seen.append((one, seq, one.first if waits else None, again if is_asked else None))
         return found is not None
 
     def note_new(
@@ -284,8 +280,8 @@ class _Learner:
         return told
 
     def is_over(self, stored: StoredSession) -> bool:
-        """Whether a session has been quiet so long that nobody will answer what was said last."""
-        return self.all_over or stored.ended is None or self.home.now() - stored.ended >= QUIET
+        """Whether nobody will answer what was said last in a session."""
+        return self.all_over or is_quiet(self.home, stored)
 
     def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
         """Note the memories of a session that its new turns take back; what another session bears out stays."""
@@ -357,18 +353,16 @@ class _Learner:
                 write_touched(change, touched)
                 fresh = set(self.stored[before:])
                 learned_together(home, [memory for memory in self.pending if memory.id in fresh])
-                for row, seq in self.seen:
-                    home.sessions.mark_extracted(row, seq)
-                    home.sessions.mark_unwritten(row, *self.unwritten[row])
-                    change.yield_locks()
                 self.amendments.write(change)
                 self.waiting.write()
+                for one in self.seen:
+                    home.sessions.mark_learned(*one)
+                    change.yield_locks()
                 change.explain(self.why())
         with home.vault_lock.if_free() as is_ours:
             if is_ours:
                 place_accepted(home)
         self.pending, self.seen, self.echoes = [], [], set()
-        self.unwritten.clear()
         self.stated.clear()
 
     def why(self) -> str:

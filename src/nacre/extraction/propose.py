@@ -77,8 +77,8 @@ def _proposed(
         home, model, session, turns,
         Wanted(
             way=wanted.way, owner_only=wanted.owner_only,
-            related=related(home, [Shown(session, turns)], project) if wanted.related else (),
-            near=partial(touched, home, project),
+            related=related(home, [Shown(session, turns)], project, model.name) if wanted.related else (),
+            near=partial(touched, home, project, model.name),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )  # fmt: skip

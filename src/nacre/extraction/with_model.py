@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property, partial
 
 from nacre.errors import NacreError
@@ -16,7 +16,7 @@ from nacre.extraction.by_model.later import Doubt, Held, doubts
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.prompts import for_later
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
-from nacre.extraction.coverage import is_covered
+from nacre.extraction.coverage import is_agreed
 from nacre.extraction.known import related, touched
 from nacre.extraction.later import days_to_look, due, note, touched_by
 from nacre.extraction.substance import is_worth_asking
@@ -56,7 +56,7 @@ class ModelExtractor:
             return
         notify(f"{model.name}: {len(together)} sessions")
         wanted = Wanted(
-            related=related(home, together, project), near=partial(touched, home, project),
+            related=related(home, together, project, self._writer), near=partial(touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )  # fmt: skip
         for one, found in zip(together, ask_about_all(home, model, together, wanted) or (), strict=False):
@@ -88,8 +88,8 @@ class ModelExtractor:
         found = ask_about(
             self._home, model, session, turns,
             Wanted(
-                begin=begin, related=related(self._home, [Shown(session, turns, begin)], project),
-                near=partial(touched, self._home, project), notify=tell,
+                begin=begin, related=related(self._home, [Shown(session, turns, begin)], project, self._writer),
+                near=partial(touched, self._home, project, self._writer), notify=tell,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )  # fmt: skip
@@ -104,10 +104,10 @@ class ModelExtractor:
         for day in days_to_look(home, days):
             if model is None or self.is_spent or self.rests:
                 break
-            writer, caller = name_for(home, Task.EXTRACTION), Caller(model, time.sleep)
-            held = due(home, writer)
+            caller = Caller(model, time.sleep)
+            held = due(home, self._writer)
             found = ask_about_later(home, caller, held)
-            more = ask_about_later(home, caller, touched_by(home, held, found, writer)) if found else ()
+            more = ask_about_later(home, caller, touched_by(home, held, found, self._writer)) if found else ()
             self._tally.add_calls(caller)
             if not held or found is None:
                 break
@@ -115,16 +115,8 @@ class ModelExtractor:
         return count
 
     def serves(self, stored: StoredSession) -> bool:
-        """Whether a writer is to be shown a session, once it is over: it ended after the owner set one, and is covered
-        by what they agreed to.
-        """
-        settings = self._home.settings
-        if not is_set(self._home):
-            return False
-        if not is_covered(settings, stored, name_for(self._home, Task.EXTRACTION)):
-            return False
-        since = settings.text("writer.since")
-        return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since)
+        """Whether a writer is to be shown a session, once it is over, by what the owner agreed to."""
+        return is_set(self._home) and is_agreed(self._home.settings, stored, self._writer)
 
     @cached_property
     def rests(self) -> bool:
@@ -151,6 +143,10 @@ class ModelExtractor:
         model = self.__dict__.get("_model")
         if model:
             model.close()
+
+    @property
+    def _writer(self) -> str:
+        return name_for(self._home, Task.EXTRACTION)
 
     @cached_property
     def _model(self) -> LanguageModel | None:

@@ -11,8 +11,7 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
-from nacre.extraction.coverage import is_covered
-from nacre.extraction.learn import QUIET
+from nacre.extraction.coverage import QUIET, is_covered
 from nacre.extraction.substance import is_worth_asking
 from nacre.extraction.with_model import rests
 from nacre.home.home import Home

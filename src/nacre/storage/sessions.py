@@ -215,9 +215,15 @@ class Sessions:
         """Extraction has seen the turns before ``seq``."""
         self._db.run("mark_extracted", row=row, seq=seq)
 
-    def mark_unwritten(self, row: int, seq: int | None, asked: datetime | None) -> None:
-        """A writer is to be shown the turns from ``seq`` on, or none; it was ``asked`` last then."""
-        self._db.run("mark_unwritten", row=row, unwritten=seq, asked=to_ms(asked))
+    def mark_learned(self, one: Unlearned, seq: int, unwritten: int | None, asked: datetime | None) -> None:
+        """Extraction has seen the turns before ``seq`` of a session that was listed; a writer, ``asked`` last then, is
+        to be shown those from ``unwritten`` on, or none. What another process noted of it meanwhile stands.
+        """
+        self._db.run(
+            "mark_learned", row=one.row, extracted=seq, unwritten=unwritten, asked=to_ms(asked), begin=one.begin,
+            unwritten_before=-1 if one.unwritten is None else one.unwritten,
+            asked_before=-1 if one.asked is None else to_ms(one.asked),
+        )  # fmt: skip
 
     def mark_all_extracted(self) -> None:
         """Extraction is to begin with what comes from now on."""

@@ -54,17 +54,17 @@ def overtaken(
         if memory is None or not checks.shows(evidence, one.quote):
             continue
         times = checks.times(evidence)
-        if any(said < memory.last_said for said in times):
+        if not times or any(said < memory.last_said for said in times):
             continue
         is_owners = any(checks.is_typed(at) for at in evidence)
         if memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER and not is_owners:
             continue
         now = one_line(one.now) if one.state is State.CHANGED else ""
         holds_here = memory.project is not None or is_owners
-        if one.state is State.CHANGED and not (times and holds_here and _is_new(memory, now, checks)):
+        if one.state is State.CHANGED and not (holds_here and _is_new(memory, now, checks)):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
-        shown = Confirmation(max(times, default=memory.last_said), session, turns)
+        shown = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
         found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now))
     return list(found.values())

@@ -20,7 +20,7 @@ def in_time(turns: Sequence[Turn]) -> list[Turn]:
     latest = datetime.min.replace(tzinfo=UTC)
     for turn in turns:
         time = turn.time or latest
-        if not stretches or time < latest - _BACK:
+        if not stretches or time + _BACK < latest:
             stretches.append((time, []))
             latest = time
         stretches[-1][1].append(turn)

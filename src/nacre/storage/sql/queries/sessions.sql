@@ -130,9 +130,12 @@ WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 -- How many turns of a session extraction has seen.
 UPDATE sessions SET extracted = :seq WHERE row = :row;
 
--- mark_unwritten --
--- From which turn on a writer is to be shown a session, if it is, and when it was asked last.
-UPDATE sessions SET unwritten = :unwritten, asked = :asked WHERE row = :row;
+-- mark_learned --
+-- How many turns of a session extraction has seen, from which one on a writer is to be shown it, if it is, and when it was
+-- asked last: unless somebody else noted so since it was listed.
+UPDATE sessions SET extracted = :extracted, unwritten = :unwritten, asked = :asked
+WHERE row = :row AND extracted = :begin AND coalesce(unwritten, -1) = :unwritten_before
+    AND coalesce(asked, -1) = :asked_before;
 
 -- mark_all_extracted --
 -- After a rebuild: what was there before yields nothing new.
