@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nacre.context.build import build
+from nacre.errors import ModelUnavailable
 from nacre.extraction.estimate import estimate_learning
 from nacre.review.answers import waiting
 from nacre.values.context import ContextRequest, Moment
@@ -139,11 +140,15 @@ def test_nothing_is_held_against_anything_where_the_writer_may_not_work(
     assert not doubted(world)
 
 
+def away(_: Prompt) -> list[dict[str, Any]]:
+    raise ModelUnavailable("it is away just now", retry=True)
+
+
 def test_what_could_not_be_asked_is_asked_with_the_next_session_of_the_day(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     writer.shown = "called"
-    right, writer._outdated = writer._outdated, lambda _: "no answer at all"
+    right, writer._outdated = writer._outdated, away
     heard(world, "moved", MOVED, days=2)
     assert not doubted(world)
     writer._outdated = right

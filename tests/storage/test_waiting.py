@@ -206,7 +206,7 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
         (Reason.STALE, Action.REVIEW), (Reason.MANUAL, Action.RETIRE),
     ]  # fmt: skip
     store.add(an_id(2), Reason.CONTRADICTED, "", Action.REVIEW, MS, once=True)
-    store.dismiss_doubt(an_id(2), MS)
+    store.settle(an_id(2), Reason.CONTRADICTED, MS)
     assert [one.reason for one in store.pending() if one.memory == an_id(2)] == [Reason.MANUAL]
 
 

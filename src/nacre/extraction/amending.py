@@ -98,7 +98,8 @@ def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
 
 
 def _amend(change: Change, one: Overtaken, by: str) -> bool:
-    """Have a memory say what it says now, unless it says something else than when the model saw it.
+    """Have a memory say what it says now, unless it says something else than when the model saw it: that it was in
+    doubt is settled.
 
     What the agent alone said is the agent's, also where it stands in place of words of the owner's.
     """
@@ -108,7 +109,10 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
     if memory.speaker is Speaker.OWNER and not one.is_owners:
         memory = replace(memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP))
     reason = f"a session shows it: {one.quote}"
-    return amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
+    is_written = amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
+    if is_written:
+        change.home.reviews.settle(memory.id, Reason.STALE, to_ms(change.home.now()) or 0)
+    return is_written
 
 
 def doubt(home: Home, seen: Memory, why: str) -> bool:

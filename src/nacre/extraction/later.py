@@ -13,15 +13,17 @@ from datetime import UTC, date, datetime, timedelta
 
 from nacre.extraction.amending import doubt
 from nacre.extraction.by_model.later import Doubt, Held, Saying
+from nacre.extraction.by_model.prompts import room_for
 from nacre.extraction.coverage import is_agreed, is_quiet, may_be_shown
 from nacre.extraction.known import touched
 from nacre.extraction.reading.speech import is_content
 from nacre.home.home import Home
 from nacre.retrieval.recall import search_sessions
 from nacre.text.excerpt import excerpt
-from nacre.text.passages import words
+from nacre.text.passages import count_tokens, words
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Kind, Memory
+from nacre.values.model_calls import Capabilities
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Speaker, Trust, Turn
 
@@ -40,12 +42,16 @@ _LATEST = 50
 
 _WHO = (Speaker.OWNER, Speaker.AGENT)
 _LOOKED_AT = 60
+_BESIDE = 25
+"""Tokens beside each text: its number, its day, its speaker."""
+
 _ASKED, _SAYINGS, _CHARACTERS = 1_000, 12, 500
 
 
-def due(home: Home, writer: str) -> list[Held]:
+def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
     """The next memories to hold against what was said since they were said, or were held last: of projects with
-    sessions a day later. Among them are some about which nothing was said: there is nothing to ask of them.
+    sessions a day later, as many as have room in a window. Among them are some about which nothing was said: there is
+    nothing to ask of them.
     """
     looked = _looked(home)
     active = [one for one in home.memories.everything() if one.is_active]
@@ -53,9 +59,13 @@ def due(home: Home, writer: str) -> list[Held]:
     later = (one for one in active if _since(one, looked) + _A_DAY < last.get(one.project or "", _NEVER))
     waiting = _holdable(home, later, writer)
     found: list[Held] = []
+    room = room_for(able, able.output)
     for memory in sorted(waiting, key=lambda one: (looked.get(one.id, ""), one.last_said, one.id))[:_LOOKED_AT]:
         until = last[memory.project or ""]
         said = _said_between(home, memory, _since(memory, looked), until, writer)
+        room -= count_tokens("\n".join([memory.content, *(one.text for one in said)])) + _BESIDE * (1 + len(said))
+        if room < 0 and found:
+            break
         found.append(Held(memory, said, until.isoformat()))
         if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
             break

@@ -228,9 +228,11 @@ class _Learner:
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
         seq = turns[until].seq if until < len(turns) else one.end
-        waits = is_left and (stored.ended is None or self.home.now() - stored.ended < WAITS)
+        shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
+        left = one.first if is_left else min(shown_later, default=None)
+        waits = stored.ended is None or self.home.now() - stored.ended < WAITS
         again = self.home.now() + (ASKED_A_DAY_LATER if found and found.is_useless else timedelta())
-        self.seen.append((one, seq, one.first if waits else None, again if is_asked else None))
+        self.seen.append((one, seq, left if waits else None, again if is_asked else None))
         return found is not None
 
     def note_new(
@@ -260,8 +262,11 @@ class _Learner:
         return self.extractor.extract(stored.session, stored.project, shown, begin=begin, notify=tell)
 
     def is_unanswered(self, found: Extraction | None) -> bool:
-        """Whether a session is left for another day: its writer is out of reach, or has used up what it may."""
-        return self.extractor.is_spent and (found is None or found.by_rules == found.parts)
+        """Whether a session is left for another day: its writer is out of reach, or has used up what it may. A session
+        of several parts is not: what was paid for is taken, and the other parts are left.
+        """
+        is_nothing = found is None or found.by_rules == found.parts or (found.is_uncompared and found.parts == 1)
+        return self.extractor.is_spent and is_nothing
 
     def take(self, candidate: Candidate, memory: Memory) -> None:
         """Have a memory placed, or a candidate wait; what waited and is said again is placed, too."""

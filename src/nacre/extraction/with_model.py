@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 
-from nacre.errors import NacreError
+from nacre.errors import AnswerUnusable, NacreError
 from nacre.extraction.by_model.answer import Outdateds
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.later import Doubt, Held, doubts
@@ -44,22 +44,31 @@ class ModelExtractor:
         self.is_elsewhere = is_elsewhere
         self._tally = _Tally()
         self._ahead: dict[str, Extraction] = {}
+        self._alone: set[str] = set()
 
     def read_ahead(self, project: str | None, sessions: Sequence[Shown], notify: Callable[[str], None]) -> None:
         """Show the model several small sessions of a project in one call, if they are worth it: what it finds in each
         is what :meth:`extract` returns for it then.
         """
         home, model = self._home, self._model
-        worth = [one for one in sessions if is_worth_asking(one.session, one.turns, home.settings, begin=one.begin)]
-        together = worth[: fitting([size_of(one) for one in worth])]
-        if model is None or self.is_spent or len(together) < 2:
+        if model is None or self.is_spent:
+            return
+        worth = [
+            one for one in sessions
+            if one.session.id not in self._alone
+            and is_worth_asking(one.session, one.turns, home.settings, begin=one.begin)
+        ]  # fmt: skip
+        together = worth[: fitting([size_of(one) for one in worth], model.capabilities)]
+        if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
         wanted = Wanted(
             related=related(home, together, project, self._writer), near=partial(touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )  # fmt: skip
-        for one, found in zip(together, ask_about_all(home, model, together, wanted) or (), strict=False):
+        answers = ask_about_all(home, model, together, wanted)
+        self._alone |= set() if answers else {one.session.id for one in together}
+        for one, found in zip(together, answers or (), strict=False):
             self._tally.add(found)
             self._ahead[one.session.id] = found
 
@@ -105,10 +114,12 @@ class ModelExtractor:
             if model is None or self.is_spent or self.rests:
                 break
             caller = Caller(model, time.sleep)
-            held = due(home, self._writer)
+            held = due(home, self._writer, caller.capabilities)
             found = ask_about_later(home, caller, held)
             more = ask_about_later(home, caller, touched_by(home, held, found, self._writer)) if found else ()
             self._tally.add_calls(caller)
+            if found is None and isinstance(caller.problem, AnswerUnusable):
+                note(home, day, (), ())  # it would cost as much again: another day
             if not held or found is None:
                 break
             count += note(home, day, held, [*found, *(more or ())])

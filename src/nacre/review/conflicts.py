@@ -17,6 +17,7 @@ from nacre.home.home import Home
 from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
 from nacre.values.memory import Link, Memory, Retirement
+from nacre.values.review import Reason
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 from nacre.views import Choice, Pair, Settled
@@ -107,7 +108,7 @@ def _close(home: Home, pair: Pair, choice: Choice) -> None:
         if has_counted and choice is not Choice.KEEP_NEW:
             home.claims.uncontradict(pair.older.id)
         if not home.reviews.doubts([pair.older.id]):
-            home.reviews.dismiss_doubt(pair.older.id, to_ms(home.now()) or 0)
+            home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
 
 
 def history(home: Home) -> list[Settled]:

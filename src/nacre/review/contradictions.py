@@ -33,7 +33,7 @@ from nacre.storage.claims import Due
 from nacre.values.memory import Claim, Link, Memory
 from nacre.values.model_calls import Task
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.review import JudgedPair
+from nacre.values.review import JudgedPair, Reason
 from nacre.vault import ledger
 
 JUDGE = "judge"
@@ -331,7 +331,7 @@ class _Judgement:
         pairs = [*self.calmed, *((earlier, later) for earlier, later, _ in self.kept)]
         for memory in {memory.id: memory for pair in pairs for memory in pair}:
             if not home.reviews.doubts([memory]):
-                home.reviews.dismiss_doubt(memory, at)
+                home.reviews.settle(memory, Reason.CONTRADICTED, at)
         self.change.explain(self._why())
 
     def _why(self) -> str | None:

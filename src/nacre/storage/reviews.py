@@ -61,9 +61,9 @@ class Reviews:
         """What was settled at a time (epoch milliseconds) waits again."""
         self._db.run("reopen_reviews", memory=memory_id, at=at)
 
-    def dismiss_doubt(self, memory_id: str, at: int) -> None:
-        """No newer memory says otherwise any more; what else it waits for stays."""
-        self._db.run("dismiss_doubt", memory=memory_id, at=at)
+    def settle(self, memory_id: str, reason: Reason, at: int) -> None:
+        """A memory waits for a reason no more; what else it waits for stays."""
+        self._db.run("settle_review", memory=memory_id, reason=reason.value, at=at)
 
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Active memories below the border: (memory, quality, recall count)."""

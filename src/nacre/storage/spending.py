@@ -39,9 +39,10 @@ class Spending:
         return (row[0], row[1]) if row else (0, 0)
 
     def tokens_in_background(self, day: date, model: str, *, is_chat: bool = False) -> tuple[int, int]:
-        """Tokens that background calls of a day took of a model so far, and how many calls that were: those that
-        answered in conversations, or all others."""
-        row = self._db.one("sum_background_tokens", day=day.isoformat(), model=model, is_chat=is_chat)
+        """Tokens that background calls of a day took so far of a model and of others of its provider, and how many
+        calls that were: those that answered in conversations, or all others."""
+        provider = model.partition(":")[0]
+        row = self._db.one("sum_background_tokens", day=day.isoformat(), provider=provider, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def since(self, day: date) -> list[Spent]:

@@ -126,6 +126,11 @@ class Caller:
         return self.stopped is not None and not (self.answered and _may_pass(self.stopped))
 
     @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is asked since it took what it may."""
+        return isinstance(self.stopped, BudgetSpent)
+
+    @property
     def is_useless(self) -> bool:
         """Whether nothing more is asked since the model never answered in the shape asked for."""
         return isinstance(self.stopped, AnswerUnusable)

@@ -104,6 +104,12 @@ class Extraction:
     is_useless: bool = False
     """Whether it is, since the model never answered in the shape asked for."""
 
+    left: frozenset[str] = frozenset()
+    """The turns of parts that it was not asked about, as it may take no more for now."""
+
+    is_uncompared: bool = False
+    """Whether that left no call to compare what it proposed with its evidence."""
+
     @property
     def memories(self) -> tuple[Candidate, ...]:
         """Those that are memories at once; the others wait."""
@@ -217,8 +223,13 @@ class Asking:
             tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
             is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
-            is_over=self.caller.is_over, is_useless=self.caller.is_useless,
+            is_over=self.caller.is_over, is_useless=self.caller.is_useless, left=self._left(parts, answers),
+            is_uncompared=self.caller.is_spent and all(one is not None for one in answers),
         )  # fmt: skip
+
+    def _left(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> frozenset[str]:
+        left = [one for one, answer in zip(parts, answers, strict=True) if answer is None and self.caller.is_spent]
+        return frozenset(turn.id for one in left for turn in self.turns[one.first : one.last + 1])
 
     @cached_property
     def _checks(self) -> Checks:

@@ -36,7 +36,7 @@ _CLOSING_SEVERAL = (
 _CLOSING_CHANGES = "Answer with the known memories that no longer hold as they stand; an empty list if there are none."
 _ASKING_TOKENS = 2_500
 _LEAST_CHUNK = 3_000
-_CHARACTERS_A_TOKEN = 3
+CHARACTERS_A_TOKEN = 3
 """Of code, which has more tokens than prose."""
 
 _OF_WINDOW = 8
@@ -114,18 +114,23 @@ def chunk_size(able: Capabilities) -> int:
     window has room for beside the words that ask.
     """
     left = able.window - _room_for_answer(CHUNK, able) - _ASKING_TOKENS
-    most = layout.DIGEST_TOKENS * _CHARACTERS_A_TOKEN if able.known else layout.CHUNK
-    return max(_LEAST_CHUNK, min(most, left * _CHARACTERS_A_TOKEN))
+    most = layout.DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else layout.CHUNK
+    return max(_LEAST_CHUNK, min(most, left * CHARACTERS_A_TOKEN))
 
 
 def _room_for_answer(way: str, able: Capabilities) -> int:
     return min(_OUTPUT[way], able.output, able.window // 4)
 
 
+def room_for(able: Capabilities, output_tokens: int) -> int:
+    """Tokens of a window that are left for what is shown, beside the words that ask and the answer."""
+    return max(_LEAST_CHUNK // CHARACTERS_A_TOKEN, able.window - output_tokens - _ASKING_TOKENS)
+
+
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
     """The first of the memories that are known, as many as an eighth of a window holds."""
     ends = accumulate(len(_line(one)) for one in memories)
-    room = able.window * _CHARACTERS_A_TOKEN // _OF_WINDOW
+    room = able.window * CHARACTERS_A_TOKEN // _OF_WINDOW
     return tuple(one for one, end in zip(memories, ends, strict=True) if end <= room)
 
 

@@ -9,11 +9,11 @@ from nacre.extraction.by_model.answer import Reply, Seen
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, laid_out, whole
 from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared, replied
-from nacre.extraction.by_model.prompts import for_sessions
+from nacre.extraction.by_model.prompts import CHARACTERS_A_TOKEN, chunk_size, for_sessions
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Prompt, Tokens
+from nacre.values.model_calls import Capabilities, Prompt, Tokens
 from nacre.values.session import Session, SessionKind, Turn
 
 SMALL = 3_000
@@ -38,12 +38,12 @@ def size_of(shown: Shown) -> int:
     return count_tokens(chunk.text) if chunk else 0
 
 
-def fitting(sizes: Sequence[int]) -> int:
+def fitting(sizes: Sequence[int], able: Capabilities) -> int:
     """How many sessions of those sizes go together into one call, from the first on; 0 where that is not small."""
-    total = 0
+    total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
         total += size
-        if size > SMALL or total > DIGEST_TOKENS:
+        if size > SMALL or total > most:
             return count
     return min(len(sizes), MOST)
 

@@ -17,9 +17,10 @@ import msgspec
 from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import as_data, as_read, calls_of, framed, without_middle
 from nacre.extraction.by_model.parts import without
+from nacre.extraction.by_model.prompts import room_for
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.llm.answers import schema_of
-from nacre.text.passages import one_line, title_of
+from nacre.text.passages import count_tokens, one_line, title_of
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence
 from nacre.values.model_calls import Capabilities, Prompt, Task
@@ -74,6 +75,9 @@ class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     verdicts: list[Verdict]
 
 
+Asked = tuple[Candidate, Sequence[Turn]]
+"""A candidate, and the turns of its session."""
+
 Group = tuple[Sequence[Candidate], Sequence[Turn]]
 """Candidates of one session, and its turns."""
 
@@ -84,12 +88,25 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
     """
     asked = [(one, turns) for candidates, turns in groups for one in candidates if _is_to_be_judged(one)]
     found: dict[int, Candidate] = {}
-    for start in range(0, len(asked), AT_ONCE):
-        batch = asked[start : start + AT_ONCE]
+    for batch in _batches(asked, caller.capabilities):
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
         told = {one.number: one for one in answer.verdicts} if answer else {}
         found |= {id(one): _judged(one, told.get(number)) for number, (one, _) in enumerate(batch, 1)}
     return [[found.get(id(one), one) for one in candidates] for candidates, _ in groups]
+
+
+def _batches(asked: Sequence[Asked], able: Capabilities) -> Iterator[Sequence[Asked]]:
+    """What is asked, in so many calls that each has room in the window."""
+    half = len(asked) // 2
+    if len(asked) > AT_ONCE or (half and not _has_room(prompt_for(asked, able, 0.0), able)):
+        yield from _batches(asked[:half], able)
+        yield from _batches(asked[half:], able)
+    elif asked:
+        yield asked
+
+
+def _has_room(prompt: Prompt, able: Capabilities) -> bool:
+    return count_tokens(prompt.text) <= room_for(able, prompt.output_tokens)
 
 
 def _is_to_be_judged(candidate: Candidate) -> bool:
@@ -108,7 +125,7 @@ def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
     return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
 
 
-def prompt_for(asked: Sequence[tuple[Candidate, Sequence[Turn]]], able: Capabilities, seconds: float) -> Prompt:
+def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
     """What asks for the verdicts on candidates of some sessions: the evidence of all, each turn once, then the
     statements.
     """

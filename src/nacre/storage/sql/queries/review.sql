@@ -29,10 +29,10 @@ UPDATE review_queue SET status = 'pending', resolved = NULL
 WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolved = :at GROUP BY reason)
     AND reason NOT IN (SELECT reason FROM review_queue WHERE memory = :memory AND status = 'pending');
 
--- dismiss_doubt --
--- What contradicted it was settled.
+-- settle_review --
+-- What it waited for was settled.
 UPDATE review_queue SET status = 'dismissed', resolved = :at
-WHERE memory = :memory AND reason = 'contradicted' AND status = 'pending';
+WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- list_low_quality --
 -- Recalled often and of little worth.

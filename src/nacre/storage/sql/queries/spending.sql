@@ -18,9 +18,10 @@ SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0
 FROM model_calls WHERE day = :day AND background = 1;
 
 -- sum_background_tokens --
--- What a day took of a model so far in the background: for conversations, or for all else.
+-- What a day took so far of the models of one provider in the background: for conversations, or for all else.
 SELECT coalesce(sum(input + output + cached + written), 0), count(*)
-FROM model_calls WHERE day = :day AND background = 1 AND model = :model
+FROM model_calls WHERE day = :day AND background = 1
+    AND (model = :provider OR substr(model, 1, length(:provider) + 1) = :provider || ':')
     AND CASE WHEN task = 'chat' THEN 1 ELSE 0 END = :is_chat;
 
 -- sum_model_calls --
