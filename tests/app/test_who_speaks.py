@@ -12,7 +12,7 @@ from nacre.api import MemoryHome
 from nacre.context.build import build
 from nacre.values.actor import Actor, Face, acting
 from nacre.values.context import ContextRequest, Moment
-from nacre.values.memory import Expiry, Memory
+from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
@@ -75,7 +75,7 @@ def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> Non
             importance=9,
             project="acme-billing",
         )
-    assert (one.speaker, one.proposed, one.importance) == (Speaker.OWNER, False, 9)
+    assert (one.speaker, one.proposed, one.importance) == (Speaker.OWNER, False, 8)
     assert (one.source.session, one.source.turns) == (SESSION, ("u1",))
 
 
@@ -90,6 +90,10 @@ def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> Non
         ("Always squash commits.", "always squash commits"),
         ("It is.", "It is."),
         ("Morning!", "Morning!"),
+        ("Never run the slow tests before a release, always on a pull request.", RULE),
+        ("Always run the slow tests before a pull request, never on a release.", RULE),
+        ("Always run the slow tests after a release, never on a pull request.", RULE),
+        ("Deploy the gateway on Fridays, never.", "Never deploy the gateway on Fridays."),
     ],
 )
 def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
@@ -97,6 +101,45 @@ def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
 ) -> None:
     with by_agent(talking) as memory:
         assert stored(memory, content, quote=quote, importance=10).proposed
+
+
+def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking: World) -> None:
+    with talking.open() as memory:
+        squash = memory.store("We squash commits before merging.", canonical_key="merge-style").memory_id
+    with by_agent(talking) as memory:
+        outcome = memory.call(
+            "store", content=RULE, quote=RULE, importance=10, expiry=Expiry.CORE, canonical_key="merge-style",
+            triggers=("merge",),
+        )  # fmt: skip
+        one = memory.get(outcome.memory_id)
+        assert (one.proposed, one.importance, one.expiry) == (False, 8, Expiry.PERMANENT)
+        assert (one.canonical_key, one.triggers) == (None, ())
+        assert memory.get(squash).is_active
+
+
+def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_nothing_back(world: World) -> None:
+    limit, taken_back = "The retry limit of the gateway is 3.", "From now on always ask me before you run migrations."
+    world.transcript(
+        "5e55-0001",
+        says("user", limit, uuid="u1", at="2026-11-20T07:00:00.000Z"),
+        says("assistant", "Noted.", uuid="a1", at="2026-11-20T07:00:01.000Z"),
+        says("user", taken_back, uuid="u2", at="2026-11-20T07:01:00.000Z"),
+        says("assistant", "Noted.", uuid="a2", at="2026-11-20T07:01:01.000Z"),
+        says("user", "Forget it, I take that back.", uuid="u3", at="2026-11-20T07:02:00.000Z"),
+        says("assistant", "Noted.", uuid="a3", at="2026-11-20T07:02:01.000Z"),
+        says("user", RULE, uuid="u4", at="2026-11-20T07:03:00.000Z"),
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+        since = memory.store("The retry limit of the gateway is 7.").memory_id
+        rule = memory.store(RULE, kind=Kind.PREFERENCE).memory_id
+        memory.retire(rule)
+    with by_agent(world) as memory:
+        memory.store(limit, quote=limit)
+        assert memory.get(since).is_active
+        assert stored(memory, taken_back, quote=taken_back).proposed
+        memory.store(RULE, quote=RULE, kind=Kind.PREFERENCE)
+        assert RULE not in {one.content for one in memory.list()}
 
 
 def test_what_the_owner_pasted_is_no_quote_of_theirs(world: World) -> None:

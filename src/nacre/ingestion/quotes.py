@@ -1,7 +1,8 @@
 """Store what an agent says the owner said: the owner's words are looked up in the session that goes on just now.
 
-An agent may be told by a page it reads what to store, so its word for it counts nothing. With a quote that the owner
-typed, and words that say what the quote says and no more, the memory is the owner's; else it is the agent's proposal.
+An agent may be told by a page it reads what to store, so its word for it counts nothing. Where the memory is what the
+owner typed, word for word, it is the owner's, said when they typed it; else it is the agent's proposal: words in
+another order, or only some of them, may say the opposite.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from datetime import timedelta
 
 from msgspec import structs
 
-from nacre.dedup.coverage import adds, lost
-from nacre.extraction.explicit.find import is_stated
+from nacre.dedup.coverage import adds
+from nacre.extraction.explicit.find import is_refused, is_stated, is_taken_back
+from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import utterances
+from nacre.extraction.rules.reversal import taken_back
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories import store as remembering
 from nacre.memories.requests import StoreRequest
-from nacre.memories.store import Rehearsal
+from nacre.memories.store import Rehearsal, Said
 from nacre.text.passages import normalise
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Source
 from nacre.values.reports import StoreOutcome
-from nacre.values.session import StoredSession
+from nacre.values.session import StoredSession, Turn
 
 _RECENT = timedelta(days=1)
 _MOST_SESSIONS = 20
@@ -46,17 +49,20 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     return remembering.rehearse(home, new, said)
 
 
-def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Source | None]:
-    """A request, and the turn in which the owner said it; a title that says more than the owner did is left out."""
+def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
+    """A request, and the turn in which the owner said it; a title that says more than the owner did is left out.
+
+    What they took back since is not said.
+    """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _LEAST_CHARACTERS:
         return new, None
     for one in _sessions(home, session):
-        for turn, said in _said(home, one, new.quote):
+        for turn, said in _said(home, one, new):
             if _states(said, new.content):
                 if new.subject and adds(new.subject, [*said, new.content]) is not None:
                     new = structs.replace(new, subject=None)
-                return new, Source(one.session.id, (turn,))
+                return new, Said(Source(one.session.id, (turn.id,)), turn.time)
     return new, None
 
 
@@ -70,24 +76,37 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
     yield from home.sessions.newest(SessionFilter(since=home.now() - _RECENT), limit=_MOST_SESSIONS)
 
 
-def _said(home: Home, session: StoredSession, quote: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part."""
+def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tuple[Turn, Sequence[str]]]:
+    """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part,
+    unless these were taken back.
+    """
     turns = home.sessions.whole(session.row)
-    for utterance in reversed(utterances(turns)):
-        if said := _holding([one.text for one in utterance.statements], normalise(quote)):
-            yield turns[utterance.index].id, said
+    spoken = utterances(turns)
+    for at in reversed(range(len(spoken))):
+        texts = [one.text for one in spoken[at].statements]
+        held = _holding(texts, normalise(new.quote or ""))
+        if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
+            continue
+        index = spoken[at].index
+        if taken_back(new.kind, new.content, index, spoken, begin=index + 1) is None:
+            yield turns[index], texts[held.start : held.stop]
 
 
 def _states(said: Sequence[str], content: str) -> bool:
-    """Whether statements say what a memory says, no more and no less, and neither ask, suppose nor report it."""
-    return all(map(is_stated, said)) and adds(content, said) is None and lost("\n".join(said), [content]) is None
+    """Whether statements are what a memory says, word for word, and neither ask, suppose nor report it."""
+    return all(map(is_stated, said)) and _plain(" ".join(said)) == _plain(content)
 
 
-def _holding(statements: Sequence[str], wanted: str) -> Sequence[str]:
-    """The fewest statements in a row that hold a text; empty where none do."""
+def _plain(text: str) -> str:
+    """The words of a text, without what people say before they say something: "ok, so"."""
+    return normalise(language_of(text).trim(text))
+
+
+def _holding(statements: Sequence[str], wanted: str) -> range | None:
+    """The places of the fewest statements in a row that hold a text."""
     plain = [normalise(one) for one in statements]
     for length in range(1, len(plain) + 1):
         for first in range(len(plain) - length + 1):
             if wanted in " ".join(plain[first : first + length]):
-                return statements[first : first + length]
-    return ()
+                return range(first, first + length)
+    return None

@@ -134,7 +134,7 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "importance",
-            "7: any session should know it. 6: one part. 10: never forgotten; rare. Without a quote 7 at most.",
+            "7: any session should know it. 6: one part. 8, at most and with a quote: what the person asked to keep.",
         ),
     ] = 7
     expiry: Annotated[Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")] = (
@@ -147,8 +147,8 @@ class NewEntry(_Arguments):
         str | None,
         bounds_of(
             StoreRequest, "quote",
-            "The person's own words that say it, copied from their message. Without them, or if the content says more "
-            "than they do, it is kept as your proposal: found when searched for, told to nobody unasked.",
+            "The person's own sentence, copied from their message, if content is just that, word for word. Else it is "
+            "kept as your proposal: found when searched for, told to nobody unasked.",
         ),
     ] = None  # fmt: skip
     from_outside: Annotated[

@@ -25,6 +25,7 @@ from nacre.dedup.comparison import compare
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, put
 from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
+from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.platform import json_values, private_files
@@ -155,6 +156,15 @@ def outcome_of(home: Home, memory_id: str) -> StoreOutcome:
     return _outcome(home, told)
 
 
+def placed(change: Change, memory: Memory, *, beside: bool, decision: Decision | None) -> StoreOutcome:
+    """Place what somebody stores, or put it beside whatever is there. What is quoted from a session is not stored by
+    hand: it brings nothing back that was retired since.
+    """
+    if beside:
+        return put(change, memory, ())
+    return place(change, memory, by_hand=not memory.source.turns, decision=decision)
+
+
 def place_first(home: Home, reference: str) -> None:
     """Place all that was accepted before a memory, and itself, if it waits."""
     while waits(home, reference) and place_accepted(home):
@@ -191,7 +201,7 @@ def _place(home: Home, name: str) -> None:
         return
     is_beside = name.endswith(_BESIDE)
     with home.change("store", subject=memory.subject) as change:
-        outcome = put(change, memory, ()) if is_beside else place(change, memory, by_hand=True, decision=decision)
+        outcome = placed(change, memory, beside=is_beside, decision=decision)
         change.explain(outcome.in_words())
     home.outcomes.record(memory.id, to_ms(home.now()) or 0, _told(outcome))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from nacre.dedup.placement import await_models
@@ -17,22 +18,41 @@ from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten
-from nacre.values.memory import Expiry, Memory
+from nacre.values.memory import Expiry, Memory, Source
 from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker, Trust
 
 MOST_IMPORTANT = 7
 """The highest importance of what an agent stores."""
 
+MOST_IMPORTANT_QUOTED = 8
+"""The highest of what it stores in the owner's words: that of what they asked to remember."""
+
 _DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """A memory as an agent may store it: importance 7 at most, never ``core`` or evergreen, never for every project."""
+    """A memory as an agent may store it: importance 7 at most, never ``core``, never for every project."""
     return replace(
-        memory, speaker=Speaker.AGENT, proposed=True, importance=min(MOST_IMPORTANT, memory.importance),
-        expiry=Expiry.PERMANENT if memory.expiry is Expiry.CORE else memory.expiry,
-        inbox=memory.inbox or memory.project is None, canonical_key=None, evergreen=False,
+        _without_weight(memory, MOST_IMPORTANT), speaker=Speaker.AGENT, proposed=True,
+        inbox=memory.inbox or memory.project is None,
+    )  # fmt: skip
+
+
+def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
+    """A memory as an agent may store it in the owner's words, said in a session: how much it weighs, beside what it
+    stands and when it is told, they did not say.
+    """
+    return replace(
+        _without_weight(memory, MOST_IMPORTANT_QUOTED), speaker=Speaker.OWNER, source=source,
+        created=min(at, memory.created), updated=min(at, memory.updated),
+    )  # fmt: skip
+
+
+def _without_weight(memory: Memory, most: int) -> Memory:
+    return replace(
+        memory, expiry=Expiry.PERMANENT if memory.expiry is Expiry.CORE else memory.expiry,
+        importance=min(most, memory.importance), canonical_key=None, evergreen=False, triggers=(),
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
     session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
     Without a session in its ``source`` it is that agent's, where its host names it. What an agent stores is its
-    proposal, unless it has a ``quote`` that the owner typed in that session, and says no more than that.
+    proposal, unless it has a ``quote`` that the owner typed in that session, and is that sentence, word for word.
     """
 
     content: Content

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nacre.dedup.decision_prompt import Decision
-from nacre.dedup.placement import await_models, place, put
+from nacre.dedup.placement import await_models
 from nacre.dedup.supersession import released
 from nacre.errors import Conflict, EditConflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.home.change import FEW, Change
@@ -20,8 +21,8 @@ from nacre.home.operations import subject_of
 from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.redaction import redacted
 from nacre.indexing.vectors import embed_memories, has_vectors
-from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
-from nacre.memories.agent_rights import as_proposed
+from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, placed, waits
+from nacre.memories.agent_rights import as_proposed, as_quoted
 from nacre.memories.model_decision import Decisions, decisions, weigh
 from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import catch_up, scan
@@ -51,7 +52,15 @@ class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
     """What was written in a rehearsal is taken back."""
 
 
-def store(home: Home, new: StoreRequest, said: Source | None = None) -> StoreOutcome:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Where and when the owner said in a session what an agent stores."""
+
+    source: Source
+    at: datetime | None
+
+
+def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
@@ -59,8 +68,8 @@ def store(home: Home, new: StoreRequest, said: Source | None = None) -> StoreOut
 
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
     ``force`` stores it beside whatever is there. Once it is durable it gets its vector, where the model is there, and
-    is compared by meaning, too. What an agent asks to be stored is its proposal, unless the turns ``said`` hold the
-    owner's words for it. Where the rules cannot tell, a language model may be asked first (``asking``), for
+    is compared by meaning, too. What an agent asks to be stored is its proposal, unless it is what
+    the owner ``said`` in a session. Where the rules cannot tell, a language model may be asked first (``asking``), for
     ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
     memory = new_memory(home, new, project_of_work, said)
@@ -92,7 +101,7 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
     )  # fmt: skip
 
 
-def rehearse(home: Home, new: StoreRequest, said: Source | None = None) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest, said: Said | None = None) -> Rehearsal:
     """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
     memory = new_memory(home, new, known_or_named, said)
     decided = _decided(home, memory, new)
@@ -101,7 +110,7 @@ def rehearse(home: Home, new: StoreRequest, said: Source | None = None) -> Rehea
         catch_up(home, _PATIENCE_SECONDS)
         with suppress(_Undone), change.transaction():
             decision = decided.of(memory)
-            outcome = put(change, memory, ()) if new.force else place(change, memory, by_hand=True, decision=decision)
+            outcome = placed(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             told.append(Rehearsal(replace(outcome, note=decided.note), after))
             raise _Undone
@@ -134,7 +143,7 @@ def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
 
 
 def new_memory(
-    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Source | None
+    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None], said: Said | None
 ) -> Memory:  # fmt: skip
     """The memory that is to be stored, without secrets; as a proposal where an agent says it. Raises MemoryInvalid."""
     content = new.content.strip()
@@ -151,11 +160,14 @@ def new_memory(
         "id": home.ids(), "subject": new.subject or title_of(content), "content": content, "created": now,
         "updated": now, "project": project, "tags": tuple(dict.fromkeys(new.tags)),
         "speaker": Speaker.OWNER if said else new.speaker or home.actor.speaker,
-        "source": said or replace(new.source, session=new.source.session or home.settings.session),
+        "source": replace(new.source, session=new.source.session or home.settings.session),
     }  # fmt: skip
     memory = Memory(**given | made)
-    is_proposed = (home.actor.is_agent or memory.speaker is Speaker.AGENT) and said is None
-    return redacted(home.redactor, as_proposed(memory) if is_proposed else memory)
+    if said:
+        memory = as_quoted(memory, said.source, said.at or now)
+    elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
+        memory = as_proposed(memory)
+    return redacted(home.redactor, memory)
 
 
 def _store_now(
@@ -173,7 +185,7 @@ def _store_now(
         if is_waiting(home):
             return None
         with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = put(change, memory, ()) if beside else place(change, memory, by_hand=True, decision=decision)
+            outcome = placed(change, memory, beside=beside, decision=decision)
             change.explain(outcome.in_words())
         return outcome
 

@@ -603,6 +603,8 @@ export interface Extraction {
   hint: string | null;
   is_over: boolean;
   is_useless: boolean;
+  left: Array<string>;
+  is_uncompared: boolean;
 }
 
 export interface FeedbackReport {

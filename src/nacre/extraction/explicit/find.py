@@ -82,7 +82,7 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
     the same message or the next.
     """
     for at, utterance in enumerate(spoken):
-        if at + 1 < len(spoken) and _is_against(spoken[at + 1]):
+        if is_refused(spoken, at):
             continue
         is_typed = len(utterance.statements) <= _TYPED
         texts = [one.text for one in utterance.statements]
@@ -104,10 +104,10 @@ def is_taken_back(texts: Sequence[str], place: int) -> bool:
     return any(map(cues().taken_back.search, texts[place + 1 :]))
 
 
-def _is_against(utterance: Utterance) -> bool:
-    """Whether a message takes back what the one before it said."""
-    first = " ".join(one.text for one in utterance.statements[:_FIRST])
-    return bool(cues().taken_back.search(first))
+def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
+    """Whether the message after the one at a place takes back what that said."""
+    following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
+    return bool(cues().taken_back.search(" ".join(one.text for one in following)))
 
 
 def _is_own(statement: Statement) -> bool:
