@@ -1062,6 +1062,27 @@ def test_the_word_private_alone_hides_nothing(text: str) -> None:
     assert REDACTOR.clean(text) is text
 
 
+@pytest.mark.parametrize("hidden", ["\u00ad", "\u200e", "\u202e", "\u2063", "\u034f", "\ufe0f", "\U000e0041", "\u200d"])
+def test_characters_that_nobody_sees_do_not_split_a_secret(hidden: str) -> None:
+    token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
+    text = f"the gateway takes {token[:10]}{hidden}{token[10:]} for calls"
+    redactor = Redactor()
+    assert redactor.clean(text) == "the gateway takes [REDACTED:github-token] for calls"
+    assert redactor.clean_all([text]) == [redactor.clean(text)]
+    assert redactor.find_suspects([text.encode()]) == {0}
+
+
+def test_a_secret_in_wide_letters_is_one() -> None:
+    token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
+    wide = "".join(chr(ord(one) + 0xFEE0) if one.isalnum() else one for one in token)
+    assert "REDACTED" in Redactor().clean(f"the gateway takes {wide} for calls")
+
+
+def test_what_hides_nothing_stays_as_it_is() -> None:
+    text = "ＡＢＣＤＥＦＧＨＩ，你好 soft\u00adhyphen \U0001f468\u200d\U0001f469"
+    assert Redactor().clean(text) is text
+
+
 def test_colours_that_are_written_out_do_not_hide_a_secret() -> None:
     token = TOKENS["replicate-token"][0]
     assert token not in REDACTOR.clean(json.dumps({"out": f"\x1b[32m{token}\x1b[0m"}))

@@ -15,7 +15,7 @@ from nacre.redact.rules import Rule, compile_rule, load_table
 from nacre.redact.scan import Places, Scan
 from nacre.redact.values import LOOK_BACK
 from nacre.redact.views import decode_base64, view
-from nacre.text.passages import is_visible, visible
+from nacre.text.passages import is_disguised, is_visible, undisguised, visible
 
 PASSES = 16
 """Most passes over one text. A replacement can bare a neighbour, so passes repeat until one finds nothing."""
@@ -104,7 +104,15 @@ class Redactor:
         """Return the text without secrets and the number of secrets per rule.
 
         What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
+        Where more secrets are found in ordinary letters, without soft hyphens and their like, it is that text.
         """
+        plain = self._redacted(text)
+        if not is_disguised(text):
+            return plain
+        bare = self._redacted(undisguised(text))
+        return bare if sum(bare.found.values()) > sum(plain.found.values()) else plain
+
+    def _redacted(self, text: str) -> Redacted:
         data = text.encode("utf-8", "surrogatepass")
         scan = Scan(data, self._table)
         if not scan.is_visible:
@@ -151,6 +159,7 @@ class Redactor:
             scan = Scan(b"\n".join(batch), self._table, ends)
             if not scan.is_visible:
                 suspects.update(first + number for number, piece in enumerate(batch) if not is_visible(piece))
+            suspects.update(first + number for number, piece in enumerate(batch) if _is_disguised(piece))
             suspects.update(first + number for number in scan.look(closely=False).split(ends))
         return suspects
 
@@ -169,6 +178,7 @@ class Redactor:
         scan = Scan(b"\n".join(pieces), self._table, ends)
         if not scan.is_visible:
             yield from (number for number, piece in enumerate(pieces) if not is_visible(piece))
+        yield from (number for number, piece in enumerate(pieces) if _is_disguised(piece))
         for number, places in scan.look().split(ends).items():
             if places.is_private or self._claim_all(places, _Spans()) or self._claim_decoded(places, _Spans()):
                 yield number
@@ -298,3 +308,7 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
             if end > begin:
                 yield start, position
         position = following
+
+
+def _is_disguised(piece: bytes) -> bool:
+    return not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))

@@ -34,10 +34,12 @@ _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
 )
+_NEVER_SEEN = (
+    "\x80-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2061-\u206f"
+    "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
 _UNSEEN = re.compile(
-    "[\x80-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2061-\u206f"
-    "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-    "|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{2,}"
+    f"[{_NEVER_SEEN}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
 )
 """What turns the direction of a line, and characters that only a model sees: texts are hidden in them, and marks of
 frames hide behind them. Joiners stay within words of scripts that are written with them."""
@@ -67,6 +69,22 @@ def is_visible(data: bytes) -> bool:
     """Whether the UTF-8 of a text holds nothing that :func:`visible` takes out."""
     odd = data.translate(None, _PLAIN)
     return not odd or (len(odd.translate(None, _CONTROLS)) == len(odd) and not any(mark in odd for mark in _ZERO_WIDTH))
+
+
+_MAY_DISGUISE = re.compile(f"[{_NEVER_SEEN}\u200c\u200d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_DISGUISES = re.compile(
+    rf"(?<=[\w.+/=~-])(?:{_UNSEEN.pattern})+(?=[\w.+/=~-])|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]{{8}}"
+)
+
+
+def is_disguised(text: str) -> bool:
+    """Whether characters that nobody sees stand within words, or words are written in wide letters."""
+    return not text.isascii() and bool(_MAY_DISGUISE.search(text) and _DISGUISES.search(text))
+
+
+def undisguised(text: str) -> str:
+    """A text as whoever reads it, or has it read to them, takes it: without what nobody sees, in ordinary letters."""
+    return unicodedata.normalize("NFKC", _UNSEEN.sub("", visible(text)))
 
 
 def normalise(text: str) -> str:
