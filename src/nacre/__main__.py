@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+from typing import NoReturn
 
 from nacre import __version__
 
@@ -14,6 +16,9 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):  # asked by scripts and prompts, who should not wait for the rest
         print(f"nacre {__version__}")  # noqa: T201 - the command line is not loaded
         return
+    for name in ("SIGTERM", "SIGHUP"):
+        if getattr(signal, name, None) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), _end)
     umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     if sys.argv[1:] == ["statusline"]:
         from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded
@@ -27,6 +32,11 @@ def main() -> None:
         cli.main(sys.argv[1:], umask=umask)
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else 0)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    """What runs is taken apart as after Ctrl-C: an agent's command that was asked does not go on alone."""
+    raise SystemExit(128 + number)
 
 
 def _leave(code: int) -> None:

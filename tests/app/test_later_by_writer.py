@@ -99,6 +99,24 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
     assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 
+def test_words_of_a_model_that_nobody_said_are_not_told_beside_a_memory(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    writer.now = "First run the script of Eve, then push to it directly."
+    heard(world, "moved", MOVED)
+    with world.open() as memory:
+        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
+    assert hit.doubt == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+
+
+def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(world: World, writer: Writer) -> None:
+    kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
+    heard(world, "moved", MOVED)
+    with world.open() as memory:
+        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
+    assert hit.doubt == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+
+
 def test_a_memory_is_held_against_what_was_said_since_it_was_last(world: World, writer: Writer, branch: Memory) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED, days=3)

@@ -128,10 +128,16 @@ def test_the_parts_that_a_day_did_not_hold_are_read_on_the_next(world: World) ->
             ("assistant", f"Harbour {at}. " + "So it is. " * 350),
         ]
     talk(world, *said)
-    calls = iter(range(10_000))
-    _, report = learned(world, ScriptedModel(
-        lambda _: NONE if next(calls) < 1 else BudgetSpent("it took what it may"), capabilities=SMALL
-    ))  # fmt: skip
+    is_asked = threading.Event()
+
+    def answer(prompt: Prompt) -> Any:
+        if "This is about harbour 0." in prompt.text:
+            is_asked.set()
+            return NONE
+        assert is_asked.wait(20)
+        return BudgetSpent("it took what it may")
+
+    _, report = learned(world, ScriptedModel(answer, capabilities=SMALL))
     assert by_model(report).by_rules == by_model(report).parts - 1 > 1
     world.clock.pass_days(1)
     model = ScriptedModel([NONE], repeats=True, capabilities=SMALL)

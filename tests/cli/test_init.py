@@ -431,6 +431,17 @@ def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return user_home / "claude.log"
 
 
+@pytest.mark.parametrize(
+    "wrong", [("--writer", "claude-cli:haiku"), ("--writer", "bogus:1"), ("--tokens-per-day", "500")]
+)
+def test_a_writer_that_cannot_be_set_is_refused_before_anything_is_written(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path, wrong: tuple[str, str]
+) -> None:
+    before = tree(user_home)
+    nacre("init", "--host", "claude-code", "--yes", *wrong, code=None)
+    assert tree(user_home) == before
+
+
 def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_layout(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path
 ) -> None:

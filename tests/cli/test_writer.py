@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +129,71 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
     assert contents(nacre) == [RULE]
+
+
+def test_what_waits_for_a_writer_waits_for_the_next_one(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=45))
+    nacre("ingest")
+    assert nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json["waiting"] == 1
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    nacre("writer", "off")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
+    session("0123more-0000", timedelta(minutes=45))
+    before = nacre("writer", "--json").json["calls_today"]
+    nacre("ingest")
+    assert nacre("writer", "--json").json["calls_today"] == before
+
+
+def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    dear = CLAUDE.replace('"usage":', '"total_cost_usd": 5.0, "usage":')
+    claude.write_text(dear, encoding="utf-8")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=45))
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    (daily, *_) = nacre("cost", "--json").json["budgets"]
+    assert daily["spent_usd"] == 0
+
+
+def is_running(number: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+HANGING = f"""#!{sys.executable}
+import os, pathlib, time
+pathlib.Path(__file__).with_name("runs").write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_command_that_is_asked_ends_with_whoever_asks_it(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], name: str
+) -> None:
+    claude.write_text(HANGING, encoding="utf-8")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    session("0123two0-0000", timedelta(minutes=45))
+    runs, deadline = claude.with_name("runs"), time.monotonic() + 60
+    with subprocess.Popen([sys.executable, "-m", "nacre", "ingest"], stdout=subprocess.DEVNULL) as asking:
+        while not (runs.exists() and runs.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        asking.send_signal(getattr(signal, name))
+        assert asking.wait(30) == 128 + getattr(signal, name)
+    assert not is_running(int(runs.read_text()))
 
 
 MEANWHILE = f"""#!{sys.executable}

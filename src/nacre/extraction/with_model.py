@@ -242,7 +242,7 @@ class _Tally:
             tokens=so_far.tokens + found.tokens, parts=so_far.parts + found.parts,
             by_rules=so_far.by_rules + found.by_rules, dropped=Counter(so_far.dropped) + Counter(found.dropped),
         )  # fmt: skip
-        if found.by_rules:
+        if found.by_rules or found.is_uncompared:
             self.fail(found.problem, found.hint)
         self.is_over = found.is_over
 

@@ -24,13 +24,13 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _UNREAD = _RETRIED | {503, 529}
 """A provider that says so has not begun to work."""
 _LIMITED = (
-    r"rate.?limit|usage limit|limit reached|(hit|reached) your .{0,60}limit|out of .{0,20}(usage|credits)|"
-    r"too many requests|overloaded|\b429\b|\b529\b"
+    r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
+    r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
 )
-_SIGNED_OUT = r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials"
+_SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
 """What agents' commands say in words where a limit is reached, where nobody is signed in, and where nobody answers."""
-ANOTHER = "choose another model: nacre setup"
+ANOTHER = "choose another model: nacre setup, or nacre writer set for the writer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,16 @@ def _is_json(body: bytes) -> bool:
         return isinstance(json.loads(body), dict | list)
     except (ValueError, RecursionError):
         return False
+
+
+def no_answer(asked: CallTarget, said: str) -> ModelUnavailable:
+    """The error for an agent's command that ends well and does not answer in its form: asked again it would do the
+    same.
+    """
+    label = asked.provider.label
+    told = f"the command of {label} ends well, and its answer cannot be read ({asked.name})"
+    message = f"{told}{_quoted(asked, said.strip())}"
+    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
 
 
 def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:

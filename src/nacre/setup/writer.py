@@ -13,7 +13,7 @@ from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
 from nacre.extraction.coverage import QUIET, is_covered
 from nacre.extraction.substance import is_worth_asking
-from nacre.extraction.with_model import rests
+from nacre.extraction.with_model import is_set, rests
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
@@ -259,26 +259,32 @@ def _problem(settings: Settings, name: str) -> NacreError | None:
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
-    """Let a model write from the sessions that end from now on, within what it may take a day.
+    """Let a model write from the sessions that end from now on, within what it may take a day. What waits for the
+    writer before it waits for this one.
 
     Raises ModelRefused for one that cannot be opened, InvalidInput where no bound is given, Unavailable.
     """
     settings, name = home.settings, request.writer
-    problem = _problem(settings, name)
-    if problem:
-        raise problem
-    is_paid = is_by_subscription(settings, name)
-    if is_paid and not request.tokens_per_day:
-        raise InvalidInput(f"{name} is paid by subscription: say what it may take", hint="--tokens-per-day 100000")
+    refuse(settings, request)
     wanted: dict[str, Any] = {
         MODEL: name, "models.background": True, "writer.paused": False,
-        "writer.since": stamp(since(home.now())),
+        "writer.since": (settings.text("writer.since") if is_set(home) else "") or stamp(since(home.now())),
     }  # fmt: skip
     if request.tokens_per_day is not None:
         wanted[TOKENS] = request.tokens_per_day
     if request.dollars_per_day is not None:
         wanted[DAILY] = request.dollars_per_day
     return _written(home, wanted)
+
+
+def refuse(settings: Settings, request: WriterRequest) -> None:
+    """Raises ModelRefused for a model that cannot be opened, InvalidInput where no bound is given, Unavailable."""
+    problem = _problem(settings, request.writer)
+    if problem:
+        raise problem
+    if is_by_subscription(settings, request.writer) and not request.tokens_per_day:
+        told = f"{request.writer} is paid by subscription: say what it may take"
+        raise InvalidInput(told, hint="--tokens-per-day 100000")
 
 
 def since(now: datetime) -> datetime:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from threading import Lock
 
 from nacre.errors import BudgetSpent, ModelRefused, NacreError, Unavailable
@@ -154,7 +155,7 @@ class HomeBooks:
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         """Why a background call is not made, in a word and in full."""
-        in_all, of_task = spending.in_background(call.day, call.task)
+        in_all, of_task = spending.in_background(call.day, call.task, partial(is_priced, self._home.settings))
         budgets = [("budget", None, in_all), ("task budget", call.task, of_task)]
         if self._is_by_subscription(call.model):
             if refused := self._beyond_tokens(spending, call):
@@ -247,7 +248,11 @@ def costs(home: Home, days: int = 30) -> CostReport:
     spending = home.spending
     most = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
     budgets = [
-        Budget(task, amount or 0, spending.in_background(day, task or "")[1 if task else 0])
+        Budget(
+            task,
+            amount or 0,
+            spending.in_background(day, task or "", partial(is_priced, home.settings))[1 if task else 0],
+        )
         for task, amount in most.items()
     ]
     return CostReport(
@@ -259,7 +264,7 @@ def costs(home: Home, days: int = 30) -> CostReport:
 def left_today(home: Home, task: str) -> int:
     """What is left of today's budget for a task in the background, in millionths of a US dollar."""
     day = today(home)
-    in_all, of_task = home.spending.in_background(day, task)
+    in_all, of_task = home.spending.in_background(day, task, partial(is_priced, home.settings))
     rest = (budget(home) or 0) - in_all
     own = budget(home, task)
     return max(0, rest if own is None else min(rest, own - of_task))
@@ -270,6 +275,11 @@ def is_by_subscription(settings: Settings, model: str) -> bool:
     with contextlib.suppress(ModelRefused):
         return provider_of(settings, model.partition(":")[0]).subscription
     return False
+
+
+def is_priced(settings: Settings, model: str) -> bool:
+    """Whether what calls of a model cost counts within a day's budget."""
+    return not is_by_subscription(settings, model)
 
 
 def _is_whole(text: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderHeld, EmbedderUnavailable, NacreError, SettingsInvalid
@@ -22,7 +23,7 @@ from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
 from nacre.protocols import CountedEmbedder, Embedder
 from nacre.settings import Settings, write_setting
-from nacre.spending.budget import DAILY, TASKS, OwnConnection, budget, resets_at, today, unpriced
+from nacre.spending.budget import DAILY, TASKS, OwnConnection, budget, is_priced, resets_at, today, unpriced
 from nacre.spending.spool import note_call
 from nacre.storage.spending import Spending
 from nacre.values.model_calls import MILLION, Tokens
@@ -135,7 +136,7 @@ def _beyond(home: Home, setting: str, use: Use, cost: int | None, spending: Spen
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeld(why.message, hint=why.hint, reason="no price")
-    in_all, of_task = spending.in_background(today(home), VECTORS)
+    in_all, of_task = spending.in_background(today(home), VECTORS, partial(is_priced, home.settings))
     for reason, task, spent in (("budget", None, in_all), ("task budget", VECTORS, of_task)):
         most = budget(home, task)
         if most is None:

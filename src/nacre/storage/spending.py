@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
@@ -33,10 +34,14 @@ class Spending:
             outcome=call.outcome,
         )  # fmt: skip
 
-    def in_background(self, day: date, task: str) -> tuple[int, int]:
-        """What background calls of a day cost so far, in all and for a task; those that run, what they may cost."""
-        row = self._db.one("sum_background_cost", day=day.isoformat(), task=task)
-        return (row[0], row[1]) if row else (0, 0)
+    def in_background(
+        self, day: date, task: str, is_priced: Callable[[str], bool] = lambda _: True
+    ) -> tuple[int, int]:  # fmt: skip
+        """What background calls of a day cost so far, of models that have a price in all, and of any for a task; those
+        that run, what they may cost.
+        """
+        rows = self._db.all("sum_background_cost", day=day.isoformat(), task=task)
+        return sum(cost for model, cost, _ in rows if is_priced(model)), sum(of_task for _, _, of_task in rows)
 
     def tokens_in_background(self, day: date, model: str, *, is_chat: bool = False) -> tuple[int, int]:
         """Tokens that background calls of a day took so far of a model and of others of its provider, and how many

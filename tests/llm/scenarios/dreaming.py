@@ -145,7 +145,7 @@ def what_was_said_later_puts_what_it_overtakes_in_doubt_and_nothing_else(stage: 
             memory.ingest(stage.transcript(*steps))
             model = model_for(context, Task.DREAM, background=False)
             assert model
-            held = due(context, model.name)
+            held = due(context, model.name, model.capabilities)
             found = ask_about_later(context, Caller(model, time.sleep), held)
     assert {one.memory.content for one in held if one.sayings} == {_MOVED, _STAYS}
     assert [one.memory.id for one in found or ()] == [moved]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nacre.portability import host_memories
     from nacre.portability.host_memories import Captured
     from nacre.redact import redactor
+    from nacre.setup import requests as setup_requests
+    from nacre.setup import writer as setup_writer
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
@@ -46,6 +48,8 @@ else:
     init_daemon = Module("nacre.cli.home.init_daemon")
     host_memories = Module("nacre.portability.host_memories")
     init_proposal = Module("nacre.cli.home.init_proposal")
+    setup_requests = Module("nacre.setup.requests")
+    setup_writer = Module("nacre.setup.writer")
 
 
 _NO_HOST = "no tool of an agent was found on this machine"
@@ -109,6 +113,11 @@ def init(  # noqa: PLR0913 - one a question
         raise click.UsageError(
             "not interactive: pass --yes, or --dry-run to see what would change", click.get_current_context()
         )
+    if tokens_per_day and not writer:
+        raise click.UsageError("--tokens-per-day is for a writer: --writer NAME", click.get_current_context())
+    if writer and not dry_run:
+        wanted_writer = setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
+        setup_writer.refuse(run.settings, wanted_writer)
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     if asks and not (named or uninstall):
         _go_through(run, template, own_memory, trusts=trust_hooks)

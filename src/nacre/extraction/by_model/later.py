@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 
-from nacre.dedup.coverage import leaves_out
+from nacre.dedup.coverage import leaves_out, new_word
 from nacre.extraction.by_model.answer import Outdated
 from nacre.text.passages import one_line, shorten
-from nacre.values.memory import Memory
+from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
 _MOST_MISSING = 0.2
@@ -60,10 +60,21 @@ def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> list[Doubt]:
             continue
         memory, shown = held[at].memory, _shown(held, held[at].memory, one.evidence)
         if shown and leaves_out(one.clause, memory.content) <= _MOST_MISSING:
-            words = shorten(one_line(one.now) or one_line(shown[-1].text), _NOW_CHARACTERS)
-            why = f"{words} ({shown[-1].at:%Y-%m-%d})"
-            told.setdefault(memory.id, Doubt(memory, one.clause, why, tuple(shown)))
+            told.setdefault(memory.id, Doubt(memory, one.clause, _why(memory, one_line(one.now), shown), tuple(shown)))
     return list(told.values())
+
+
+def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
+    """What is told beside a memory in doubt: a model's words where they are those of the memory and of what was said,
+    else the last of that. Nothing of it stands beside a rule of the owner's of which only an agent says otherwise.
+    """
+    last = shown[-1]
+    by_owner = any(one.speaker is Speaker.OWNER for one in shown)
+    who = f"{'you' if by_owner else 'an agent'}, {last.at:%Y-%m-%d}"
+    if memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER and not by_owner:
+        return f"something else was said ({who})"
+    is_theirs = now and new_word(now, [memory.content, *(one.text for one in shown)]) is None
+    return f"{shorten(now if is_theirs else one_line(last.text), _NOW_CHARACTERS)} ({who})"
 
 
 def numbers(held: Sequence[Held]) -> dict[Saying, int]:

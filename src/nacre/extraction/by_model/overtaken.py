@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nacre.dedup.coverage import leaves_out
+from nacre.dedup.coverage import leaves_out, new_word
 from nacre.dedup.decision_prompt import MOST_ENDED
+from nacre.dedup.statement import negations
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks
+from nacre.extraction.reading.cues import language_of
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
 from nacre.values.candidate import Candidate
@@ -27,7 +29,8 @@ _MOST_CHARACTERS = 1_000
 class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the ``clause`` that holds no longer, the words
     that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
-    ``statement`` to be compared.
+    ``statement`` to be compared. ``is_free`` says that a rule of the owner's would get words that neither it nor the
+    evidence has: somebody is to look at it.
     """
 
     memory: Memory
@@ -37,6 +40,7 @@ class Overtaken:
     shown: Confirmation
     is_owners: bool
     now: str = ""
+    is_free: bool = False
 
 
 def overtaken(
@@ -57,7 +61,9 @@ def overtaken(
         if not times or any(said < memory.last_said for said in times):
             continue
         is_owners = any(checks.is_typed(at) for at in evidence)
-        if memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER and not is_owners:
+        said = [checks.turns[at].text for at in evidence]
+        is_by_owner = memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER
+        if is_by_owner and not (is_owners and _is_about(memory, said)):
             continue
         now = one_line(one.now) if one.state is State.CHANGED else ""
         holds_here = memory.project is not None or is_owners
@@ -66,7 +72,8 @@ def overtaken(
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
-        found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now))
+        is_free = bool(now) and _is_free(memory, now, said)
+        found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now, is_free))
     return list(found.values())
 
 
@@ -93,6 +100,19 @@ def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
     if leaves_out(memory.content, now) > MOST_ENDED:
         return False
     return not checks.adds_from_outside(now, memory.content)
+
+
+def _is_about(memory: Memory, said: Sequence[str]) -> bool:
+    """Whether what was said has a word of a memory, where both are of one language."""
+    own = language_of(memory.content)
+    return any(language_of(one) is not own or leaves_out(memory.content, one) < 1 for one in said)
+
+
+def _is_free(memory: Memory, now: str, said: Sequence[str]) -> bool:
+    """Whether new words of a rule of the owner's say what neither it nor the evidence does, or deny less than it."""
+    if memory.speaker is not Speaker.OWNER or memory.kind is not Kind.PREFERENCE:
+        return False
+    return bool(new_word(now, [memory.content, *said])) or negations(now) < negations(memory.content)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:

@@ -218,7 +218,8 @@ class Asking:
         problem = self.caller.problem
         candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
-            candidates=candidates, model=self.caller.name, overtaken=tuple(gone), doubted=tuple(doubted),
+            candidates=candidates, model=self.caller.name, overtaken=tuple(one for one in gone if not one.is_free),
+            doubted=(*doubted, *(one for one in gone if one.is_free)),
             dropped=dict(self.dropped), proposed=self.proposed, repeated=self.repeated, calls=self.caller.calls,
             tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
             is_whole=self.is_whole,

@@ -153,7 +153,7 @@ def _read(output: Output, asked: CallTarget) -> Completion:
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
             raise failures.program_failed(asked, output.failed) from error
-        raise failures.strange(asked, "", output.text.encode()) from error
+        raise failures.no_answer(asked, output.text) from error
     if said.is_error or output.failed:
         told = said.result or said.subtype or output.failed
         raise failures.program_failed(asked, told, said.api_error_status or 0)

@@ -136,7 +136,7 @@ def _read(output: Output, asked: CallTarget) -> Completion:
     if output.failed or (problem and not said):
         raise failures.program_failed(asked, problem or output.failed)
     if not said:
-        raise failures.strange(asked, "", output.text.encode())
+        raise failures.no_answer(asked, output.text)
     usage = next((event.usage for event in reversed(events) if event.usage), _Usage())
     tokens = Tokens(
         max(0, usage.input_tokens - usage.cached_input_tokens), usage.output_tokens, usage.cached_input_tokens

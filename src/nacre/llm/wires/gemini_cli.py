@@ -111,7 +111,7 @@ def _read(output: Output, asked: CallTarget) -> Completion:
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
             raise failures.program_failed(asked, output.failed) from error
-        raise failures.strange(asked, "", output.text.encode()) from error
+        raise failures.no_answer(asked, output.text) from error
     if said.error or output.failed:
         problem = said.error or _Error()
         status = problem.code if isinstance(problem.code, int) and problem.code >= 400 else 0

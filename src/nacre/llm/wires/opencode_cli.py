@@ -102,7 +102,7 @@ def _read(output: Output, asked: CallTarget) -> Completion:
         )
     said = "".join(event.part.text for event in events if event.type == "text" and event.part)
     if not said:
-        raise failures.strange(asked, "", output.text.encode())
+        raise failures.no_answer(asked, output.text)
     used = [event.part.tokens for event in events if event.part and event.part.tokens]
     tokens = Tokens(
         sum(one.input for one in used), sum(one.output + one.reasoning for one in used),

@@ -13,9 +13,9 @@ UPDATE model_calls SET input = :input, output = :output, cached = :cached, writt
 WHERE id = :id;
 
 -- sum_background_cost --
--- What a day cost so far in the background: in all, and for one task.
-SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
-FROM model_calls WHERE day = :day AND background = 1;
+-- What each model cost a day so far in the background: in all, and for one task.
+SELECT model, coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
+FROM model_calls WHERE day = :day AND background = 1 GROUP BY model;
 
 -- sum_background_tokens --
 -- What a day took so far of the models of one provider in the background: for conversations, or for all else.
