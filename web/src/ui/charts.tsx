@@ -307,17 +307,18 @@ function Grid(props: { marks: readonly number[]; width: number; height: number; 
 /** As many words below as there is room for. */
 function Labels({ labels, width, height }: { labels: readonly string[]; width: number; height: number }) {
   const step = (width - LEFT) / Math.max(labels.length, 1);
-  const every = Math.max(1, Math.ceil(72 / step));
+  const wide = Math.max(72, 7 * Math.max(...labels.map((label) => named(label).length)));
+  const every = Math.max(1, Math.ceil(wide / step));
   return (
     <>
       {labels.map((label, index) =>
-        index % every === 0 && LEFT + index * step + 36 < width + 12 ? (
+        index % every === 0 && LEFT + (index + 0.5) * step + wide / 2 < width + 36 ? (
           <text
             key={label}
             class="axis"
-            x={LEFT + (index + 0.5) * step}
+            x={Math.min(LEFT + (index + 0.5) * step, width - wide / 2)}
             y={height - 4}
-            text-anchor={index ? "middle" : "start"}
+            text-anchor="middle"
           >
             {named(label)}
           </text>

@@ -5,6 +5,12 @@ import { Text } from "./text";
 import { Time } from "./time";
 import "./memory-facts.css";
 
+/** Where a memory holds, in a word. */
+export function placeOf(memory: Memory): string {
+  if (memory.project) return memory.project;
+  return memory.inbox ? common.value.inbox : common.value.everywhere;
+}
+
 /** A memory in a line of facts: its kind, its project, when it was said, and a few words more. */
 export function MemoryFacts({ memory, more }: { memory: Memory; more?: readonly string[] }) {
   return (

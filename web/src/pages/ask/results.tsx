@@ -8,13 +8,13 @@ import { Section } from "../../ui/layout";
 import { MemoryFacts } from "../../ui/memory-facts";
 import { beginning, MemoryRow } from "../../ui/memory-row";
 import { Empty, Failure, Skeleton } from "../../ui/states";
-import { Origin, Text } from "../../ui/text";
+import { Origin, Text, Said as Told } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { t } from "./strings";
 
 /** What recall answers, with its reasons. */
 export function Results({ request }: { request: RecallQuery }) {
-  const { data, problem, refresh, loading } = useOperation("recall", request, { keep: true, on: ["memory"] });
+  const { data, problem, refresh, loading } = useOperation("recall", request, { keep: true, on: ["memory", "doubt"] });
   if (problem && (!data || !loading)) return <Failure problem={problem} retry={refresh} />;
   if (!data) return <Skeleton lines={8} />;
   return (
@@ -92,7 +92,7 @@ function Hit({ hit }: { hit: MemoryHit }) {
         {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
         {doubt && (
           <p class="ask-doubt">
-            {t.value.doubt} <Text>{doubt}</Text>
+            {t.value.doubt} <Told>{doubt}</Told>
           </p>
         )}
         <details class="ask-why">

@@ -146,7 +146,7 @@ function Beside({ pair }: { pair: Pair }) {
 
 function Side(props: { title: string; memory: Memory; other: Memory; side: "before" | "after" }) {
   const { memory, other, side } = props;
-  const known = useOperation("look", { reference: memory.id }, { on: ["memory"] }).data;
+  const known = useOperation("look", { reference: memory.id, update: false }, { on: ["memory"] }).data;
   return (
     <article class="conflict-side">
       <header>

@@ -1,6 +1,6 @@
 import type { LinkView, MemoryView, Validity } from "../../api/types";
-import { common } from "../../i18n/common";
 import { Facts } from "../../ui/layout";
+import { placeOf } from "../../ui/memory-facts";
 import { Said, Text } from "../../ui/text";
 import { day, Time } from "../../ui/time";
 import { t } from "./strings";
@@ -14,7 +14,7 @@ export function Aside({ view }: { view: MemoryView }) {
         <h2>{t.value.facts}</h2>
         <Facts
           rows={[
-            [t.value.project, memory.project ?? common.value.everywhere],
+            [t.value.project, placeOf(memory)],
             [t.value.importance, `${memory.importance} / 10`],
             [t.value.expiry, memory.expiry],
             [t.value.scope, memory.scope],

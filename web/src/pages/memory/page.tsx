@@ -10,7 +10,7 @@ import { KindName } from "../../ui/kind";
 import { Page, Section } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
 import { Show } from "../../ui/states";
-import { Origin, Text } from "../../ui/text";
+import { Origin, Text, Said as Told } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { attempt, toast } from "../../ui/toast";
 import { Aside } from "./aside";
@@ -95,8 +95,8 @@ function State({ view: { memory, doubt } }: { view: MemoryView }) {
   }
   if (!memory.superseded_by) {
     return doubt ? (
-      <p class="memory-state">
-        {t.value.doubt} <Text>{doubt}</Text>
+      <p class="memory-state doubted">
+        {t.value.doubt} <Told>{doubt}</Told>
       </p>
     ) : null;
   }
@@ -129,7 +129,9 @@ function Said({ view: { memory, evidence } }: { view: MemoryView }) {
       title={t.value.evidence}
       note={memory.confirmed.length ? t.value.confirmed(memory.confirmed.length) : null}
     >
-      {evidence.length === 0 && <p class="memory-none">{t.value.noEvidence}</p>}
+      {evidence.length === 0 && (
+        <p class="memory-none">{memory.source.session ? t.value.lostEvidence : t.value.noEvidence}</p>
+      )}
       <ul class="memory-evidence">
         {evidence.map((one) => (
           <li key={`${one.session_id} ${one.turn_id}`}>

@@ -102,7 +102,7 @@ export default function Review() {
 /** Read what stands beside an item before it is shown. */
 function useEvidence(item: Item | undefined): void {
   useConversation(item?.memory);
-  useOperation("look", { reference: item?.id ?? "" }, { on: [], off: !item || item.isCandidate });
+  useOperation("look", { reference: item?.id ?? "", update: false }, { on: [], off: !item || item.isCandidate });
 }
 
 function Pair({ item, children }: { item: Item; children: preact.ComponentChildren }) {

@@ -36,6 +36,8 @@ export const decisions = signal<readonly Decision[]>([]);
 /** What was undone: it is shown again at once. */
 const returned = signal<readonly Item[]>([]);
 const settledIds = computed(() => new Set(decisions.value.map(({ item }) => item.id)));
+/** What was skipped waits on, before what is not loaded yet. */
+const skippedCount = computed(() => decisions.value.filter(({ choice }) => choice === "skip").length);
 let sending: Promise<unknown> = Promise.resolve();
 let unsent = 0;
 
@@ -51,7 +53,11 @@ export interface Queue {
 /** What waits, memories in doubt first, without what was decided or skipped. */
 export function useQueue(): Queue {
   const waiting = useOperation("waiting", {});
-  const held = useOperation("candidates", { limit: PAGE });
+  const held = useOperation(
+    "candidates",
+    { limit: PAGE * (1 + Math.floor((2 * skippedCount.value) / PAGE)) },
+    { keep: true },
+  );
   const listed = [
     ...(waiting.data?.reviews ?? []).map((one) => inDoubt(one, waiting.data?.conflicts ?? [])),
     ...(held.data?.candidates ?? []).map(candidate),

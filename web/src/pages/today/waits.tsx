@@ -1,4 +1,4 @@
-import { common } from "../../i18n/common";
+import { placeOf } from "../../ui/memory-facts";
 import { Text } from "../../ui/text";
 import type { Today } from "./page";
 import { t } from "./strings";
@@ -54,21 +54,21 @@ function first(waiting: Waiting) {
     to: "/conflicts",
     what: t.value.conflict,
     text: newer.subject,
-    project: newer.project ?? common.value.everywhere,
+    project: placeOf(newer),
   }));
   const doubts = waiting.first_reviews.slice(0, 2).map(({ memory }) => ({
     key: `doubt ${memory.id}`,
     to: "/review",
     what: t.value.doubt,
     text: memory.subject,
-    project: memory.project ?? common.value.everywhere,
+    project: placeOf(memory),
   }));
   const candidates = waiting.first_candidates.map(({ memory }) => ({
     key: memory.id,
     to: "/review",
     what: t.value.candidate,
     text: memory.subject,
-    project: memory.project ?? common.value.everywhere,
+    project: placeOf(memory),
   }));
   return [...conflicts, ...doubts, ...candidates].slice(0, 4);
 }
