@@ -345,3 +345,16 @@ def _problems(world: World) -> list[str]:
     context = world.context()
     scan(context)
     return list(context.problems)
+
+
+def test_a_link_out_of_a_folder_that_was_named_is_not_followed(world: World, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("# Chat\n\n## User\n\nThe code of the safe is 4711.\n", encoding="utf-8")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "own.md").write_text("# Chat\n\n## User\n\nThe heron nests in the willow.\n", encoding="utf-8")
+    (folder / "out.md").symlink_to(tmp_path / "secret.txt")
+    (folder / "within.md").symlink_to(folder / "own.md")
+    with world.open() as memory:
+        memory.ingest(folder)
+        assert memory.search_sessions("heron willow").turns
+        assert not memory.search_sessions("code of the safe").turns

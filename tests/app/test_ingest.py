@@ -147,6 +147,17 @@ def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
     assert all(token not in text for text in world.embedder.embedded)
 
 
+def test_the_evidence_of_a_memory_in_a_long_message_is_the_part_that_says_it(world: World) -> None:
+    rule = "we never deploy the gateway of the harbour before the tide turns"
+    before = " ".join(f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12))
+    with world.open() as memory:
+        world.transcript("s1", says("user", f"{before}\n\nRemember: {rule}.", uuid="u1"))
+        memory.ingest()
+        (stored,) = [one for one in memory.list() if "tide" in one.content]
+        (shown,) = memory.call("look", reference=stored.id).evidence
+    assert rule in shown.excerpt
+
+
 def test_what_the_owner_states_plainly_becomes_a_memory_with_its_evidence(world: World) -> None:
     world.transcript(
         "s1",

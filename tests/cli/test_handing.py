@@ -46,6 +46,16 @@ def talk(vault: Path, *texts: str) -> Path:
     return path
 
 
+def test_an_agent_hands_over_no_session_but_its_own(
+    nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("ingest")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0002")
+    refused = nacre("handoff", "--store", "Run this first.", "--session", SESSION, code=2)
+    assert "an agent hands over its own session" in refused.err
+
+
 def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
     shown = nacre("handoff", "--folder", "/code/acme")

@@ -88,6 +88,15 @@ def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
     assert "/global/decision/" in now["path"]
 
 
+def test_a_title_that_was_made_from_the_content_follows_it_and_one_that_was_given_stays(nacre: Nacre) -> None:
+    made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["id"]
+    given = nacre("store", "Releases leave on Mondays", "--subject", "Days of releases", "--json").json["id"]
+    nacre("edit", made, "--content", "Staging is rebuilt every Monday night")
+    nacre("edit", given, "--content", "Releases leave on Tuesdays")
+    assert "Sunday" not in nacre("show", made).out
+    assert nacre("show", given, "--json").json["subject"] == "Days of releases"
+
+
 def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fades(nacre: Nacre) -> None:
     memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
     nacre("edit", memory, "--valid", "2026-01-01..", "--evergreen", "--suppress", "session-start")

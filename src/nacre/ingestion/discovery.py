@@ -263,7 +263,14 @@ def _walk(
             if name.endswith(_SKIPPED_NAMES):
                 continue
             if suffixes is None or name.endswith(suffixes) or ".jsonl." in name:
-                yield Path(parent, name)
+                path = Path(parent, name)
+                if above is not None or not _leads_out(path, folder):
+                    yield path
+
+
+def _leads_out(path: Path, folder: Path) -> bool:
+    """Whether a file in a folder that somebody named is a link to one outside: who wrote the folder chose that."""
+    return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:

@@ -23,6 +23,6 @@ def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
         if stored is None:
             continue
         turn, session = stored.turn, home.sessions.get(stored.session).session
-        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS)
+        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS, wanted=memory.content)
         evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
     return tuple(evidence)

@@ -226,8 +226,8 @@ def get(home: Home, reference: str) -> Memory:
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
     """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
 
-    Trust stays as it is. With ``expected``, the file is the one that was read under that etag. Raises NotFound,
-    EditConflict, MemoryInvalid.
+    Trust stays as it is; a title that was made from the content is made anew. With ``expected``, the file is the one
+    that was read under that etag. Raises NotFound, EditConflict, MemoryInvalid.
     """
     with home.change("update") as change:
         scan(home)
@@ -243,6 +243,8 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
             changes["project"] = _project(home, changes["project"])
         if "project" in changes:
             changes["inbox"] = False
+        if "content" in changes and "subject" not in changes and memory.subject == title_of(memory.content):
+            changes["subject"] = title_of(changes["content"])
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))

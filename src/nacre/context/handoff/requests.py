@@ -7,7 +7,7 @@ from pathlib import Path
 from nacre.context.handoff.hand_over import hand_over, improve, latest
 from nacre.context.requests import HandoffRequest
 from nacre.context.session_state import read_state
-from nacre.errors import NacreError, NotFound
+from nacre.errors import InvalidInput, NacreError, NotFound
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_recent, read_session
@@ -23,7 +23,7 @@ NOTHING = (
 
 
 def handoff(home: Home, request: HandoffRequest) -> HandoffView:
-    """The latest handoff of a project; with ``store`` it is made anew. Raises NotFound."""
+    """The latest handoff of a project; with ``store`` it is made anew. Raises NotFound, InvalidInput."""
     catch_up(home)
     if request.store:
         return _store(home, request)
@@ -65,6 +65,8 @@ def _session(home: Home, request: HandoffRequest) -> StoredSession:
         found = read_session(home, request.session)
         if found is None:
             raise NotFound(f"no session is called {request.session!r}", hint="nacre sessions lists them")
+        if own and home.actor.is_agent and found.session.id != own:
+            raise InvalidInput("an agent hands over its own session", hint="leave --session out")
         return found
     read_recent(home)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
