@@ -163,6 +163,23 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     assert daily["spent_usd"] == 0
 
 
+def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_with_what_it_is_shown(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    nacre("config", "set", "models.daily_budget_usd", "0")
+    session("0123two0-0000", timedelta(minutes=45))
+    few = nacre("ingest", "--estimate")
+    assert "1,000 tokens are left" in few.out
+    assert "on the next days" in few.out
+    nacre("config", "set", "writer.tokens_per_day", "50000")
+    assert nacre("ingest", "--estimate", "--json").json["now"] == 1
+    assert "which holds it" in nacre("ingest", "--estimate").out
+    nacre("config", "set", "writer.exclude_tools", '["claude-code"]')
+    assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
+
+
 def is_running(number: int) -> bool:
     """Whether a process is there, and no zombie."""
     try:

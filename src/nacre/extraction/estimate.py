@@ -15,18 +15,21 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.coverage import is_agreed
 from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
+from nacre.extraction.with_model import is_set
 from nacre.home.home import Home
+from nacre.home.projects import likely_project
 from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
-from nacre.spending.budget import left_today
+from nacre.spending.budget import left_today, tokens_left
 from nacre.spending.models import NONE, name_for
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.model_calls import Capabilities, Task, Tokens
 from nacre.values.reports import Problem
-from nacre.values.session import Session, Turn
+from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
@@ -108,7 +111,8 @@ class VectorEstimate:
 class Estimate:
     """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
 
-    ``left`` is what today's budget still allows extraction. ``vectors`` where a provider makes them.
+    ``left`` is what today's budget still allows extraction, ``tokens_left`` what a writer by subscription may still
+    take today, which no price holds. ``vectors`` where a provider makes them.
     """
 
     waiting: int
@@ -118,13 +122,22 @@ class Estimate:
     is_background_on: bool
     problems: tuple[Problem, ...] = ()
     vectors: VectorEstimate | None = None
+    tokens_left: int | None = None
 
     @property
     def now(self) -> int:
-        """How many of the waiting sessions today's budget holds; none where a price is not known."""
-        if not self.tasks or self.cost is None:
+        """How many of the waiting sessions today's budget, or a subscription's tokens, hold; none where a price is not
+        known.
+        """
+        if not self.tasks or (self.cost is None and self.tokens_left is None):
             return 0
-        return self.waiting if self.cost <= self.left else self.waiting * self.left // self.cost
+        left, wanted = (self.left, self.cost or 0) if self.tokens_left is None else (self.tokens_left, self.tokens)
+        return self.waiting if wanted <= left else self.waiting * left // wanted
+
+    @property
+    def tokens(self) -> int:
+        """Of extraction, read and written."""
+        return sum(one.tokens.input + one.tokens.output for one in self.tasks if one.task is Task.EXTRACTION)
 
     @property
     def cost(self) -> int | None:
@@ -148,12 +161,23 @@ def estimate_learning(
     fold_notes(home)
     sizes, trivial, days = [], 0, set()
     for session, turns, begin in chain(_stored(home), ((session, turns, 0) for session, turns in unstored)):
+        if not _is_shown(home, session, turns):
+            continue
         if is_worth_asking(session, turns, home.settings, begin=begin):
             sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
             days.add(max((turn.time.date() for turn in turns if turn.time), default=None))
         else:
             trivial += 1
     return _estimated(home, sizes, len(days), trivial, tuple(problems))
+
+
+def _is_shown(home: Home, session: Session, turns: Sequence[Turn]) -> bool:
+    """Whether the writer that is set may be shown a session; where none is, all are counted."""
+    if not is_set(home):
+        return True
+    ended = max((turn.time for turn in turns if turn.time), default=None)
+    stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
+    return is_agreed(home.settings, stored, name_for(home, Task.EXTRACTION))
 
 
 def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
@@ -180,12 +204,17 @@ def foresee(home: Home) -> str | None:
     if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
     found = estimate_learning(home)
-    if found.now >= found.waiting or found.cost is None:
+    if found.now >= found.waiting or (found.cost is None and found.tokens_left is None):
         return None
     rest = found.waiting - found.now
+    if found.tokens_left is not None:
+        return (
+            f"{found.waiting:,} sessions would take about {found.tokens:,} tokens, and {found.tokens_left:,} are left "
+            f"today: a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre writer)"
+        )
     return (
-        f"{found.waiting:,} sessions would cost about {dollars(found.cost)}, and {dollars(found.left)} are left today: "
-        f"a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre cost)"
+        f"{found.waiting:,} sessions would cost about {dollars(found.cost or 0)}, and {dollars(found.left)} are left "
+        f"today: a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre cost)"
     )
 
 
@@ -206,8 +235,9 @@ def _estimated(
         for task in (Task.EXTRACTION, *_A_MEMORY)
         if sizes and (name := name_for(home, task)) != NONE
     )
-    left = left_today(home, Task.EXTRACTION.value)
-    return Estimate(len(sizes), trivial, tasks, left, home.settings.flag("models.background"), problems)
+    left, is_on = left_today(home, Task.EXTRACTION.value), home.settings.flag("models.background")
+    of_subscription = tokens_left(home, name_for(home, Task.EXTRACTION)) if is_on else None
+    return Estimate(len(sizes), trivial, tasks, left, is_on, problems, tokens_left=of_subscription)
 
 
 def _looks(home: Home, sessions: int, days: int) -> int:

@@ -270,6 +270,14 @@ def left_today(home: Home, task: str) -> int:
     return max(0, rest if own is None else min(rest, own - of_task))
 
 
+def tokens_left(home: Home, model: str) -> int | None:
+    """What a model by subscription may still take today in the background; ``None`` where its calls have a price."""
+    if not is_by_subscription(home.settings, model):
+        return None
+    taken, _ = home.spending.tokens_in_background(today(home), model)
+    return max(0, home.settings.whole(TOKENS) - taken)
+
+
 def is_by_subscription(settings: Settings, model: str) -> bool:
     """Whether calls of a model have no price of their own, so that tokens are counted."""
     with contextlib.suppress(ModelRefused):

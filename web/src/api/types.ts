@@ -1263,6 +1263,7 @@ export interface Overtaken {
   shown: Confirmation;
   is_owners: boolean;
   now: string;
+  is_free: boolean;
 }
 
 export interface Overview {
@@ -2270,6 +2271,7 @@ export interface NacreExtractionEstimateEstimate {
   is_background_on: boolean;
   problems: Array<Problem>;
   vectors: VectorEstimate | null;
+  tokens_left: number | null;
 }
 
 export interface NacreGatewayAnswersChat {

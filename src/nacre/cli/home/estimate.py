@@ -36,6 +36,7 @@ def estimate_record(estimate: Estimate) -> Record:
         "seconds": round(estimate.seconds, 1),
         "background": estimate.is_background_on,
         "left_usd": estimate.left / spending.DOLLAR,
+        "tokens_left": estimate.tokens_left,
         "now": estimate.now,
         "vectors": {
             "model": vectors.model, "tokens": vectors.tokens, "held": vectors.held,
@@ -80,14 +81,20 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
         paper.line("No model is set: rules learn from them, which costs nothing. nacre setup sets one.")
         return
     _estimated(paper, estimate)
-    if estimate.cost is None:
+    if estimate.tokens_left is not None and estimate.is_background_on:
+        told = f"{estimate.tokens_left:,} tokens are left of what the writer may take today"
+        told += (
+            ", which holds it." if estimate.now >= estimate.waiting
+            else f": it reads about {estimate.now:,} of them now, and the others on the next days."
+        )  # fmt: skip
+    elif estimate.cost is None:
         told = "Nobody knows what it costs: rules learn from them until models.capabilities says the price."
     elif not estimate.is_background_on:
         told = "Rules learn from them until models.background is on."
     elif estimate.now < estimate.waiting:
         told = (
             f"{spending.dollars(estimate.left)} of today's budget is left: a model learns from about "
-            f"{estimate.now:,} of them, rules from the rest."
+            f"{estimate.now:,} of them, and from the others on the next days."
         )
     else:
         told = f"{spending.dollars(estimate.left)} of today's budget is left, which holds it."
