@@ -195,6 +195,13 @@ time.sleep(60)
 """
 
 
+AS_BY_HAND = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored
+os.execv(sys.executable, [sys.executable, "-m", "nacre", "ingest"])
+"""
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_command_that_is_asked_ends_with_whoever_asks_it(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], name: str
@@ -204,7 +211,7 @@ def test_a_command_that_is_asked_ends_with_whoever_asks_it(
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
     session("0123two0-0000", timedelta(minutes=45))
     runs, deadline = claude.with_name("runs"), time.monotonic() + 60
-    with subprocess.Popen([sys.executable, "-m", "nacre", "ingest"], stdout=subprocess.DEVNULL) as asking:
+    with subprocess.Popen([sys.executable, "-c", AS_BY_HAND], stdout=subprocess.DEVNULL) as asking:
         while not (runs.exists() and runs.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.02)
