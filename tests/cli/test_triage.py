@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Nacre, command, environment
+from tests.cli.conftest import Nacre, command, environment, said, write_transcript
 from tests.cli.screens import Terminal
 from tests.processes import Processes
 
@@ -247,3 +247,19 @@ def test_it_is_a_plain_list_where_either_end_is_no_terminal(
     assert terminal("review", "--json").json["candidates"] == len(waiting)
     assert "may be worth" in terminal("review", environ={"TERM": "dumb"}).out
     assert "may be worth" in terminal("review", environ={"CLAUDECODE": "1"}).out
+
+
+def test_all_that_waits_is_counted_and_gone_through(
+    triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
+) -> None:
+    for number in range(12):
+        words = [
+            f"The exports of {place} {number} should be compressed before the upload, since the line there is slow."
+            for place in ("Bergen", "Oslo", "Turku", "Gdansk", "Riga", "Tartu")
+        ]
+        records = [said("user", text, at, session=f"s{number}") for at, text in enumerate(words)]
+        write_transcript(user_home / ".claude" / "projects" / "-code-acme" / f"s{number}.jsonl", records)
+    nacre("ingest")
+    total = nacre("review", "candidates", "--json").json["total"]
+    assert total > 50
+    assert f"{total} left" in triage("candidates").shown.decode()

@@ -17,6 +17,8 @@ const t = texts({
     open: "Whole conversation",
     none: "No conversation is noted",
     noneNote: "It was written by hand or stored by an agent directly.",
+    gone: "What was said is not there any more",
+    goneNote: "The document or the conversation was changed since.",
     speakers: { owner: "You", agent: "Agent", tool: "Tool", system: "System" } satisfies Record<Speaker, string>,
     calls: (n: number) => count(n, "tool call", "tool calls"),
     longer: (n: number) => `… ${number(n)} more characters`,
@@ -27,6 +29,8 @@ const t = texts({
     open: "完整会话",
     none: "没有记录会话",
     noneNote: "它是手动写入的,或由代理直接存储。",
+    gone: "原话已不存在",
+    goneNote: "文档或会话在此之后有改动。",
     speakers: { owner: "你", agent: "代理", tool: "工具", system: "系统" },
     calls: (n: number) => `${number(n)} 次工具调用`,
     longer: (n: number) => `… 还有 ${number(n)} 个字符`,
@@ -71,7 +75,11 @@ export function Conversation({ memory }: { memory: Memory }) {
           </a>
         )}
       </header>
-      {request ? (
+      {request && loaded.problem?.code === "not_found" ? (
+        <p class="conversation-none">
+          <b>{t.value.gone}</b> {t.value.goneNote}
+        </p>
+      ) : request ? (
         <Show of={loaded} lines={8}>
           {(view) => <Turns key={memory.id} turns={view.turns} evidence={memory.source.turns} />}
         </Show>

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
@@ -51,8 +52,11 @@ def candidates(run: Run, project: str | None, limit: int, offset: int, only_list
     On a terminal one after another is shown, the likeliest first, as by nacre review. A candidate that nobody keeps is
     deleted after 90 days.
     """
-    page: CandidatePage = ask(run, "candidates", project=project, limit=limit, offset=offset)
-    if not only_list and screen.can_be_drawn(run):
+    is_drawn = not only_list and screen.can_be_drawn(run)
+    given = click.get_current_context().get_parameter_source("limit")
+    most = 0 if is_drawn and given is ParameterSource.DEFAULT else limit
+    page: CandidatePage = ask(run, "candidates", project=project, limit=most, offset=offset)
+    if is_drawn:
         triage.go_through(run, waiting_of(page), "No candidate waits.")
         return
     run.answer(
