@@ -58,6 +58,9 @@ def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre
     assert nacre("show", hit["id"], "--json").json["doubt"] == why
     assert f"May be out of date: {why}" in nacre("show", hit["id"]).out
     assert nacre("recall", "when do we deploy?", "--json").json["hits"][0]["doubt"] is None
+    nacre("retire", hit["id"], "--yes")
+    nacre("unretire", hit["id"])
+    assert nacre(*asked, "--json").json["hits"][0]["doubt"] == why
     nacre("review", "dismiss", hit["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
 

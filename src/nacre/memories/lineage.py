@@ -13,6 +13,7 @@ from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
+from nacre.platform.ids import to_ms
 from nacre.values.memory import Link, Memory
 from nacre.views import Step
 
@@ -38,7 +39,7 @@ def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     """Bring back a memory that was superseded or retired; returns it as it is now.
 
     What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
-    was retired is superseded by it again. Raises NotFound, Conflict.
+    was retired is superseded by it again; what it waited for in review it waits for again. Raises NotFound, Conflict.
     """
     with home.change("unretire", why=why) as change:
         catch_up(home)
@@ -57,6 +58,8 @@ def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
         change.describe(subject=subject_of(changed))
         with change.transaction():
             change.put(changed, [change.entry("unretire", memory=memory.id)])
+            if memory.retired:
+                home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
         return changed[0]
 
 
