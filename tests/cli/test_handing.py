@@ -46,6 +46,18 @@ def talk(vault: Path, *texts: str) -> Path:
     return path
 
 
+def test_what_an_agent_hands_over_in_its_own_words_says_so(
+    nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("ingest")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0001")
+    nacre("handoff", "--store", "The queue of the worker is half moved.")
+    shown = nacre("context", "--folder", "/code/acme", "--session", "claude-code:5e55-0002").out
+    assert "The queue of the worker is half moved." in shown
+    assert "in an agent's own words" in shown
+
+
 def test_an_agent_hands_over_no_session_but_its_own(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

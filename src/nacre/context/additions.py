@@ -21,6 +21,7 @@ from nacre.text.passages import count_tokens, harmless, shorten
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.values.handoff import BY_RULES, Handoff
 from nacre.values.memory import Memory
+from nacre.values.session import Speaker
 
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
@@ -103,7 +104,8 @@ def _news(handoff: Handoff, is_told: Callable[[str], bool]) -> list[str]:
 
 def _handoff(handoff: Handoff, news: Sequence[str]) -> ContextItem:
     origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {handoff.written:%Y-%m-%d %H:%M} UTC"
-    text = "\n".join([f"From {origin}:", *quoted("\n".join(news))])
+    by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
+    text = "\n".join([f"From {origin}{by}:", *quoted("\n".join(news))])
     why = f"handed over by {origin}"
     return ContextItem(Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why)
 
