@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-from typing import NoReturn
 
 from nacre import __version__
 
@@ -34,7 +33,7 @@ def main() -> None:
         _leave(end.code if isinstance(end.code, int) else 0)
 
 
-def _end(number: int, _: object) -> NoReturn:
+def _end(number: int, _: object) -> None:
     """What runs is taken apart as after Ctrl-C: an agent's command that was asked does not go on alone."""
     raise SystemExit(128 + number)
 
