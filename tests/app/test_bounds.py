@@ -354,6 +354,7 @@ def test_a_link_out_of_a_folder_that_was_named_is_not_followed(world: World, tmp
     (folder / "own.md").write_text("# Chat\n\n## User\n\nThe heron nests in the willow.\n", encoding="utf-8")
     (folder / "out.md").symlink_to(tmp_path / "secret.txt")
     (folder / "within.md").symlink_to(folder / "own.md")
+    (folder / "loop.md").symlink_to(folder / "loop.md")
     with world.open() as memory:
         memory.ingest(folder)
         assert memory.search_sessions("heron willow").turns

@@ -117,6 +117,15 @@ def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(world:
     assert hit.doubt == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
+def test_an_agents_words_are_told_as_the_agents_where_the_owner_only_asked(world: World, writer: Writer) -> None:
+    kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
+    writer.shown, writer.now = "branch", ""
+    heard(world, "moved", MOVED)
+    with world.open() as memory:
+        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
+    assert hit.doubt == f"{ASKED} (you, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+
+
 def test_a_memory_is_held_against_what_was_said_since_it_was_last(world: World, writer: Writer, branch: Memory) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED, days=3)

@@ -133,11 +133,12 @@ def test_the_parts_that_a_day_did_not_hold_are_read_on_the_next(world: World) ->
     def answer(prompt: Prompt) -> Any:
         if "This is about harbour 0." in prompt.text:
             is_asked.set()
-            return NONE
+            return found(told())
         assert is_asked.wait(20)
         return BudgetSpent("it took what it may")
 
-    _, report = learned(world, ScriptedModel(answer, capabilities=SMALL))
+    memories, report = learned(world, ScriptedModel(answer, capabilities=SMALL))
+    assert [one.content for one in memories] == [RULE]  # what was paid for was compared, too
     assert by_model(report).by_rules == by_model(report).parts - 1 > 1
     world.clock.pass_days(1)
     model = ScriptedModel([NONE], repeats=True, capabilities=SMALL)

@@ -88,6 +88,10 @@ def test_what_was_learned_from_a_session_with_a_local_model_is_no_known_memory_f
         ("anthropic.claude-haiku-4-5-20251001-v1:0", True),
         ("deepseek/deepseek-r1:free", True),
         ("claude-haiku-4-5", True),
+        ("anthropic:claude-haiku-4-5", True),
+        ("openai/gpt-5:high", True),
+        ("ft:gpt-4o:org::id", True),
+        ("ollama:qwen3", False),
     ],
 )
 def test_a_model_of_this_machine_is_known_by_its_tag(world: World, writer: Writer, model: str, is_shown: bool) -> None:

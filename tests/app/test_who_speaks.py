@@ -45,6 +45,7 @@ def talking(world: World) -> World:
         says("user", f"Morning! {RULE} Is the build green?", uuid="u1"),
         says("assistant", "It is.", uuid="a1"),
         says("user", "Never deploy the gateway on Fridays. Should we always squash commits?", uuid="u2"),
+        says("user", "The engine is written in C++ from now on. Latency must stay < 5 ms in the gateway.", uuid="u3"),
     )
     return world
 
@@ -94,6 +95,8 @@ def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> Non
         ("Always run the slow tests before a pull request, never on a release.", RULE),
         ("Always run the slow tests after a release, never on a pull request.", RULE),
         ("Deploy the gateway on Fridays, never.", "Never deploy the gateway on Fridays."),
+        ("The engine is written in C# from now on.", "The engine is written in C++ from now on."),
+        ("Latency must stay > 5 ms in the gateway.", "Latency must stay < 5 ms in the gateway."),
     ],
 )
 def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(

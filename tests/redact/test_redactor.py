@@ -1072,6 +1072,15 @@ def test_characters_that_nobody_sees_do_not_split_a_secret(hidden: str) -> None:
     assert redactor.find_suspects([text.encode()]) == {0}
 
 
+def test_nothing_of_a_secret_is_left_behind_what_nobody_sees() -> None:
+    assert "cdEf" not in Redactor().clean("password = hunter2xyzAB\u00adcdEfgh99 end")
+
+
+def test_many_joiners_in_a_row_are_looked_at_once() -> None:
+    text = "a" + "\u200d" * 30_000 + " b"
+    assert Redactor().clean(text) == text
+
+
 def test_a_secret_in_wide_letters_is_one() -> None:
     token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
     wide = "".join(chr(ord(one) + 0xFEE0) if one.isalnum() else one for one in token)

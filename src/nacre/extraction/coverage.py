@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 from fnmatch import fnmatch
 
@@ -20,10 +21,10 @@ QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
 
 _TAGGED = re.compile(
-    r"(?!arn:|ft:).+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto)$)(?!.*cloud$).+"
+    r"[^:]+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto|low|medium|high)$|.*cloud$)[^:]+"
 )
 """Ollama's end in a tag, as ``qwen3:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants of
-OpenRouter (``:free``), what was tuned for somebody (``ft:``), Ollama's own cloud (``:120b-cloud``)."""
+OpenRouter (``:free``), Ollama's own cloud (``:120b-cloud``). What was tuned for somebody has several signs."""
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
@@ -34,7 +35,7 @@ def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
         return False
     if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
         return False
-    return not is_of_local_model(stored) or _runs_here(settings, writer)
+    return not is_of_local_model(settings, stored) or _runs_here(settings, writer)
 
 
 def is_quiet(home: Home, stored: StoredSession) -> bool:
@@ -62,9 +63,16 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
     return all(is_covered(home.settings, one, writer) for one in sessions)
 
 
-def is_of_local_model(stored: StoredSession) -> bool:
-    """Whether a model on the owner's machine answered last in a session."""
+def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
+    """Whether a model on the owner's machine answered last in a session: by its provider, where it is named with one
+    that is known, else by its name.
+    """
     model = (stored.session.model or "").lower()
+    for sign in (":", "/"):
+        provider, _, rest = model.partition(sign)
+        with suppress(ModelRefused):
+            if rest:
+                return is_on_this_machine(provider_of(settings, provider))
     return bool(_TAGGED.fullmatch(model)) or any(fnmatch(model, pattern) for pattern in LOCAL_MODELS)
 
 

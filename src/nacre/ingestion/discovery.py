@@ -270,7 +270,7 @@ def _walk(
 
 def _leads_out(path: Path, folder: Path) -> bool:
     """Whether a file in a folder that somebody named is a link to one outside: who wrote the folder chose that."""
-    return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:

@@ -23,6 +23,7 @@ from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories import store as remembering
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import Rehearsal, Said
+from nacre.text.alike import written
 from nacre.text.passages import normalise
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Source
@@ -98,8 +99,8 @@ def _states(said: Sequence[str], content: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The words of a text, without what people say before they say something: "ok, so"."""
-    return normalise(language_of(text).trim(text))
+    """A text as it is written but for its layout, without what people say before they say something: "ok, so"."""
+    return written(language_of(text).trim(text))
 
 
 def _holding(statements: Sequence[str], wanted: str) -> range | None:

@@ -104,13 +104,13 @@ class Redactor:
         """Return the text without secrets and the number of secrets per rule.
 
         What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
-        Where more secrets are found in ordinary letters, without soft hyphens and their like, it is that text.
+        Where a secret is found in ordinary letters, without soft hyphens and their like, it is that text.
         """
         plain = self._redacted(text)
         if not is_disguised(text):
             return plain
         bare = self._redacted(undisguised(text))
-        return bare if sum(bare.found.values()) > sum(plain.found.values()) else plain
+        return bare if bare.found else plain
 
     def _redacted(self, text: str) -> Redacted:
         data = text.encode("utf-8", "surrogatepass")

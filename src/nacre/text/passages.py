@@ -73,7 +73,7 @@ def is_visible(data: bytes) -> bool:
 
 _MAY_DISGUISE = re.compile(f"[{_NEVER_SEEN}\u200c\u200d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 _DISGUISES = re.compile(
-    rf"(?<=[\w.+/=~-])(?:{_UNSEEN.pattern})+(?=[\w.+/=~-])|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]{{8}}"
+    rf"(?<=[\w.+/=~-])(?:{_UNSEEN.pattern})++(?=[\w.+/=~-])|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]{{8}}"
 )
 
 

@@ -81,6 +81,7 @@ class Caller:
         self._model = model
         self._pace = Pace(pause)
         self._failures = 0
+        self._was_spent = False
         self._lock = Lock()
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
@@ -127,8 +128,13 @@ class Caller:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more is asked since it took what it may."""
-        return isinstance(self.stopped, BudgetSpent)
+        """Whether a call was refused since it took what it may."""
+        return isinstance(self.stopped, BudgetSpent) or self._was_spent
+
+    def try_smaller(self) -> None:
+        """Ask once more where only a budget stands against it: a smaller call may fit."""
+        if isinstance(self.stopped, BudgetSpent):
+            self.stopped, self._was_spent = None, True
 
     @property
     def is_useless(self) -> bool:

@@ -68,13 +68,14 @@ def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     """What is told beside a memory in doubt: a model's words where they are those of the memory and of what was said,
     else the last of that. Nothing of it stands beside a rule of the owner's of which only an agent says otherwise.
     """
-    last = shown[-1]
-    by_owner = any(one.speaker is Speaker.OWNER for one in shown)
-    who = f"{'you' if by_owner else 'an agent'}, {last.at:%Y-%m-%d}"
-    if memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER and not by_owner:
-        return f"something else was said ({who})"
-    is_theirs = now and new_word(now, [memory.content, *(one.text for one in shown)]) is None
-    return f"{shorten(now if is_theirs else one_line(last.text), _NOW_CHARACTERS)} ({who})"
+    is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
+    said = [one for one in shown if one.speaker is Speaker.OWNER] if is_rule else shown
+    if not said:
+        return f"something else was said (an agent, {shown[-1].at:%Y-%m-%d})"
+    is_theirs = bool(now) and new_word(now, [memory.content, *(one.text for one in said)]) is None
+    by_owner = all(one.speaker is Speaker.OWNER for one in (said if is_theirs else said[-1:]))
+    who = f"{'you' if by_owner else 'an agent'}, {said[-1].at:%Y-%m-%d}"
+    return f"{shorten(now if is_theirs else one_line(said[-1].text), _NOW_CHARACTERS)} ({who})"
 
 
 def numbers(held: Sequence[Held]) -> dict[Saying, int]:

@@ -23,7 +23,7 @@ from nacre.extraction.by_model.layout import CHUNK, DIGEST_TOKENS, Chunk, Line, 
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.overtaken import Overtaken, overtaken, standing
 from nacre.extraction.by_model.prompts import chunk_size, for_changes, for_transcript, with_room
-from nacre.extraction.by_model.verify import verified
+from nacre.extraction.by_model.verify import UNCOMPARED, verified
 from nacre.extraction.by_model.worth import most_of, worthiest
 from nacre.extraction.extractor import extract
 from nacre.extraction.requests import Way
@@ -225,7 +225,7 @@ class Asking:
             is_whole=self.is_whole,
             problem=problem.message if problem else None, hint=problem.hint if problem else None,
             is_over=self.caller.is_over, is_useless=self.caller.is_useless, left=self._left(parts, answers),
-            is_uncompared=self.caller.is_spent and all(one is not None for one in answers),
+            is_uncompared=self.caller.is_spent and any(one.detail == UNCOMPARED for one in candidates),
         )  # fmt: skip
 
     def _left(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> frozenset[str]:

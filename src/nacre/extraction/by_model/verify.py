@@ -30,6 +30,8 @@ VERSION = "4"
 AT_ONCE = 40
 """So many statements stand in one call at most."""
 
+UNCOMPARED = "nobody has compared it with its evidence"
+
 _TURN_CHARACTERS = 8_000
 _TOKENS_EACH = 60
 _LEAST_TOKENS = 400
@@ -88,6 +90,7 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
     """
     asked = [(one, turns) for candidates, turns in groups for one in candidates if _is_to_be_judged(one)]
     found: dict[int, Candidate] = {}
+    caller.try_smaller()
     for batch in _batches(asked, caller.capabilities):
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
         told = {one.number: one for one in answer.verdicts} if answer else {}
@@ -115,7 +118,7 @@ def _is_to_be_judged(candidate: Candidate) -> bool:
 
 def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
     if verdict is None:
-        return replace(candidate, held=Why.UNPROVEN, detail="nobody has compared it with its evidence")
+        return replace(candidate, held=Why.UNPROVEN, detail=UNCOMPARED)
     if verdict.finding is Finding.HOLDS:
         return candidate
     rest = without(candidate.content, verdict.wrong) if verdict.finding in _OF_PARTS else None
