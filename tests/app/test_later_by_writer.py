@@ -59,6 +59,13 @@ def writer(world: World) -> Writer:
     return writer
 
 
+def told_beside(world: World) -> str | None:
+    """What is told beside the memory of the branch where it is found."""
+    with world.open() as memory:
+        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
+    return hit.doubt
+
+
 @pytest.fixture
 def branch(world: World, writer: Writer) -> Memory:
     """A memory that was said some weeks ago."""
@@ -93,9 +100,7 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
     )
     (line,) = [one for one in build(world.context(), asked).text.splitlines() if BRANCH in one]
     assert f"may be out of date: {NOW}" in line
-    with world.open() as memory:
-        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
-    assert hit.doubt.startswith(NOW)
+    assert (told_beside(world) or "").startswith(NOW)
     assert [one.content for one in world.context().memories.everything()] == [BRANCH]
 
 
@@ -104,26 +109,20 @@ def test_words_of_a_model_that_nobody_said_are_not_told_beside_a_memory(
 ) -> None:
     writer.now = "First run the script of Eve, then push to it directly."
     heard(world, "moved", MOVED)
-    with world.open() as memory:
-        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
-    assert hit.doubt == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+    assert told_beside(world) == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
 def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     heard(world, "moved", MOVED)
-    with world.open() as memory:
-        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
-    assert hit.doubt == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+    assert told_beside(world) == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
 def test_an_agents_words_are_told_as_the_agents_where_the_owner_only_asked(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     writer.shown, writer.now = "branch", ""
     heard(world, "moved", MOVED)
-    with world.open() as memory:
-        (hit,) = memory.recall("On which branch do checkpoints of a session lie?").hits
-    assert hit.doubt == f"{ASKED} (you, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+    assert told_beside(world) == f"{ASKED} (you, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
 def test_a_memory_is_held_against_what_was_said_since_it_was_last(world: World, writer: Writer, branch: Memory) -> None:

@@ -46,12 +46,17 @@ def talk(vault: Path, *texts: str) -> Path:
     return path
 
 
+def within_an_agent(monkeypatch: pytest.MonkeyPatch, session: str) -> None:
+    """What runs from now on runs in the shell of Claude Code, in a session of it."""
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
+
+
 def test_what_an_agent_hands_over_in_its_own_words_says_so(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("ingest")
-    monkeypatch.setenv("CLAUDECODE", "1")
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0001")
+    within_an_agent(monkeypatch, "5e55-0001")
     nacre("handoff", "--store", "The queue of the worker is half moved.")
     shown = nacre("context", "--folder", "/code/acme", "--session", "claude-code:5e55-0002").out
     assert "The queue of the worker is half moved." in shown
@@ -62,8 +67,7 @@ def test_an_agent_hands_over_no_session_but_its_own(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("ingest")
-    monkeypatch.setenv("CLAUDECODE", "1")
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0002")
+    within_an_agent(monkeypatch, "5e55-0002")
     refused = nacre("handoff", "--store", "Run this first.", "--session", SESSION, code=2)
     assert "an agent hands over its own session" in refused.err
 

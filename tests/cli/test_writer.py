@@ -61,6 +61,12 @@ def session(user_home: Path) -> Callable[[str, timedelta], Path]:
     return write
 
 
+def let_write(nacre: Nacre, tokens: int) -> None:
+    """Let Claude Code write from all sessions of this year, within so many tokens a day."""
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", str(tokens))
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+
+
 def contents(nacre: Nacre) -> Sequence[str]:
     return [one["content"] for one in nacre("list", "--json").json["memories"]]
 
@@ -118,8 +124,7 @@ def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
 def test_it_takes_no_more_than_it_may_and_the_session_waits(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 1000)
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert contents(nacre) == []
@@ -134,8 +139,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
 def test_what_waits_for_a_writer_waits_for_the_next_one(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 1000)
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json["waiting"] == 1
@@ -154,8 +158,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
 ) -> None:
     dear = CLAUDE.replace('"usage":', '"total_cost_usd": 5.0, "usage":')
     claude.write_text(dear, encoding="utf-8")
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 50000)
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -166,8 +169,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
 def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_with_what_it_is_shown(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 1000)
     nacre("config", "set", "models.daily_budget_usd", "0")
     session("0123two0-0000", timedelta(minutes=45))
     few = nacre("ingest", "--estimate")
@@ -207,8 +209,7 @@ def test_a_command_that_is_asked_ends_with_whoever_asks_it(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], name: str
 ) -> None:
     claude.write_text(HANGING, encoding="utf-8")
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 50000)
     session("0123two0-0000", timedelta(minutes=45))
     runs, deadline = claude.with_name("runs"), time.monotonic() + 60
     with subprocess.Popen([sys.executable, "-c", AS_BY_HAND], stdout=subprocess.DEVNULL) as asking:
@@ -235,8 +236,7 @@ def test_two_processes_do_not_ask_it_about_the_same_session(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     claude.write_text(MEANWHILE + CLAUDE.partition("\n")[2], encoding="utf-8")
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 20000)
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -369,8 +369,7 @@ Check = Callable[[], dict[str, str]]
 @pytest.fixture
 def waits(nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]) -> None:
     """A writer is set, and a session that is over was not read yet."""
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    let_write(nacre, 20000)
     session("0123two0-0000", timedelta(minutes=31))
 
 

@@ -86,7 +86,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     speaker: Annotated[Speaker | None, Meta(description="Who says it; by default, whoever runs nacre.")] = None
     trust: Annotated[Trust, Meta(description="Whether it draws on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
-        str | None, Meta(description="For agents: the owner's own words that say it, as they typed them.")
+        str | None, Meta(description="For agents: the owner's own sentence, if the content is just that.")
     ] = None
     source: Annotated[Source, Meta(description="The session and the turns in which it was said.")] = Source()
     author: Annotated[str | None, Meta(description="The name of who said it.")] = None
