@@ -161,7 +161,8 @@ def _cleared(server: _Server, notify: OnProgress, *, clears: bool) -> Iterator[N
 
 def _remove(server: _Server, names: Sequence[str], notify: OnProgress) -> None:
     for at, name in enumerate(names):
-        remove_tenant(server.settings, name)
+        with suppress(NotFound):  # interrupted before it was made
+            remove_tenant(server.settings, name)
         notify(Progress("deleting", at + 1, len(names)))
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -30,6 +30,9 @@ INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else
 
 _LOOK_SECONDS = 0.05
 """The pause between two looks at what a command has written so far."""
+
+_GONE_SECONDS = 5.0
+"""So long a process that was killed is waited for."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
@@ -90,7 +93,7 @@ class CommandModel:
         self._piece = piece
         self._calls = Calls()
         self._lock = Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[_Asked] = set()
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
@@ -108,20 +111,20 @@ class CommandModel:
         """Cut off what runs."""
         self._calls.close()
         with self._lock:
-            for process in self._running:
-                _kill(process)
+            for asked in self._running:
+                asked.end()
 
     def _run(self, call: Invocation, text: str, prompt: Prompt) -> Output:
         seconds = prompt.timeout_seconds
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, self._heard(out, prompt):
-            process = subprocess.Popen(
-                [self._program, *call.arguments], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=call.folder,
-                env={**self._environ, **call.environ}, start_new_session=True,
+            asked = _Asked(
+                [self._program, *call.arguments], stdout=out, stderr=err, cwd=call.folder,
+                env={**self._environ, **call.environ},
             )  # fmt: skip
             with self._lock:
-                self._running.add(process)
+                self._running.add(asked)
             try:
-                self._calls.run(lambda: process.communicate(text.encode(errors="replace")), seconds)
+                status = self._calls.run(lambda: asked.answer(text.encode(errors="replace")), seconds)
             except TimeoutError:
                 said = self._complaint(f"{_written(out)}\n{_written(err)}")
                 if said:
@@ -132,14 +135,14 @@ class CommandModel:
             except OSError as error:
                 raise failures.broken(self._asked) from error
             finally:
-                _kill(process)  # also what it started, and left
+                asked.end()  # also what it started, and left
                 with self._lock:
-                    self._running.discard(process)
-            if process.returncode < 0:
+                    self._running.discard(asked)
+            if status < 0:
                 raise failures.ended(self._asked)
             said = _written(out)
             failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
-            return Output(said, failed if process.returncode else "")
+            return Output(said, failed if status else "")
 
     @contextmanager
     def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
@@ -199,9 +202,40 @@ def _written(file: IO[bytes]) -> str:
     return file.read().decode("utf-8", errors="replace")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(OSError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+class _Asked:
+    """A process that is asked once. It begins in the thread that waits for it: a signal that takes down the asking one
+    finds either nothing that runs, or what it has to end.
+    """
+
+    def __init__(self, command: Sequence[str], **where: Any) -> None:
+        self._command = command
+        self._where = where
+        self._lock = Lock()
+        self._is_over = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def answer(self, question: bytes) -> int:
+        """Ask, and wait for its status. Raises OSError, CutOff where it was ended before it began."""
+        with self._lock:
+            if self._is_over:
+                raise CutOff
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, start_new_session=True, **self._where
+            )
+        self._process.communicate(question)
+        return self._process.returncode
+
+    def end(self) -> None:
+        """Kill it and what it started, and wait until it is gone."""
+        with self._lock:
+            self._is_over = True
+            process = self._process
+        if process is None:
+            return
+        with suppress(OSError):
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        with suppress(subprocess.TimeoutExpired):  # the disk may hold even a killed one
+            process.wait(_GONE_SECONDS)
