@@ -182,6 +182,23 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
 
 
+def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    claude.write_text(CLAUDE.replace('"structured_output": answer', '"structured_output": {"poem": "None."}'))
+    let_write(nacre, 50000)
+    session("0123two0-0000", timedelta(minutes=45))
+    nacre("ingest")
+    found = nacre("writer", "--json").json
+    assert (found["state"], found["waiting"]) == ("failing", 1)
+    assert "claude-cli:haiku" in found["problem"]
+    (told,) = (one for one in nacre("health", "--json", code=None).json["checks"] if one["name"] == "writer")
+    assert told["state"] == "warning"
+    claude.write_text(CLAUDE)
+    nacre("models", "test", "claude-cli:haiku", code=None)
+    assert nacre("writer", "--json").json["state"] == "ready"
+
+
 def is_running(number: int) -> bool:
     """Whether a process is there, and no zombie."""
     try:

@@ -25,11 +25,14 @@ from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.tracing import tracing
-from nacre.text.passages import count
+from nacre.text.passages import count, shorten
 from nacre.values.model_calls import Task
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Session, StoredSession, Turn
+from nacre.values.spending import Health
 from nacre.values.trace import Step, TraceKind
+
+_TOLD_CHARACTERS = 300
 
 
 class ModelExtractor:
@@ -103,6 +106,8 @@ class ModelExtractor:
             ),
         )  # fmt: skip
         self._tally.add(found)
+        if found.is_useless:
+            self._tell_useless(found)
         return found
 
     def look_later(self, days: Collection[date]) -> int:
@@ -154,6 +159,13 @@ class ModelExtractor:
         model = self.__dict__.get("_model")
         if model:
             model.close()
+
+    def _tell_useless(self, found: Extraction) -> None:
+        """Have it told wherever a writer's state is, until a call of its is answered otherwise."""
+        home = self._home
+        told = home.redactor.clean(found.problem or "it does not answer in the shape asked for")
+        with home.database.transaction():
+            home.spending.fail(Health(found.model, 1, home.now(), shorten(told, _TOLD_CHARACTERS)))
 
     @property
     def _writer(self) -> str:

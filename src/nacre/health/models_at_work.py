@@ -10,7 +10,7 @@ from nacre.values.reports import OK, WARNING, Check
 
 _STATES = {
     "ready": "ready", "paused": "paused", "resting": "waits for the mains", "spent": "has taken what it may today",
-    "failing": "did not answer when it was asked last", "unavailable": "cannot be reached",
+    "failing": "failed when it was asked last", "unavailable": "cannot be reached",
 }  # fmt: skip
 
 

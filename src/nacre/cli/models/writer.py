@@ -28,7 +28,7 @@ _STATES = {
     "paused": Span("paused", "yellow"),
     "resting": Span("waits for the mains", "yellow"),
     "spent": Span("has taken what it may today", "yellow"),
-    "failing": Span("does not answer", "red"),
+    "failing": Span("failed when it was asked last", "red"),
     "unavailable": Span("cannot be reached", "red"),
     "off": Span("off", "dim"),
 }
