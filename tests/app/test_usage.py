@@ -772,6 +772,6 @@ def test_usage_starts_from_neutral_after_a_rebuild(plain: World) -> None:
     rebuild(plain)
     assert view(plain, falcon).usage == Usage()
     assert together(plain, falcon) == {}
-    assert reviews(plain) == []
+    assert [reason for _, reason in reviews(plain)] == [Reason.MANUAL]  # the owner's word is no usage
     assert view(plain, falcon).memory.expiry is Expiry.PERMANENT
     is_well(plain)

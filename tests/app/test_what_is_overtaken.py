@@ -382,6 +382,8 @@ def test_what_its_evidence_does_not_bear_out_is_told_with_a_doubt_and_waits_for_
     assert line.endswith("; may be out of date: a later session says: now passes with a million rows)")
     (found,) = waiting(world.context()).reviews
     assert (found.memory.id, found.entry.reason) == (memory.id, Reason.STALE)
+    world.rebuild()
+    assert [one.memory.id for one in waiting(world.context()).reviews] == [memory.id]
 
 
 def test_nobody_is_asked_to_look_at_what_text_from_outside_would_end(world: World) -> None:

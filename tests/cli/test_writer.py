@@ -199,6 +199,23 @@ def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
+def test_a_rebuild_keeps_what_waits_for_the_writer_and_what_is_in_doubt(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 50000)
+    nacre("writer", "pause")
+    session("0123two0-0000", timedelta(minutes=45))
+    nacre("ingest")
+    assert nacre("writer", "--json").json["waiting"] == 1
+    nacre("db", "rebuild", "--yes")
+    assert nacre("writer", "--json").json["waiting"] == 1
+    nacre("writer", "resume")
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+    nacre("db", "rebuild", "--yes")
+    assert nacre("writer", "--json").json["waiting"] == 0
+
+
 def is_running(number: int) -> bool:
     """Whether a process is there, and no zombie."""
     try:

@@ -88,9 +88,9 @@ def rebuild(
 
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
     from their files alone; sessions are indexed and count as seen by extraction, so that a rebuild writes no memories.
-    What models cost, traces and candidates are carried over from the old one as far as it can be read: today's budget
-    is spent after a rebuild, too, and what was dropped does not come back. Usage starts from neutral. Raises
-    SchemaTooNew: a newer nacre's database is not replaced.
+    What models cost, traces, candidates, what is doubted and which sessions wait for a writer are carried over from the
+    old one as far as it can be read: today's budget is spent after a rebuild, too, and what was dropped does not come
+    back. Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))

@@ -19,6 +19,8 @@ _CARRIED = {
     "carry_model_answers": "what models answered",
     "carry_traces": "traces",
     "carry_candidates": "candidates",
+    "carry_review_queue": "what waited for review",
+    "carry_sessions": "what was learned from sessions",
     "carry_code_projects": "which code was read",
     "carry_code_files": "files of code",
     "carry_code_symbols": "symbols of code",
@@ -32,7 +34,8 @@ _OF_WRITING = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.Perm
 
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
-    """Carry what models cost, traces, candidates and code; returns what the earlier database could not tell any more.
+    """Carry what models cost, traces, candidates, reviews, what waits for a writer, and code; returns what the earlier
+    database could not tell any more.
 
     Both are of the present schema. A row that is there already stays. A table with a row that cannot be read is left
     behind. Raises StoreUnusable, StoreBusy, Unavailable where ``database`` cannot be written to.

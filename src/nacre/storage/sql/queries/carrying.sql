@@ -30,6 +30,26 @@ INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces WHERE json_valid(
 -- What waits for review, and what was dropped.
 INSERT OR IGNORE INTO main.candidates SELECT * FROM earlier.candidates WHERE true;
 
+-- carry_review_queue --
+-- What waits for a person to settle it, and what they settled, but for what use alone gave reason to.
+INSERT OR IGNORE INTO main.review_queue (memory, reason, detail, suggested, status, created, resolved)
+SELECT memory, reason, detail, suggested, status, created, resolved FROM earlier.review_queue
+WHERE reason NOT IN ('low_quality', 'contradicted') AND memory IN (SELECT id FROM main.memories) ORDER BY id;
+
+-- carry_sessions --
+-- How far sessions were learned from, and from where on a writer is to be shown them: turns may have other numbers now.
+UPDATE main.sessions SET
+    extracted = coalesce(known.unseen, extracted), unwritten = known.unwritten, asked = known.asked
+FROM (
+    SELECT fresh.session, max(before.asked) AS asked,
+        min(fresh.seq) FILTER (WHERE said.seq >= before.extracted) AS unseen,
+        min(fresh.seq) FILTER (WHERE said.seq >= before.unwritten) AS unwritten
+    FROM earlier.sessions before
+    JOIN earlier.turns said ON said.session = before.row
+    JOIN main.turns fresh ON fresh.identity = said.identity
+    GROUP BY fresh.session
+) known WHERE known.session = main.sessions.row;
+
 -- carry_code_projects --
 -- Projects whose code was read.
 INSERT OR IGNORE INTO main.code_projects SELECT * FROM earlier.code_projects WHERE true;
