@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 _LATER = """
+ALTER TABLE review_queue DROP COLUMN shown_by;
 DROP INDEX sessions_labels; ALTER TABLE sessions DROP COLUMN label;
 DROP VIEW last_uses; DROP INDEX sessions_latest; DROP TABLE unreadable_files;
 DROP VIEW other_names; DROP TABLE project_dependencies; ALTER TABLE sessions DROP COLUMN met_as;

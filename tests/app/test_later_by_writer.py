@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -154,6 +156,47 @@ def test_sessions_of_one_day_have_memories_held_against_them_once_and_those_of_s
     assert len(writer.later) == 3
     numbers = [json.loads(line).get("text") for one in writer.later for line in one.text.splitlines() if line]
     assert len({one for one in numbers if one}) == 25
+
+
+@pytest.mark.parametrize("meant", [{"sessions": ("claude-code:moved",)}, {"match": "hive/checkpoints/v1"}])
+def test_what_is_forgotten_is_in_no_doubt_and_in_no_trace_any_more(
+    world: World, writer: Writer, branch: Memory, meant: dict[str, Any]
+) -> None:
+    heard(world, "moved", MOVED)
+    with world.open() as memory:
+        memory.forget(memory.plan_forgetting(**meant))
+    assert told_beside(world) is None
+    assert not doubted(world)
+    with closing(sqlite3.connect(world.settings().database)) as database:
+        for rows in ("SELECT * FROM review_queue", "SELECT * FROM traces"):
+            assert "hive/checkpoints/v1" not in str(database.execute(rows).fetchall())
+
+
+def test_what_is_found_later_still_takes_the_place_of_a_doubt_that_waits(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    heard(world, "moved", MOVED)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        memory.edit(branch.id, importance=9)
+    world.clock.pass_days(2)
+    writer.shown, writer.now = "hive/checkpoints/v2", "The checkpoints lie on hive/checkpoints/v2."
+    again = "Done: the branch hive/sessions of the checkpoints is called hive/checkpoints/v2 now, after v1."
+    assert heard(world, "again", again, days=0.5).doubted == 1
+    assert (told_beside(world) or "").startswith(writer.now)
+    with world.open() as memory:
+        memory.call("review-dismiss", references=(branch.id,))
+    assert told_beside(world) is None
+
+
+def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(world: World, writer: Writer, branch: Memory) -> None:
+    writer.clause = ""
+    heard(world, "moved", MOVED)
+    world.rebuild()
+    heard(world, "more", GONE, days=0.5)
+    first, second = (one.text for one in writer.later)
+    assert MOVED in first
+    assert MOVED not in second
 
 
 @pytest.mark.parametrize(("setting", "value"), [("MODELS_BACKGROUND", "false"), ("WRITER_PAUSED", "true")])

@@ -94,7 +94,7 @@ def test_what_a_person_writes_into_a_file_meanwhile_comes_first_and_stops_nobody
         assert "ticket of the harbour" in memory.get(made[0]).content
 
 
-def test_a_change_settles_the_doubt_that_was_there(world: World) -> None:
+def test_a_change_settles_the_doubt_that_was_there_and_an_undo_brings_it_back(world: World) -> None:
     asks = "Maybe invoices should not get their numbers from the database, what do you think?"
     talk(world, ("user", asks), name="asks", day=17)
     talk(world, ("user", DROPPED), ("assistant", "word " * 14_000), name="drops", day=18)
@@ -117,7 +117,10 @@ def test_a_change_settles_the_doubt_that_was_there(world: World) -> None:
         report = memory.ingest()
         assert (report.doubted, report.changed) == (1, 1)
         (hit,) = memory.recall("how are invoices numbered by hand?").hits
-    assert (hit.memory.id, hit.memory.content, hit.doubt) == (one, CHANGED, None)
+        assert (hit.memory.id, hit.memory.content, hit.doubt) == (one, CHANGED, None)
+        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "ingest"))
+        (hit,) = memory.recall("how do invoices get their numbers?").hits
+        assert (hit.memory.content, bool(hit.doubt)) == (CHOICE, True)
 
 
 def test_the_parts_that_a_day_did_not_hold_are_read_on_the_next(world: World) -> None:

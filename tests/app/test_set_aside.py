@@ -7,19 +7,25 @@ from datetime import UTC, datetime
 import pytest
 
 from nacre.values.memory import Confidence, Kind, Memory, Source
+from nacre.values.review import Action, Reason
 from tests.app.conftest import World, says
 from tests.older_homes import make_older
 
-JUNK = "The tests of the invoice page are red again because the fixture is stale."
+JUNK = "The queue of letters is emptied by the script of the porter at noon."
+LIKELY = "Reports of the office should be rendered as one page each since the printers jam on more."
 USED = "The invoice page is rendered by the old template engine."
 EXPLICIT = "Always run the linter before you commit."
 
 
 @pytest.fixture
 def upgraded(world: World) -> World:
+    return upgraded_with(world, JUNK, Kind.FACT)
+
+
+def upgraded_with(world: World, junk: str, kind: Kind) -> World:
     """A home of the version before, with three memories that its rules wrote; one of them was recalled."""
     world.transcript(
-        "one", says("user", JUNK, uuid="t0"), says("user", USED, uuid="t1"), says("user", EXPLICIT, uuid="t2"),
+        "one", says("user", junk, uuid="t0"), says("user", USED, uuid="t1"), says("user", EXPLICIT, uuid="t2"),
         says("assistant", "I will.", uuid="t3"),
     )  # fmt: skip
     with world.open() as memory:
@@ -28,11 +34,11 @@ def upgraded(world: World) -> World:
     context = world.context()
     written = [
         Memory(
-            id=context.ids(), kind=Kind.FACT, subject=content[:40], content=content, created=said, updated=said,
+            id=context.ids(), kind=kind, subject=content[:40], content=content, created=said, updated=said,
             project="acme-billing", confidence=Confidence.INFERRED,
             source=Source("claude-code:5e55-0001", (f"t{number}",)),
         )
-        for number, content in enumerate((JUNK, USED, EXPLICIT))
+        for number, content in enumerate((junk, USED, EXPLICIT))
     ]  # fmt: skip
     with context.change("store") as change, change.transaction():
         change.put(written)
@@ -66,6 +72,51 @@ def test_one_undo_brings_them_back_and_they_stay(upgraded: World) -> None:
         assert not memory.call("candidates").candidates
         assert memory.ingest().set_aside == 0
     assert contents(upgraded) == {JUNK, USED, EXPLICIT}
+
+
+def said(world: World, number: int, text: str) -> int:
+    """Another session, in which the owner says something; returns how many memories it gave."""
+    session = f"5e55-000{number}"
+    at = f"2026-11-19T0{number}:00:00.000Z"
+    told = says("user", text, uuid=f"u{number}", session=session, at=at)
+    world.transcript(session, told, says("assistant", "I see.", uuid=f"a{number}", session=session, at=at))
+    with world.open() as memory:
+        return len(memory.ingest().memories)
+
+
+def test_who_asks_to_remember_one_is_heard(upgraded: World) -> None:
+    with upgraded.open() as memory:
+        memory.ingest()
+    assert said(upgraded, 2, f"Remember that {JUNK[0].lower()}{JUNK[1:]}") == 1
+    assert contents(upgraded) == {JUNK, USED, EXPLICIT}
+    with upgraded.open() as memory:
+        assert not memory.call("candidates").candidates
+
+
+def test_one_that_is_said_again_elsewhere_is_a_memory_again(world: World) -> None:
+    upgraded_with(world, LIKELY, Kind.DECISION)
+    with world.open() as memory:
+        memory.ingest()
+    said(world, 2, LIKELY)
+    assert LIKELY in contents(world)
+    with world.open() as memory:
+        assert not memory.call("candidates").candidates
+
+
+def test_one_that_the_owner_kept_in_review_stays(upgraded: World) -> None:
+    context = upgraded.context()
+    (junk,) = [one for one in context.memories.everything() if one.content == JUNK]
+    context.reviews.add(junk.id, Reason.CONTRADICTED, "another says otherwise", Action.REVIEW, 1, once=True)
+    context.close()
+    with upgraded.open() as memory:
+        memory.call("review-dismiss", references=(junk.id,))
+        assert memory.ingest().set_aside == 0
+
+
+def test_a_rebuild_before_the_first_ingest_forgets_none_of_it(upgraded: World) -> None:
+    upgraded.rebuild()
+    with upgraded.open() as memory:
+        assert memory.ingest().set_aside == 1
 
 
 def test_one_that_is_kept_in_review_is_the_memory_that_it_was(upgraded: World) -> None:

@@ -122,8 +122,20 @@ def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
     assert not due(world)
 
 
-def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world: World) -> None:
+def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: World) -> None:
     talk(world, ("user", OWNER))
+    read(world, writes(), NACRE_WRITER_PAUSED="true")
+    world.clock.pass_days(31)
+    read(world, writes(), NACRE_WRITER_PAUSED="true")
+    world.environ["NACRE_WRITER_PAUSED"] = "false"
+    model = writes()
+    read(world, model)
+    assert not model.prompts
+
+
+def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world: World) -> None:
+    for number in range(3):
+        talk(world, ("user", f"{OWNER} Berth {number} has two cranes."), name=f"one{number}", month=10 + number % 2)
     read(world, ScriptedModel(["I would rather not."], repeats=True))
     world.clock.pass_days(2 / 24)
     assert not due(world)

@@ -57,6 +57,32 @@ def test_a_rebuild_keeps_those_that_wait_and_brings_back_none_that_was_dropped(
     assert left(nacre) == waiting[1:]
 
 
+def test_a_decision_that_a_rebuild_knows_nothing_of_is_not_said_to_be_taken_back(
+    nacre: Nacre, waiting: list[str]
+) -> None:
+    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("review", "keep", found["id"])
+    nacre("db", "rebuild", "--yes")
+    assert "nacre retire" in nacre("review", "undo", found["id"], code=4).err
+    assert memories(nacre) == {found["content"]}
+    assert found["content"] not in left(nacre)
+
+
+def test_who_says_again_what_was_kept_and_taken_back_is_heard(
+    nacre: Nacre, user_home: Path, waiting: list[str]
+) -> None:
+    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("review", "keep", found["id"])
+    nacre("review", "undo", found["id"])
+    assert memories(nacre) == set()
+    assert found["content"] in left(nacre)
+    again = said("user", found["content"], 0, session="5e55aaaa-again", day="2030-11-19")
+    write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "again.jsonl", [again])
+    nacre("ingest")
+    assert memories(nacre) == {found["content"]}
+    assert found["content"] not in left(nacre)
+
+
 def test_a_rebuild_keeps_none_of_a_session_that_another_machine_forgot(
     nacre: Nacre, user_home: Path, tmp_path: Path, waiting: list[str]
 ) -> None:

@@ -214,6 +214,10 @@ def test_a_rebuild_keeps_what_waits_for_the_writer_and_what_is_in_doubt(
     assert contents(nacre) == [RULE]
     nacre("db", "rebuild", "--yes")
     assert nacre("writer", "--json").json["waiting"] == 0
+    session("0123new0-0000", timedelta(minutes=44))
+    nacre("db", "rebuild", "--yes")
+    nacre("ingest")
+    assert nacre("writer", "--json").json["calls_today"] > 2  # what a rebuild reads first is learned from, too
 
 
 def is_running(number: int) -> bool:

@@ -25,7 +25,7 @@ from nacre.text.alike import written
 from nacre.text.passages import shorten, title_of, visible
 from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
-from nacre.values.memory import Confidence, Confirmation, Link, Memory
+from nacre.values.memory import SET_ASIDE, Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.session import Speaker
 
@@ -298,7 +298,7 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
 def _same_words(
     change: Change, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
 ) -> StoreOutcome | None:
-    """The memory that says the same in the same words, unless it was superseded before this was said.
+    """The memory that says the same in the same words, unless it was superseded, or taken out, before this was said.
 
     What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
     """
@@ -311,7 +311,7 @@ def _same_words(
         newer = home.memories.find(known.superseded_by)
         if newer and last_said(memory) > last_said(newer):
             return None
-    elif by_hand if known.retired else vouches(memory, known):
+    elif (by_hand or _is_heard(memory, known)) if known.retired else vouches(memory, known):
         return None
     elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
@@ -319,6 +319,13 @@ def _same_words(
             update(change, known)
         confirm(change, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
+
+
+def _is_heard(memory: Memory, known: Memory) -> bool:
+    """Whether the owner says again what an undo or an upgrade took out: they did not retire it."""
+    if known.retired is None or not known.was_taken_out or memory.speaker is not Speaker.OWNER:
+        return False
+    return known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
 
 
 def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.dedup.placement import amend, amended
@@ -15,7 +15,7 @@ from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
 from nacre.values.memory import Memory, Retirement
-from nacre.values.review import Action, Reason
+from nacre.values.review import Reason
 from nacre.values.session import Speaker
 
 _WHY_CHARACTERS = 180
@@ -60,7 +60,8 @@ class Amendments:
             self.changed += _amend(change, one, model)
             change.yield_locks()
         for one in self._doubts:
-            self.doubted += doubt(change.home, one.memory, f"a later session says: {one.quote}")
+            why = f"a later session says: {one.quote}"
+            self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
         self._ends.clear()
         self._changes.clear()
         self._doubts.clear()
@@ -115,13 +116,12 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
     return is_written
 
 
-def doubt(home: Home, seen: Memory, why: str) -> bool:
-    """Have a memory looked at by the owner, and told with what speaks against it until then, if it still says what a
-    model saw. Call it in a transaction.
+def doubt(home: Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
+    """Have a memory looked at by the owner, and told with what speaks against it in some sessions until then, if it
+    still says what a model saw; returns whether that is new. Call it in a transaction.
     """
     memory = home.memories.find(seen.id)
     if memory is None or not memory.is_active or memory.content != seen.content:
         return False
     told = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
-    home.reviews.add(memory.id, Reason.STALE, told, Action.REVIEW, to_ms(home.now()) or 0, once=True)
-    return True
+    return home.reviews.doubt(memory.id, told, to_ms(home.now()) or 0, sessions)

@@ -108,7 +108,7 @@ def note(home: Home, day: date, held: Sequence[Held], found: Sequence[Doubt]) ->
     now.
     """
     with home.vault_lock, home.database.transaction():
-        count = sum(doubt(home, one.memory, one.why) for one in found)
+        count = sum(doubt(home, one.memory, one.why, [said.session for said in one.shown]) for one in found)
         looked = {**_looked(home), **{one.memory.id: one.until for one in held}}
         home.usage.set_value(_LOOKED, json.dumps({one: at for one, at in looked.items() if home.memories.find(one)}))
         home.usage.set_value(_LAST_DAY, day.isoformat())
@@ -155,7 +155,7 @@ def _said_between(
     own = {memory.source.session, *(one.session for one in memory.confirmed)}
     shown = {one for one in {hit.session.id for hit in hits} - own if _may_be_read(home, one, writer)}
     found = [
-        Saying(hit.turn.time or since, hit.turn.speaker, excerpt(hit.turn.text, terms, _CHARACTERS))
+        Saying(hit.turn.time or since, hit.turn.speaker, excerpt(hit.turn.text, terms, _CHARACTERS), hit.session.id)
         for hit in hits if hit.session.id in shown
     ]  # fmt: skip
     return tuple(sorted(found[:_SAYINGS], key=lambda one: one.at))

@@ -210,7 +210,8 @@ class _Learner:
         if is_for_writer and self.extractor.is_elsewhere and self.is_over(stored):
             self.extractor.leave()
             return False
-        if one.begin >= one.end and is_for_writer and not is_asked:
+        waits = stored.ended is None or self.home.now() - stored.ended < WAITS
+        if one.begin >= one.end and is_for_writer and waits and not is_asked:
             return False
         turns = self.home.sessions.turns_of(one.row)
         said, at = [item.turn for item in turns], _placed(one, turns)
@@ -230,8 +231,7 @@ class _Learner:
         seq = turns[until].seq if until < len(turns) else one.end
         shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
         left = one.first if is_left else min(shown_later, default=None)
-        waits = stored.ended is None or self.home.now() - stored.ended < WAITS
-        again = self.home.now() + (ASKED_A_DAY_LATER if found and found.is_useless else timedelta())
+        again = self.home.now() + (ASKED_A_DAY_LATER if self.extractor.is_useless else timedelta())
         self.seen.append((one, seq, left if waits else None, again if is_asked else None))
         return found is not None
 

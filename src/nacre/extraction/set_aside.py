@@ -13,9 +13,7 @@ from nacre.home.home import Home
 from nacre.memories.usage import fold_usage
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import HeldCandidate, Why
-from nacre.values.memory import Confidence, Memory, Retirement
-
-REASON = "written by rules of an earlier version, and never used: a candidate now"
+from nacre.values.memory import SET_ASIDE, Confidence, Memory, Retirement
 
 _DUE = "older_rules"
 _SAME = 0.5
@@ -40,9 +38,9 @@ def set_aside(home: Home) -> int:
         ids = {one.id for one in unused}
         going = [one for one in _not_explicit(home, _unused(home, released(home, unused))) if one.id not in ids]
     now = home.now()
-    with home.change("set aside", why=REASON) as change, change.transaction():
-        gone = [replace(one, retired=Retirement(now, REASON)) for one in unused]
-        entries = [change.entry("retire", memory=one.id, reason=REASON) for one in unused]
+    with home.change("set aside", why=SET_ASIDE) as change, change.transaction():
+        gone = [replace(one, retired=Retirement(now, SET_ASIDE)) for one in unused]
+        entries = [change.entry("retire", memory=one.id, reason=SET_ASIDE) for one in unused]
         if gone:
             change.put([*gone, *released(home, gone)], entries)
         home.candidates.add(HeldCandidate(one, Why.UNUSED, None, _SCORE, now) for one in unused)
@@ -51,12 +49,13 @@ def set_aside(home: Home) -> int:
 
 
 def _unused(home: Home, known: Iterable[Memory]) -> Iterator[Memory]:
-    """Active memories that rules wrote, and nobody recalled, edited or confirmed."""
+    """Active memories that rules wrote, and nobody recalled, edited, confirmed or kept in review."""
     found = [one for one in known if one.confidence is Confidence.INFERRED and one.is_active]
     used = home.usage.of([one.id for one in found])
     for one in found:
         was_used = one.id in used and (used[one.id].recall_count or used[one.id].access_count)
-        if not (was_used or one.confirmed or one.updated > one.created or one.proposed):
+        was_kept = home.reviews.settled(one.id) is not None
+        if not (was_used or was_kept or one.confirmed or one.updated > one.created or one.proposed):
             yield one
 
 

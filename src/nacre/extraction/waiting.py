@@ -25,7 +25,7 @@ class WaitingCandidates:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._known: dict[str, Memory] = {}
+        self._known: dict[str, HeldCandidate] = {}
         self._by_word: defaultdict[str, set[str]] = defaultdict(set)
         self._new: list[HeldCandidate] = []
         self._risen: set[str] = set()
@@ -34,31 +34,37 @@ class WaitingCandidates:
         """How many candidates began to wait."""
 
         for one in home.candidates.waiting():
-            if one.why is Why.FOUND and not one.detail:
-                self._note(one.memory)
+            if one.why is Why.UNUSED or (one.why is Why.FOUND and not one.detail):
+                self._note(one)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
         """Let a candidate wait, unless the owner says with it what waits already: then both, the earlier first."""
-        said = self.say(memory) if candidate.held is Why.FOUND and not candidate.detail else []
-        if said:
-            return [*said, memory]
+        is_said = candidate.held is Why.FOUND and not candidate.detail
+        risen = self._rise(memory) if is_said else []
+        if risen:
+            return [*_placed(risen), memory]
         why = candidate.held or Why.FOUND
-        self._new.append(HeldCandidate(memory, why, candidate.detail or None, candidate.score, self._home.now()))
-        if why is Why.FOUND and not candidate.detail:
-            self._note(memory)
+        waits = HeldCandidate(memory, why, candidate.detail or None, candidate.score, self._home.now())
+        self._new.append(waits)
+        if is_said:
+            self._note(waits)
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
         """What waits, and is said again in another session by a memory of the owner's: it waits no longer."""
+        return _placed(self._rise(memory))
+
+    def _rise(self, memory: Memory) -> list[HeldCandidate]:
         if memory.speaker is not Speaker.OWNER:
             return []
         said = words(memory.content)
         shared = Counter(known for word in set(said) for known in self._by_word.get(word, ()))
-        alike = [self._known[known] for known, count in shared.items() if count >= _ALIKE * len(set(said))]
+        alike = [self._known[known].memory for known, count in shared.items() if count >= _ALIKE * len(set(said))]
         found = [one.other for one in compare(memory, alike) if one.repeats and _is_elsewhere(memory, one.other)]
+        risen = [self._known[one.id] for one in sorted(found, key=lambda one: one.created)]
         for one in found:
             self._forget(one)
-        return sorted(found, key=lambda one: one.created)
+        return risen
 
     def was_read(self, session: str) -> None:
         """A writer has read a session: what rules found in it waits no longer."""
@@ -76,8 +82,9 @@ class WaitingCandidates:
         store.blank(to_ms(self._home.now()) or 0)
         self._new, self._read, self._risen = [], [], set()
 
-    def _note(self, memory: Memory) -> None:
-        self._known[memory.id] = memory
+    def _note(self, candidate: HeldCandidate) -> None:
+        memory = candidate.memory
+        self._known[memory.id] = candidate
         for word in set(words(memory.content)):
             self._by_word[word].add(memory.id)
 
@@ -87,6 +94,11 @@ class WaitingCandidates:
             self._by_word[word].discard(memory.id)
         self._risen.add(memory.id)
         self._new = [one for one in self._new if one.memory.id != memory.id]
+
+
+def _placed(risen: list[HeldCandidate]) -> list[Memory]:
+    """What is to be placed of what rose: a memory that an upgrade set aside is replaced by what says it again."""
+    return [one.memory for one in risen if one.why is not Why.UNUSED]
 
 
 def _is_elsewhere(memory: Memory, other: Memory) -> bool:

@@ -39,12 +39,14 @@ class ModelExtractor:
     """Asks the model that is set for extraction, in the background, about one session after another.
 
     After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
-    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not.
+    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not. ``is_useless`` says that its
+    answers were of no use.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
         self._home = home
         self.is_elsewhere = is_elsewhere
+        self.is_useless = False
         self._tally = _Tally()
         self._ahead: dict[str, Extraction] = {}
         self._alone: set[str] = set()
@@ -162,7 +164,7 @@ class ModelExtractor:
 
     def _tell_useless(self, found: Extraction) -> None:
         """Have it told wherever a writer's state is, until a call of its is answered otherwise."""
-        home = self._home
+        home, self.is_useless = self._home, True
         told = home.redactor.clean(found.problem or "it does not answer in the shape asked for")
         with home.database.transaction():
             home.spending.fail(Health(found.model, 1, home.now(), shorten(told, _TOLD_CHARACTERS)))
@@ -195,7 +197,7 @@ def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequenc
     with tracing(home, TraceKind.EXTRACTION, session.id) as run:
         with home.turn.aside():  # it asks from threads of its own
             found = extract_with(model, session, turns, wanted)
-        run.add(_step(found))
+        run.add(_step(found, session.id))
         run.outcome = count(len(found.memories), "memory", "memories")
         return found
 
@@ -207,8 +209,8 @@ def ask_about_all(
     with tracing(home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more") as run:
         with home.turn.aside():
             found = extract_together(model, sessions, wanted)
-        for one in found or ():
-            run.add(_step(one))
+        for shown, one in zip(sessions, found or (), strict=False):
+            run.add(_step(one, shown.session.id))
         run.outcome = f"{sum(len(one.memories) for one in found)} memories" if found else "no answer"
         return found
 
@@ -224,10 +226,12 @@ def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequenc
             answer = caller.ask(for_later(asked, caller.capabilities, seconds), Outdateds)
         found = None if answer is None else doubts(asked, answer.memories)
         run.outcome = "no answer" if found is None else f"{len(found)} may be out of date"
+        said = dict.fromkeys(saying.session for one in asked for saying in one.sayings)
+        run.add(Step("was shown excerpts", f"of {count(len(said), 'session')}", run.outcome, refs=tuple(said)))
         return found
 
 
-def _step(found: Extraction) -> Step:
+def _step(found: Extraction, session: str) -> Step:
     dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(found.dropped.items()))
     told = f"{len(found.memories)} taken" + (f"; not taken: {dropped}" if dropped else "")
     held = ", ".join(dict.fromkeys(one.detail for one in found.candidates if one.held))
@@ -235,7 +239,7 @@ def _step(found: Extraction) -> Step:
     told += f"; {found.by_rules} of {found.parts} parts by rules: {found.problem}" if found.by_rules else ""
     return Step(
         "looks at the answers", f"{found.proposed} memories proposed of {found.parts} parts", told,
-        refs=tuple(dict.fromkeys(turn for one in found.candidates for turn in one.turns)),
+        refs=(session, *dict.fromkeys(turn for one in found.candidates for turn in one.turns)),
         more={**found.dropped, "by_rules": found.by_rules},
     )  # fmt: skip
 

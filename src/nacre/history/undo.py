@@ -19,9 +19,9 @@ from nacre.home.operations import is_going_on
 from nacre.home.projects import read_pages
 from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
-from nacre.platform.ids import bytes_hash
+from nacre.platform.ids import bytes_hash, to_ms
 from nacre.values.filters import SessionFilter
-from nacre.values.memory import Link, Memory, Retirement
+from nacre.values.memory import UNDONE, Link, Memory, Retirement
 from nacre.values.operation import ADOPT, FOREIGN, RENAME, Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
@@ -32,9 +32,6 @@ from nacre.vault.merging_document import LISTS
 from nacre.views import Version
 
 UNDO = "undo"
-UNDONE = "undone"
-"""Why a memory is retired that an undone operation had made."""
-
 _WHY = "undoes {action} {id}"
 _LOOKED_BACK = 500
 """Operations among which the last one to be undone is looked for."""
@@ -171,6 +168,8 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
             step = _step(home, planned.operation, planned_step.change, force=force) if is_stale else planned_step
             was_retired = _is_retired(home, step)
             _take(change, step)
+            if step.change.memory and step.action in ("bring back", "change back"):
+                home.reviews.reopen_doubt(step.change.memory, to_ms(planned.operation.at) or 0)
             told += _retirement_told(change, step, was_retired)
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)

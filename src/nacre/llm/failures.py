@@ -231,7 +231,7 @@ def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:
         return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", may_cost=status not in _UNREAD)
     if re.search(_OFFLINE, said, re.I):
         message = f"{label} reaches nobody for {asked.name}{_quoted(asked, said)}"
-        return ModelUnavailable(message, hint="check the network and its proxy", retry=False)
+        return ModelUnavailable(message, hint="check the network and its proxy", retry=False, may_cost=False)
     if re.search(r"too long|context", said, re.I):
         return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     if re.search(r"model", said, re.I):

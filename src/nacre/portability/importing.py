@@ -17,7 +17,6 @@ from nacre.dedup.comparison import SUPERSEDES, compare
 from nacre.dedup.placement import await_models, place, put, write_touched
 from nacre.dedup.supersession import agreed
 from nacre.errors import MemoryInvalid
-from nacre.history.undo import UNDONE
 from nacre.home.change import Change, Run
 from nacre.home.home import Home
 from nacre.home.projects import known_or_named, read_pages, write_new_page
@@ -268,7 +267,7 @@ class _Sorter:
 
     def known(self, step: Step, present: Memory) -> Step:
         """What was imported before, or is nacre's own: ours stays, unless only theirs was edited since."""
-        if self.plan.options.trust and _is_undone(present) and not step.memory.retired:
+        if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(step, memory=back, action=Action.BRING_BACK, reason="an undo took it out")
         state = "retired here" if present.retired else "imported before" if ORIGIN in present.extra else "here already"
@@ -305,11 +304,6 @@ class _Sorter:
             superseded_by=same.get(by, by) if by else None,
         )  # fmt: skip
         return replace(step, memory=memory)
-
-
-def _is_undone(memory: Memory) -> bool:
-    """Whether it was an undo that took a memory out: the owner retired none of it."""
-    return memory.retired is not None and memory.retired.reason == UNDONE and not memory.superseded_by
 
 
 def _may_follow(step: Step, present: Memory) -> bool:

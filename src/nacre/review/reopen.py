@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from nacre.errors import Conflict, NotFound
-from nacre.history.operations import memories_of
+from nacre.history.operations import look, memories_of
 from nacre.history.undo import not_undone, undo
 from nacre.home.home import Home
 from nacre.memories.store import get
@@ -34,7 +34,13 @@ def reopen(home: Home, reference: str) -> Memory:
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
     why = kept_because(candidate)
-    _undo_first(home, candidate.found, lambda operation: operation.why == why)
+    is_undone = _undo_first(home, candidate.found, lambda operation: operation.why == why)
+    kept = home.memories.find(candidate.memory.id)
+    if not is_undone and kept and kept.is_active:
+        raise Conflict(
+            "what this decision wrote is not known any more, after a rebuild without git",
+            hint=f"nacre retire {kept.id[-8:]} takes the memory out",
+        )
     with home.database.transaction():
         home.candidates.unsettle(candidate.memory.id)
     return candidate.memory
@@ -58,11 +64,13 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     return get(home, memory.id)
 
 
-def _undo_first(home: Home, since: datetime, is_meant: Callable[[Operation], bool]) -> None:
-    """Undo the latest operation that is meant, if the decision wrote anything at all."""
+def _undo_first(home: Home, since: datetime, is_meant: Callable[[Operation], bool]) -> bool:
+    """Undo the latest operation that is meant; returns whether there is one: the decision may have written nothing."""
+    look(home)
     for operation in not_undone(home):
         if operation.at < since:
-            return
+            break
         if is_meant(operation):
             undo(home, operation.id)
-            return
+            return True
+    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
@@ -34,7 +34,27 @@ class Reviews:
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
             if not self._db.one("find_review", **about, once=once):
-                self._db.run("insert_review", **about, suggested=suggested.value, at=at)
+                self._db.run("insert_review", **about, suggested=suggested.value, at=at, shown_by="[]")
+
+    def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
+        """Have a memory wait as out of date, for what some sessions show; what it waited for before gives way.
+
+        Returns whether it waits for that now, and did not before: what somebody settled is not brought up again.
+        """
+        about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
+        found = {**about, "at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
+        with self._db.transaction():
+            if self._db.one("find_settled_detail", **about):
+                return False
+            if not self._db.run("renew_review", **found):
+                self._db.run("insert_review", **found, suggested=Action.REVIEW.value)
+        return True
+
+    def delete_where(self, tells: Callable[[str], bool]) -> None:
+        """Delete entries that tell something, or whose sessions do. Call it in a transaction."""
+        texts = self._db.all("list_review_texts")
+        gone = [{"id": row} for row, detail, shown_by in texts if tells(f"{detail}\n{shown_by}")]
+        self._db.run_many("delete_review", gone)
 
     def pending(self) -> list[QueuedReview]:
         """What waits, the oldest first."""
@@ -60,6 +80,10 @@ class Reviews:
     def reopen(self, memory_id: str, at: int) -> None:
         """What was settled at a time (epoch milliseconds) waits again."""
         self._db.run("reopen_reviews", memory=memory_id, at=at)
+
+    def reopen_doubt(self, memory_id: str, since: int) -> None:
+        """A memory is in doubt again, where that was settled since a time (epoch milliseconds)."""
+        self._db.run("reopen_doubt", memory=memory_id, since=since)
 
     def settle(self, memory_id: str, reason: Reason, at: int) -> None:
         """A memory waits for a reason no more; what else it waits for stays."""

@@ -235,7 +235,7 @@ def _erase_sessions(home: Home, found: Affected) -> None:
 
 
 def clear_told(home: Home, quotes: Pattern) -> None:
-    """Take away the traces that quote a text, and all that may: whole prompts, and kept answers."""
+    """Take away the traces and doubts that quote a text, and all that may: whole prompts, and kept answers."""
     _clear_traces(home, lambda said: quotes.search(said) is not None)
 
 
@@ -243,6 +243,7 @@ def _clear_traces(home: Home, tells: Callable[[str], bool]) -> None:
     with home.database.transaction():
         home.traces.drop_prompts()
         home.traces.delete_where(tells)
+        home.reviews.delete_where(tells)
         home.spending.clear_answers()
 
 

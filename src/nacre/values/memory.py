@@ -120,6 +120,13 @@ class Claim:
         return f"{self.entity}/{self.attribute}"
 
 
+UNDONE = "undone"
+"""Why a memory is retired that an undone operation had made."""
+
+SET_ASIDE = "written by rules of an earlier version, and never used: a candidate now"
+"""Why one is that became a candidate at an upgrade."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retirement:
     """When and why a memory was soft-deleted."""
@@ -177,6 +184,12 @@ class Memory:
     def is_active(self) -> bool:
         """Whether it holds: it is neither retired nor superseded."""
         return not (self.retired or self.superseded_by)
+
+    @property
+    def was_taken_out(self) -> bool:
+        """Whether an undo or an upgrade took it out: the owner did not retire it, and who says it again is heard."""
+        is_theirs = self.retired is not None and self.retired.reason in (UNDONE, SET_ASIDE)
+        return is_theirs and not self.superseded_by
 
     @property
     def is_vouched(self) -> bool:

@@ -21,11 +21,14 @@ _NOW_CHARACTERS = 160
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What somebody said after a memory: when, who, and the part of it that has most of the memory's words."""
+    """What somebody said after a memory: when, who, the part of it that has most of the memory's words, and in which
+    session.
+    """
 
     at: datetime
     speaker: Speaker
     text: str
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ _CARRIED = {
     "carry_candidates": "candidates",
     "carry_review_queue": "what waited for review",
     "carry_sessions": "what was learned from sessions",
+    "carry_usage_values": "what was held against later sessions",
     "carry_code_projects": "which code was read",
     "carry_code_files": "files of code",
     "carry_code_symbols": "symbols of code",

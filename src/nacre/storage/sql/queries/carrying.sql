@@ -32,23 +32,34 @@ INSERT OR IGNORE INTO main.candidates SELECT * FROM earlier.candidates WHERE tru
 
 -- carry_review_queue --
 -- What waits for a person to settle it, and what they settled, but for what use alone gave reason to.
-INSERT OR IGNORE INTO main.review_queue (memory, reason, detail, suggested, status, created, resolved)
-SELECT memory, reason, detail, suggested, status, created, resolved FROM earlier.review_queue
+INSERT OR IGNORE INTO main.review_queue (memory, reason, detail, suggested, status, created, resolved, shown_by)
+SELECT memory, reason, detail, suggested, status, created, resolved, shown_by FROM earlier.review_queue
 WHERE reason NOT IN ('low_quality', 'contradicted') AND memory IN (SELECT id FROM main.memories) ORDER BY id;
 
 -- carry_sessions --
 -- How far sessions were learned from, and from where on a writer is to be shown them: turns may have other numbers now.
+-- What the database that was did not have is new.
 UPDATE main.sessions SET
-    extracted = coalesce(known.unseen, extracted), unwritten = known.unwritten, asked = known.asked
+    extracted = coalesce(known.unseen, known.last + 1, CASE WHEN known.was_there THEN extracted ELSE 0 END),
+    unwritten = known.unwritten, asked = known.asked
 FROM (
-    SELECT fresh.session, max(before.asked) AS asked,
+    SELECT own.row AS session, max(before.asked) AS asked,
         min(fresh.seq) FILTER (WHERE said.seq >= before.extracted) AS unseen,
-        min(fresh.seq) FILTER (WHERE said.seq >= before.unwritten) AS unwritten
-    FROM earlier.sessions before
-    JOIN earlier.turns said ON said.session = before.row
-    JOIN main.turns fresh ON fresh.identity = said.identity
-    GROUP BY fresh.session
+        min(fresh.seq) FILTER (WHERE said.seq >= before.unwritten) AS unwritten,
+        max(fresh.seq) FILTER (WHERE said.seq IS NOT NULL) AS last,
+        EXISTS (SELECT 1 FROM earlier.sessions e WHERE e.tool = own.tool AND e.native_id = own.native_id) AS was_there
+    FROM main.sessions own
+    JOIN main.turns fresh ON fresh.session = own.row
+    LEFT JOIN earlier.turns said ON said.identity = fresh.identity
+    LEFT JOIN earlier.sessions before ON before.row = said.session
+    WHERE EXISTS (SELECT 1 FROM earlier.sessions)
+    GROUP BY own.row
 ) known WHERE known.session = main.sessions.row;
+
+-- carry_usage_values --
+-- Whether an upgrade has still to set memories aside, and how far each was held against what was said later.
+INSERT OR REPLACE INTO main.usage_values SELECT * FROM earlier.usage_values
+WHERE key IN ('older_rules', 'looked later', 'looked later on');
 
 -- carry_code_projects --
 -- Projects whose code was read.
