@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -141,9 +142,9 @@ def test_tools_files_and_commands_are_counted_with_what_failed() -> None:
     assert [(command.name, command.runs, command.failed) for command in found.commands] == [
         ("npm test", 2, 1), ("git commit", 1, 0), ("pip install", 1, 0),
     ]  # fmt: skip
-    assert found.commits == ("0a1b2c3", "1234abc")
-    assert found.pull_requests == ("https://git.example/o/r/pull/12",)
-    assert found.urls == ("https://docs.example/sorting",)
+    assert found.commits == ("0a1b2c3",)  # what is only told of may have been made elsewhere
+    assert found.pull_requests == ()
+    assert found.urls == ("https://git.example/o/r/pull/12", "https://docs.example/sorting")
     assert found.packages == ("rich", "httpx")
 
 
@@ -280,3 +281,76 @@ def test_a_text_of_signs_alone_is_read_in_no_time(signs: str) -> None:
     began = time.process_time()
     summary(REQUEST, agent(text, calls=(run(text[:300], "exit 1", text[:600]),)), owner(text), agent(text))
     assert time.process_time() - began < 5
+
+
+def failing(*calls: ToolCall) -> list[str]:
+    found = summary(owner("Prune the pears, please."), *(agent("", calls=(call,)) for call in calls), agent("Pruned."))
+    return [one.text for one in found.open_ends if one.kind is Loose.FAILING]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [("go test ./...",), ("mise run test:ci",), ("go test -run TestPear", "exit 1"), ("golangci-lint run", "exit 127")],
+    ids=["wider", "by another name", "again", "no such program"],
+)
+def test_a_check_fails_until_one_of_its_sort_passes(after: tuple[str, ...]) -> None:
+    is_mended = len(after) == 1
+    assert bool(failing(run("go test -run TestPear ./pears", "exit 1"), run(*after))) is not is_mended
+
+
+def test_a_build_that_failed_is_mended_by_whatever_check_passes_and_a_lint_by_no_test() -> None:
+    assert failing(run("go build ./...", "exit 1"), run("go test ./...")) == []
+    assert failing(run("mise run lint", "exit 1"), run("go test ./...")) != []
+    assert failing(run("golangci-lint run", "exit 127")) == []
+
+
+@pytest.mark.parametrize(
+    ("turns", "ending", "reason"),
+    [
+        ((agent("All tests pass. Shall I prune the plums, too?", calls=()),), Ending.STOPPED, "waits for an answer"),
+        ((agent("", calls=(edit("a"),)), agent("Let me look at the plums:")), Ending.UNKNOWN, "about to do"),
+        ((agent("", calls=(edit("a"),)), agent("The pears are pruned. Now let me run the tests.")), Ending.UNKNOWN, ""),
+        (
+            (agent("", calls=(edit("a"),)), agent("Let me tick it off:", calls=(todos("[x] pears; [ ] plums"),))),
+            Ending.STOPPED, "in the middle of the work",
+        ),
+        (
+            (agent("", calls=(edit("a"),)), agent("", calls=(run("npm test"), todos("[x] pears"))), agent("Pruned.")),
+            Ending.DONE, "its checks pass",
+        ),
+    ],
+    ids=["a question", "an announcement", "at its end", "a list with something left", "a list after the checks"],
+)  # fmt: skip
+def test_it_is_done_where_nothing_is_asked_or_announced(turns: tuple[Turn, ...], ending: Ending, reason: str) -> None:
+    found = summary(owner("Prune the pears, please."), *turns).outcome
+    assert found.ending is ending
+    assert reason in found.reason
+
+
+def test_a_check_that_failed_before_the_last_request_fails_nothing_that_came_after() -> None:
+    found = summary(
+        owner("Prune the pears, please."), agent("", calls=(run("npm test", "exit 1"),)), agent("One test is red."),
+        owner("Write down which one."), agent("", calls=(edit("a.md"),)), agent("It stands in a.md."),
+    )  # fmt: skip
+    assert found.outcome.ending is Ending.DONE
+    assert [one.kind for one in found.open_ends] == [Loose.FAILING]
+
+
+def test_the_first_sentence_of_a_report_is_quoted_and_none_that_only_leads_on() -> None:
+    found = summary(owner("Prune the pears, please."), agent("All 7 pass.\n\nNothing else to do here."))
+    assert found.outcome.words == "All 7 pass. Nothing else to do here."
+    told = "Here is what I did:\n\nThe pears are pruned and the ladder is back."
+    assert (
+        summary(owner("Prune the pears."), agent(told)).outcome.words == "The pears are pruned and the ladder is back."
+    )
+
+
+def test_a_session_of_two_files_read_the_later_first_ends_as_it_ended() -> None:
+    day = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    later = [owner("And the plums?"), agent("The plums are pruned, too.")]
+    earlier = [owner("Prune the pears, please."), agent("The pears are pruned.")]
+    turns = [
+        replace(turn, time=day + timedelta(hours=hours, minutes=at))
+        for hours, said in ((5, later), (0, earlier)) for at, turn in enumerate(said)
+    ]  # fmt: skip
+    assert summary(*turns).outcome.words == "The plums are pruned, too."

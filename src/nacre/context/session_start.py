@@ -24,11 +24,13 @@ from nacre.values.session import Flag, SessionKind, Speaker, Trust, Turn
 from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
+    from nacre.extraction.reading import chronology
     from nacre.home import projects
     from nacre.hosts import marked
     from nacre.values import filters
     from nacre.values.session import StoredSession
 else:
+    chronology = Module("nacre.extraction.reading.chronology")
     projects = Module("nacre.home.projects")
     filters = Module("nacre.values.filters")
     marked = Module("nacre.hosts.marked")
@@ -132,9 +134,8 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):
         if stored.session.id == draft.request.session:
             continue
-        turns = _conclusions(
-            [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
-        )
+        last = chronology.in_time([one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT)])
+        turns = [turn for turn in _conclusions(list(filter(_is_talk, last))) if turn.trust is Trust.TRUSTED]
         if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
             return stored, turns[-_SEED_TURNS:]
     return None
@@ -158,8 +159,8 @@ def _last_exchange(turns: Sequence[Turn]) -> list[Turn]:
     return [turns[asked[-1]], *answers[-1:]]
 
 
-def _is_said(turn: Turn) -> bool:
-    is_plain = bool(turn.text.strip()) and not turn.flags & _UNSAID and turn.trust is Trust.TRUSTED
+def _is_talk(turn: Turn) -> bool:
+    is_plain = bool(turn.text.strip()) and not turn.flags & _UNSAID
     return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
 
 

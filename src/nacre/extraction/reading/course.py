@@ -10,12 +10,11 @@ from nacre.extraction.reading.reports import passages
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance, is_content
 from nacre.extraction.rules.reversal import content_words
-from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
+from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 _LATER = 3
 _OVERLAP = 2
-_EDITING = re.compile(r"edit|write|patch|replace|create_file|insert|apply", re.IGNORECASE)
-_EDITED = re.compile(r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|<<\s?['\"]?\w+|\.write\(", re.IGNORECASE)
+_EDITED = re.compile(r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|>\s*\S+\s*<<|<<\s?\S+\s*>|\.write\(", re.IGNORECASE)
 
 
 def is_own(turn: Turn) -> bool:
@@ -35,7 +34,8 @@ def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
 
 def changes(call: ToolCall) -> bool:
     """Whether a call changed a file."""
-    return call.outcome == "ok" and bool(_EDITING.search(call.name) or _EDITED.search(call.input))
+    is_edit = call.action is Action.EDIT or (call.action is Action.RUN and bool(_EDITED.search(call.input)))
+    return call.outcome == "ok" and is_edit
 
 
 def objects(utterance: Utterance, language: Language) -> bool:

@@ -37,7 +37,7 @@ class SummaryCues:
     """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with
     the same (``onward``), that ask only to have something looked at (``look``) and that end it (``stop``); the agent's
     words that it did not get there (``gave_up``), that ask for nothing in particular (``offer``), that lead into what
-    is left (``ahead``), that say so (``left``).
+    is left (``ahead``), that say so (``left``), that tell what it does next (``announces``).
     """
 
     idle: Pattern
@@ -49,6 +49,7 @@ class SummaryCues:
     ahead: Pattern
     left: Pattern
     nothing: Pattern
+    announces: Pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.patterns import Pattern
 from nacre.extraction.reading.reports import passages
 from nacre.extraction.reading.speech import Utterance, acceptance
-from nacre.sessions.summary.topics import FORMS, is_idle, is_telling
-from nacre.sessions.summary.work import attempt
-from nacre.text.passages import one_line, shorten
+from nacre.sessions.summary.topics import FORMS, is_idle
+from nacre.text.passages import shorten
 from nacre.transcripts.commands import names
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Turn
 from nacre.values.summary import Ending, SessionOutcome
@@ -25,6 +24,8 @@ CUT_OFF = (
 )  # fmt: skip
 """Reasons that others ask for."""
 
+_BUILD = "build"
+
 _WORDS = 240
 _SHORT = 120
 _FINAL = 200
@@ -34,6 +35,12 @@ _CHECK = re.compile(
     r"|golangci-lint|rubocop|shellcheck|unittest|playwright|cypress|make|ninja|biome|credo|dialyzer"
     r"|(?:run[-_.]?)?(?:tests?|check|lint|build|verify|vet|typecheck|type-check|compile)(?:[:._-][\w:.-]*)?)"
 )
+_STATIC = re.compile(
+    r"lint|ruff|eslint|flake8|clippy|biome|credo|shellcheck|rubocop|\bvet\b|mypy|pyright|tsc|tsgo|type-?check|dialyzer"
+)
+_BUILDING = re.compile(r"build|compile|make|ninja")
+_NEVER_RAN = re.compile(r"exit 12[67]")
+"""There is no such program, or it may not be run."""
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 
@@ -89,12 +96,22 @@ def _is_of_either(turn: Turn) -> bool:
 
 def is_report(turn: Turn) -> bool:
     """Whether a turn ends with words: it has no calls, or, in tools that put both into one, its words sound final."""
+    if announces(turn.text):
+        return False
     if not turn.tool_calls:
         return bool(turn.text)
-    if turn.tool_calls[-1].outcome in (None, "rejected") or turn.text.rstrip().endswith((":", "：")):
+    if turn.tool_calls[-1].outcome in (None, "rejected"):
         return False
     is_done = _holds(turn.text, language_of(turn.text).concluded.done)
     return is_done or len(turn.text) >= _FINAL or turn.text.rstrip().endswith(("?", "？"))
+
+
+def announces(text: str) -> bool:
+    """Whether words end with what their speaker does next: "Let me run the tests:"."""
+    if text.rstrip().endswith((":", "：")):
+        return True
+    said = [one.text for passage in passages(text) for one in passage.statements][-1:]
+    return any(language_of(one).summary.announces.search(one) for one in said)
 
 
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
@@ -105,19 +122,39 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """The checks whose last run failed, each with its turn."""
-    last: dict[str, tuple[Turn, ToolCall]] = {}
+    """The checks that failed, each with its turn, and after which none of their sort passed: tests, lints, or builds,
+    which whatever passes shows to work.
+    """
+    red: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
         for call in turn.tool_calls:
-            if is_check(call) and call.outcome not in (None, "rejected"):
-                last.update(dict.fromkeys(attempt(call), (turn, call)))
-    found = {id(call): (turn, call) for turn, call in last.values() if call.failed}
-    return list(found.values())
+            sorts = _sorts(call)
+            if not sorts or call.outcome in (None, "rejected") or _NEVER_RAN.search(call.outcome or ""):
+                continue
+            if call.failed:
+                red.update(dict.fromkeys(sorts, (turn, call)))
+            else:
+                for sort in (*sorts, _BUILD):
+                    red.pop(sort, None)
+    return list({id(call): (turn, call) for turn, call in red.values()}.values())
 
 
 def is_check(call: ToolCall) -> bool:
     """Whether a call tests, lints or builds."""
-    return call.action is Action.RUN and any(map(_CHECK.fullmatch, names(call.input)))
+    return bool(_sorts(call))
+
+
+def _sorts(call: ToolCall) -> set[str]:
+    """Which sorts of checks a call runs."""
+    if call.action is not Action.RUN:
+        return set()
+    return {_sort(name) for name in names(call.input) if _CHECK.fullmatch(name)}
+
+
+def _sort(name: str) -> str:
+    if _STATIC.search(name):
+        return "lint"
+    return _BUILD if _BUILDING.search(name) else "test"
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
@@ -169,14 +206,15 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
         return SessionOutcome(Ending.STOPPED, "the agent waits for an answer")
     if last.tool_calls[-1].outcome is None:
         return SessionOutcome(Ending.STOPPED, CUT_OFF[0])
-    if _ends_session(last.tool_calls[-1]) and is_own(last):
+    if _ends_session(last.tool_calls[-1]) and is_own(last) and not announces(last.text):
         return _reported(end, last)
     return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
 
 
 def _ends_session(call: ToolCall) -> bool:
-    """Whether a call is the kind that an agent ends with: a report, a list that it ticks off."""
-    return call.action is Action.PLAN or call.name in ("attempt_completion", "finish", "task_complete")
+    """Whether a call is the kind that an agent ends with: a report, a list of which nothing is left."""
+    is_ticked = call.action is Action.PLAN and "[ ] " not in call.input
+    return is_ticked or call.name in ("attempt_completion", "finish", "task_complete")
 
 
 def _by_report(end: End) -> SessionOutcome | None:
@@ -189,26 +227,28 @@ def _by_report(end: End) -> SessionOutcome | None:
         return SessionOutcome(Ending.DONE, "its checks pass at the end")
     if any(call.made for turn in end.agent for call in turn.tool_calls):
         return SessionOutcome(Ending.DONE, "the work was committed")
+    if announces(end.agent[-1].text):
+        return SessionOutcome(Ending.UNKNOWN, "it ends with what the agent was about to do")
     return SessionOutcome(Ending.UNKNOWN, "its last words draw on text from outside")
 
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     language = language_of(text)
-    done, gave_up = _sentence(text, language.concluded.done), _sentence(text, language.summary.gave_up, last=True)
-    red = failing(end.turns)
+    done, gave_up = _holds(text, language.concluded.done), _giving_up(text)
+    red = failing(end.turns[end.begin :])
     if gave_up and (red or not done):
         return _told(Ending.FAILED, "the agent says that it did not work", report, gave_up)
     if red and not done and changed(end.turns, end.begin, len(end.turns)):
         return _told(Ending.FAILED, "a check failed, and was not seen to pass again", report, _opening(text))
+    if asked := questions(text):
+        return _told(Ending.STOPPED, "the agent waits for an answer", report, asked[-1])
     if done:
         reason = "the agent says that it is done"
-        passes = not red and _checks_pass(end)
-        return _told(Ending.DONE, f"{reason}, and its checks pass" if passes else reason, report, done)
+        passes = _checks_pass(end)
+        return _told(Ending.DONE, f"{reason}, and its checks pass" if passes else reason, report, _opening(text))
     if _checks_pass(end):
         return _told(Ending.DONE, "its checks pass at the end", report, _opening(text))
-    if _asks_back(text):
-        return _told(Ending.STOPPED, "the agent waits for an answer", report, _last_question(text))
     if not changed(end.turns, end.begin, len(end.turns)):
         return _told(Ending.DONE, "the agent answered", report, _opening(text))
     return _told(Ending.DONE, "the agent reported what it changed", report, _opening(text))
@@ -230,23 +270,11 @@ def questions(text: str) -> list[str]:
     return [one for one in asked if not language_of(one).summary.offer.search(one)]
 
 
-def _asks_back(text: str) -> bool:
-    return bool(questions(text))
-
-
-def _last_question(text: str) -> str:
-    return questions(text)[-1]
-
-
-def _sentence(text: str, wanted: Pattern, *, last: bool = False) -> str:
-    """The first sentence that says so, or the last one; with what follows where it says nothing else: "Done."."""
+def _giving_up(text: str) -> str:
+    """The last sentence that says that it did not get there, with what follows where it is short."""
+    wanted = language_of(text).summary.gave_up
     said = [one.text for passage in passages(text) for one in passage.statements]
-    found = [at for at, one in enumerate(said) if wanted.search(one)]
-    if not found:
-        return _opening(text) if not last and _holds(text, wanted) else ""
-    at = found[-1 if last else 0]
-    joiner = language_of(text).joiner
-    return joiner.join(said[at : at + 2]) if len(said[at]) <= _BRIEF else said[at]
+    return next((_with_next(said, at) for at in reversed(range(len(said))) if wanted.search(said[at])), "")
 
 
 def _holds(text: str, wanted: Pattern) -> bool:
@@ -255,9 +283,19 @@ def _holds(text: str, wanted: Pattern) -> bool:
 
 
 def _opening(text: str) -> str:
-    """The first sentence that says something."""
-    said = (one.text for passage in passages(text) for one in passage.statements)
-    return next((one for one in said if not one.endswith((":", "：")) and is_telling(one)), one_line(text))
+    """The first sentence, with what follows where it is short: "Done."; none where it only leads into something."""
+    said = [one.text for passage in passages(text) for one in passage.statements]
+    at = next((at for at, one in enumerate(said) if not _leads(one)), None)
+    return "" if at is None else _with_next(said, at)
+
+
+def _with_next(said: Sequence[str], at: int) -> str:
+    following = [one for one in said[at + 1 : at + 2] if not _leads(one)]
+    return language_of(said[at]).joiner.join([said[at], *following]) if len(said[at]) <= _BRIEF else said[at]
+
+
+def _leads(sentence: str) -> bool:
+    return sentence.endswith((":", "："))
 
 
 def _said(ending: Ending, reason: str, end: End, words: str) -> SessionOutcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nacre.extraction.reading.bounds import bounded
+from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.reading.speech import utterances
 from nacre.sessions.summary import topics as reading_topics
 from nacre.sessions.summary import work
@@ -20,7 +21,7 @@ TITLE_CHARACTERS = 120
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
     """The summary of a session. Pure and deterministic: the same turns give the same."""
-    turns = [bounded(turn) for turn in turns]
+    turns = in_time([bounded(turn) for turn in turns])
     if not turns:
         return Summary()
     spoken = utterances(turns)
@@ -43,6 +44,6 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 def opening(turns: Sequence[Turn]) -> str | None:
     """What a session without a title is called: its first real request, shortened at a word."""
-    shown = [bounded(turn) for turn in turns]
+    shown = in_time([bounded(turn) for turn in turns])
     found = reading_topics.first_request(shown, utterances(shown))
     return shorten(found, TITLE_CHARACTERS) if found else None

@@ -24,7 +24,6 @@ _SHORT = 120
 _LEAST_WORDS = 3
 _LEAST_SIGNS = 5
 _ALIKE = 0.6
-_FIRST = 0.1
 _ANSWER = 8
 _LEANING = 6
 FORMS = frozenset({"AskUserQuestion", "ask_followup_question", "request_user_input", "question", "ask_user"})
@@ -45,11 +44,9 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """What was asked for: first what began it, unless hardly anything followed, then by how much work followed."""
+    """What was asked for: first what began it, then by how much work followed."""
     found = _merged(_requests(turns, spoken))
-    most = max((one.work for one in found), default=0)
-    first = found[:1] if found and found[0].work >= _FIRST * most else []
-    found = [*first, *sorted(found[len(first) :], key=lambda one: -one.work)]
+    found = [*found[:1], *sorted(found[1:], key=lambda one: -one.work)]
     return [Topic(one.text, one.turn.id, one.turn.speaker, one.work) for one in found[:MOST]]
 
 

@@ -24,11 +24,6 @@ _ERROR_CHARACTERS = 300
 _CALL_CHARACTERS = 160
 _HASH = 7
 
-_COMMITTED = re.compile(
-    r"(?:\b(?:commit(?:ted)?|pushed)\b|提交)(?: (?:it|this|as|is|in|hash|sha|id|the fix))*\s*[:：]?"
-    r"\s*[*`(（]{0,3}([0-9a-f]{7,40})\b",
-    re.IGNORECASE,
-)
 _HANDLE = re.compile(r"output|kill|stdin|status|wait", re.IGNORECASE)
 """Tools that deal with a command that runs already."""
 
@@ -157,28 +152,24 @@ def told(call: ToolCall) -> str:
 
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Short hashes of commits that were made, or told of by the owner or the agent."""
+    """Short hashes of commits that were made, the last of too many."""
     made = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
-    made += [match[1] for turn in turns if _is_trusted(turn) for match in _COMMITTED.finditer(turn.text)]
-    hashes = (commit[:_HASH].lower() for commit in made if not commit.isdigit() and not commit.isalpha())
-    return tuple(dict.fromkeys(hashes))[:MOST_COMMITS]
+    return tuple(dict.fromkeys(commit[:_HASH].lower() for commit in made))[-MOST_COMMITS:]
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Addresses of pull requests that were opened or talked about, or that the host linked."""
+    """Addresses of pull requests that were opened, or that the host linked."""
     made = [name for name in _made(turns) if name.startswith("https://")]
     linked = [turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META]
     made += [url[0] for text in linked for url in _URL.finditer(text) if _PULL_REQUEST.search(url[0])]
-    spoken = [url for url in _addresses(turns) if _PULL_REQUEST.search(url)]
-    return tuple(dict.fromkeys([*made, *(_request_alone(url) for url in spoken)]))[:_MOST_PULL_REQUESTS]
+    return tuple(dict.fromkeys(made))[:_MOST_PULL_REQUESTS]
 
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Addresses that the owner or the agent named, or that were fetched."""
-    found = (
-        url for url in _addresses(turns) if not _PULL_REQUEST.search(url) and not _HERE.match(url) and "/" in url[8:]
-    )
-    return tuple(dict.fromkeys(found))[:MOST_URLS]
+    opened = set(pull_requests(turns))
+    found = (_request_alone(url) for url in _addresses(turns) if not _HERE.match(url) and "/" in url[8:])
+    return tuple(url for url in dict.fromkeys(found) if url not in opened)[:MOST_URLS]
 
 
 def packages(calls: Iterable[ToolCall]) -> tuple[str, ...]:
