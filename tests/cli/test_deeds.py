@@ -43,7 +43,7 @@ def baked(nacre: Nacre, tmp_path: Path) -> None:
 
 def test_did_tells_who_changed_a_file_and_what_for(nacre: Nacre, baked: None) -> None:
     answer = nacre("did", "src/oven.ts").out
-    assert "edited once" in answer
+    assert "edited in 1 turn" in answer
     assert "you: The oven page crashes, please mend it." in answer
     assert "agent: The oven was an object; it is a list now." in answer
 

@@ -191,7 +191,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
     paths = history.paths[:_PATHS_SHOWN]
     paper.line(bold(paths[0] if len(paths) == 1 else history.asked))
     told = joined(
-        (f"edited {_times(history.edits)}", f"read {_times(history.reads)}", f"in {count(history.sessions, 'session')}")
+        (f"edited {_turns(history.edits)}", f"read {_turns(history.reads)}", f"{count(history.sessions, 'session')}")
     )
     paper.line(dim(told))
     if len(history.paths) > 1:
@@ -239,8 +239,8 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         paper.line(change.path, indent=_INDENT, hang=2)
     _render_said(paper, change.request, "asked", change.session)
     _render_said(paper, change.words, "said", change.session)
-    done = [f"edited {_times(change.edits)}"] if change.edits else []
-    done += [f"read {_times(change.reads)}"] if change.reads and not change.edits else []
+    done = [f"edited {_turns(change.edits)}"] if change.edits else []
+    done += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
     done += [f"{change.failed} of it failed"] if change.failed else []
     if done:
         paper.line(dim(joined(done)), indent=_INDENT)
@@ -295,6 +295,10 @@ def _describe_place(session: Session, project: str | None, time: str) -> str:
     kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
     name = f"{session.tool} {short_session(session.native_id)}"
     return joined((name, kind, project, session.branch, session.model, time))
+
+
+def _turns(number: int) -> str:
+    return f"in {count(number, 'turn')}" if number else "never"
 
 
 def _times(number: int) -> str:
