@@ -52,6 +52,18 @@ def test_a_change_supersedes_what_was_true_before(earlier: str, later: str) -> N
     assert relation(earlier, later) is Relation.SUPERSEDES
 
 
+def test_what_only_shares_the_word_that_has_gone_ends_nothing() -> None:
+    earlier = (
+        "Whole harbour cleanup is one smart command that removes everything stale (shadow berths, harbour states, crane"
+        " metadata) regardless of which strategy is active now, since another strategy may have been active before."
+    )
+    later = (
+        "Looking up or creating a whole harbour ID (GetOrCreateWholeHarbourID) belongs in the `harbour` package, which"
+        " owns harbour identity and lifecycle, not in `strategy` or `paths`."
+    )
+    assert relation(earlier, later, kind="decision") is not Relation.SUPERSEDES
+
+
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [

@@ -18,7 +18,8 @@ MEASURED = frozenset({"en"})
 """Languages for which the border was measured from which a cosine alone says that two texts say the same."""
 
 CASE_WORDS = 0.3
-"""A rule and its special case share at least so many of their words: what shares fewer speaks of other things."""
+"""A rule and its special case share at least so many of their words, and so does what is ended with what names what
+has gone: what shares fewer speaks of other things."""
 
 SOME_WORDS = 0.6
 """The share that goes with a cosine of ``alike``."""
@@ -145,7 +146,8 @@ def _change(pair: Pair, kind: Kind, later: Kind) -> Verdict | None:
     said = _names_what_went(pair)
     if said:
         left = pair.beyond_change
-        return _verdict(pair, said, is_sure=not left) if len(left) <= MOST_LEFT else None
+        is_sure = not left and pair.likeness >= CASE_WORDS
+        return _verdict(pair, said, is_sure=is_sure) if len(left) <= MOST_LEFT else None
     if kind is Kind.LESSON or later is Kind.EVENT or (later is Kind.TODO and not pair.other_amount(only_dates=True)):
         return None
     value = pair.value
