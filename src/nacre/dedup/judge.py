@@ -18,8 +18,8 @@ MEASURED = frozenset({"en"})
 """Languages for which the border was measured from which a cosine alone says that two texts say the same."""
 
 CASE_WORDS = 0.3
-"""A rule and its special case share at least so many of their words, and so does what is ended with what names what
-has gone: what shares fewer speaks of other things."""
+"""A rule and its special case share at least so many of their words, and so does what is ended with what tells in plain
+words what has gone: what shares fewer speaks of other things."""
 
 SOME_WORDS = 0.6
 """The share that goes with a cosine of ``alike``."""
@@ -143,11 +143,11 @@ def _happened(pair: Pair) -> bool:
 
 def _change(pair: Pair, kind: Kind, later: Kind) -> Verdict | None:
     """Whether the later statement replaces the earlier one: surely where neither has a word beyond what changed."""
-    said = _names_what_went(pair)
-    if said:
+    gone = _what_went(pair)
+    if gone:
         left = pair.beyond_change
-        is_sure = not left and pair.likeness >= CASE_WORDS
-        return _verdict(pair, said, is_sure=is_sure) if len(left) <= MOST_LEFT else None
+        is_sure = not left and (gone.is_named or pair.likeness >= CASE_WORDS)
+        return _verdict(pair, gone.told, is_sure=is_sure) if len(left) <= MOST_LEFT else None
     if kind is Kind.LESSON or later is Kind.EVENT or (later is Kind.TODO and not pair.other_amount(only_dates=True)):
         return None
     value = pair.value
@@ -172,7 +172,15 @@ def _case(pair: Pair) -> Verdict | None:
     return Verdict(Relation.SPECIALIZES if pair.case_of is pair.new else Relation.GENERALIZES, pair.value.told)
 
 
-def _names_what_went(pair: Pair) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """What is no longer so, in words, and whether it has a name."""
+
+    told: str
+    is_named: bool
+
+
+def _what_went(pair: Pair) -> _Gone | None:
     """The later statement says that something is gone, and the earlier one says that it is there, in the same words."""
     usual = pair.attributes | pair.parts
     for phrase in pair.new.phrases:
@@ -183,7 +191,7 @@ def _names_what_went(pair: Pair) -> str | None:
             continue
         is_named = bool(claimed & (pair.old.names | pair.new.names))
         if is_named or (claimed == telling and _is_telling(pair, claimed)):
-            return f"no longer: {pair.new.spell(phrase)}"
+            return _Gone(f"no longer: {pair.new.spell(phrase)}", is_named)
     return None
 
 
