@@ -189,6 +189,25 @@ def test_what_is_found_later_still_takes_the_place_of_a_doubt_that_waits(
     assert told_beside(world) is None
 
 
+def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one_of_a_retirement_does(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    with world.open() as memory:
+        memory.edit(branch.id, importance=9)
+        edited = memory.log()[0].operation.id
+    world.clock.pass_days(3)
+    heard(world, "moved", MOVED, days=0.5)
+    with world.open() as memory:
+        retired = memory.retire(branch.id)
+        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "retire"))
+    assert retired
+    assert (told_beside(world) or "").startswith(NOW)
+    with world.open() as memory:
+        memory.call("review-dismiss", references=(branch.id,))
+        memory.undo(edited)
+    assert not doubted(world)
+
+
 def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(world: World, writer: Writer, branch: Memory) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED)

@@ -139,6 +139,10 @@ def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world:
     read(world, ScriptedModel(["I would rather not."], repeats=True))
     world.clock.pass_days(2 / 24)
     assert not due(world)
+    talk(world, ("user", f"{OWNER} Berth 9 has one crane."), name="another")
+    useless = ScriptedModel(["I would rather not."], repeats=True)
+    read(world, useless)
+    assert not useless.prompts
     world.clock.pass_days(23 / 24)
     assert due(world)
 

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from nacre.cli.root import SECTIONS
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import Nacre, said, write_transcript
 
 
 def test_doctor_and_health_are_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -63,6 +63,34 @@ def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str
     assert nacre("list", "--json").json == before
     again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
     assert [(hit["id"], hit["evidence"]) for hit in again] == [(hit["id"], hit["evidence"]) for hit in answer]
+
+
+def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(nacre: Nacre, user_home: Path) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-harbour"
+    said_of = {
+        "crane": "Remember that the crane of berth two is checked each May.",
+        "dock": "Remember that the dock is closed on the first Monday of a month.",
+        "old": "Remember that the old pier may carry two tons at most.",
+        "new": "Remember that the new pier may carry nine tons at most.",
+    }
+
+    def tell(name: str, *keys: str, day: str) -> None:
+        told = [said("user", said_of.get(key, key), at, session=name, day=day) for at, key in enumerate(keys)]
+        write_transcript(folder / f"{name}.jsonl", told)
+
+    tell("5e550001-read", "Hello there, how are you today?", day="2026-10-01")
+    tell("5e550002-unread", "crane", day="2026-10-02")
+    nacre("ingest", str(folder / "5e550001-read.jsonl"))
+    nacre("ingest", "--no-extract", str(folder / "5e550002-unread.jsonl"))
+    tell("5e550001-read", "Hello there, how are you today?", "dock", day="2026-10-01")
+    tell("5e550003-old", "old", day="2026-09-01")
+    tell("5e550004-new", "new", day="2026-10-03")
+    nacre("db", "rebuild", "--yes")
+    assert nacre("list", "--json").json["memories"] == []
+    nacre("ingest")
+    learned = " ".join(one["content"] for one in nacre("list", "--json").json["memories"])
+    assert [("crane of" in learned), ("dock is" in learned), ("new pier" in learned)] == [True, True, True]
+    assert "old pier" not in learned, "it was there, and had been left out"
 
 
 def test_a_rebuild_from_nothing_but_the_vault_works(nacre: Nacre, user_home: Path) -> None:

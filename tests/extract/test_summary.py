@@ -298,6 +298,48 @@ def test_a_check_fails_until_one_of_its_sort_passes(after: tuple[str, ...]) -> N
     assert bool(failing(run("go test -run TestPear ./pears", "exit 1"), run(*after))) is not is_mended
 
 
+@pytest.mark.parametrize("red", ["make test", "make check", "npm run test:build", "cargo test"])
+def test_no_lint_makes_a_red_test_green(red: str) -> None:
+    assert failing(run(red, "exit 2"), run("ruff check .")) != []
+    assert failing(run(red, "exit 2"), run("cargo check")) != []
+    assert failing(run(red, "exit 2"), run(red)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fixed the parser. Running the tests shows 42 passing.", "Running `npm start` starts it.",
+        "All is done. Let me explain why it failed: the cache was stale.", "The pears are pruned. Let me know!",
+        "Fixed. Why did it fail? The cache was stale. It is cleared now.", "排序已修复。为什么会出错？因为缓存过期了。",
+        "我现在已经把所有测试都跑通了。",
+    ],
+)  # fmt: skip
+def test_what_sounds_like_a_question_or_an_announcement_and_is_none_ends_nothing_early(text: str) -> None:
+    assert summary(owner("Prune the pears, please."), agent("", calls=(edit("a"),)), agent(text)).outcome.ending is (
+        Ending.DONE
+    )
+
+
+@pytest.mark.parametrize("text", ["I'm going to run the tests now.", "Now I'll check the log.", "接下来我会运行测试。"])
+def test_what_is_announced_last_is_not_seen_to_be_done(text: str) -> None:
+    found = summary(owner("Prune the pears, please."), agent("", calls=(edit("a"),)), agent(text))
+    assert found.outcome.ending is Ending.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("command", "is_change"),
+    [
+        ("python - <<'PY'\nfrom pathlib import Path\nPath('a').write_text('x')\nPY", True),
+        ("cat <<EOF > a.md\nx\nEOF", True), ("git commit -F - <<EOF >/dev/null\nx\nEOF", False),
+        ("psql 2>/dev/null <<EOF\nselect 1;\nEOF", False),
+    ],
+)  # fmt: skip
+def test_checks_pass_after_the_last_command_that_wrote_a_file(command: str, is_change: bool) -> None:
+    calls = (edit("a"), run("npm test"), run(command))
+    found = summary(owner("Prune the pears, please."), agent("", calls=calls), agent("Here it is."))
+    assert ("its checks pass" in found.outcome.reason) is not is_change
+
+
 def test_a_build_that_failed_is_mended_by_whatever_check_passes_and_a_lint_by_no_test() -> None:
     assert failing(run("go build ./...", "exit 1"), run("go test ./...")) == []
     assert failing(run("mise run lint", "exit 1"), run("go test ./...")) != []

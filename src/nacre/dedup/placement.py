@@ -67,6 +67,7 @@ def _place(
     decision: Decision | None,
 ) -> StoreOutcome:  # fmt: skip
     home = change.home
+    memory = _as_before(home, memory)
     same = _same_words(change, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
     if same:
         return same
@@ -311,7 +312,7 @@ def _same_words(
         newer = home.memories.find(known.superseded_by)
         if newer and last_said(memory) > last_said(newer):
             return None
-    elif (by_hand or _is_heard(memory, known)) if known.retired else vouches(memory, known):
+    elif (by_hand or known.id == memory.id) if known.retired else vouches(memory, known):
         return None
     elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
@@ -321,11 +322,15 @@ def _same_words(
     return StoreOutcome("known", known.id, "the same words are stored already")
 
 
-def _is_heard(memory: Memory, known: Memory) -> bool:
-    """Whether the owner says again what an undo or an upgrade took out: they did not retire it."""
-    if known.retired is None or not known.was_taken_out or memory.speaker is not Speaker.OWNER:
-        return False
-    return known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
+def _as_before(home: Home, memory: Memory) -> Memory:
+    """A memory of the owner's, by its old id where an undo or an upgrade took that one out: they did not retire it."""
+    same = home.memories.same_content(memory.content, memory.project)
+    known = home.memories.find(same) if same and memory.speaker is Speaker.OWNER else None
+    if known is None or known.retired is None or not known.was_taken_out:
+        return memory
+    is_later = known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
+    is_same = is_later and written(known.content) == written(memory.content)
+    return replace(memory, id=known.id) if is_same else memory
 
 
 def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:

@@ -112,7 +112,7 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
     reason = f"a session shows it: {one.quote}"
     is_written = amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
     if is_written:
-        change.home.reviews.settle(memory.id, Reason.STALE, to_ms(change.home.now()) or 0)
+        change.home.reviews.settle(memory.id, Reason.STALE, to_ms(change.at) or 0)
     return is_written
 
 

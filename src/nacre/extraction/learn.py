@@ -56,9 +56,6 @@ WAITS = timedelta(days=30)
 ASKED_AGAIN = timedelta(hours=1)
 """So long after it could not be asked a writer is asked again, by itself."""
 
-ASKED_A_DAY_LATER = timedelta(hours=23)
-"""So much later still it is asked where it answered what nobody can use: that costs several calls each time."""
-
 BLOCK = 24
 """So many sessions, the latest that wait, are read in the order in which they were held, before any older ones."""
 
@@ -231,8 +228,7 @@ class _Learner:
         seq = turns[until].seq if until < len(turns) else one.end
         shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
         left = one.first if is_left else min(shown_later, default=None)
-        again = self.home.now() + (ASKED_A_DAY_LATER if self.extractor.is_useless else timedelta())
-        self.seen.append((one, seq, left if waits else None, again if is_asked else None))
+        self.seen.append((one, seq, left if waits else None, self.home.now() if is_asked else None))
         return found is not None
 
     def note_new(
@@ -416,7 +412,7 @@ class _Learner:
             decision=decision,
         )
         if outcome.action == "stored":
-            self.stored.append(memory.id)
+            self.stored.append(outcome.memory_id)
             repeated.add(memory)
         else:
             self.duplicates += 1

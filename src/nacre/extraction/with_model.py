@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property, partial
 
 from nacre.errors import AnswerUnusable, NacreError
@@ -23,7 +23,9 @@ from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
+from nacre.spending.circuit_breaker import FAILURES
 from nacre.spending.models import NONE, model_for, name_for
+from nacre.spending.spool import fold_notes
 from nacre.spending.tracing import tracing
 from nacre.text.passages import count, shorten
 from nacre.values.model_calls import Task
@@ -34,19 +36,20 @@ from nacre.values.trace import Step, TraceKind
 
 _TOLD_CHARACTERS = 300
 
+ASKED_AGAIN_AFTER = timedelta(hours=23)
+"""So long a writer is left alone whose answers nobody can use: they cost several calls each time."""
+
 
 class ModelExtractor:
     """Asks the model that is set for extraction, in the background, about one session after another.
 
     After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
-    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not. ``is_useless`` says that its
-    answers were of no use.
+    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
         self._home = home
         self.is_elsewhere = is_elsewhere
-        self.is_useless = False
         self._tally = _Tally()
         self._ahead: dict[str, Extraction] = {}
         self._alone: set[str] = set()
@@ -163,11 +166,13 @@ class ModelExtractor:
             model.close()
 
     def _tell_useless(self, found: Extraction) -> None:
-        """Have it told wherever a writer's state is, until a call of its is answered otherwise."""
-        home, self.is_useless = self._home, True
+        """Have it told wherever a writer's state is, and leave it alone for a day."""
+        home = self._home
         told = home.redactor.clean(found.problem or "it does not answer in the shape asked for")
+        fold_notes(home)  # its calls were answered, and say that it is well
         with home.database.transaction():
-            home.spending.fail(Health(found.model, 1, home.now(), shorten(told, _TOLD_CHARACTERS)))
+            until = home.now() + ASKED_AGAIN_AFTER
+            home.spending.fail(Health(found.model, 1, until, shorten(told, _TOLD_CHARACTERS)))
 
     @property
     def _writer(self) -> str:
@@ -188,8 +193,11 @@ def is_set(home: Home) -> bool:
 
 
 def rests(home: Home) -> bool:
-    """Whether the writer is paused, or waits for the mains."""
-    return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
+    """Whether the writer is paused, waits for the mains, or is left alone as its answers were of no use."""
+    if home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery()):
+        return True
+    health = home.spending.health(name_for(home, Task.EXTRACTION))
+    return health is not None and health.failures < FAILURES and health.until > home.now()
 
 
 def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:

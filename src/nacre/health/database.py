@@ -87,8 +87,8 @@ def rebuild(
     """Make the database anew from the vault, the transcripts that still exist, and the archive.
 
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
-    from their files alone; sessions are indexed and count as seen by extraction as far as they did before, or wholly
-    where nobody can tell, so that a rebuild writes no memories.
+    from their files alone; sessions are indexed and count as seen by extraction as far as they did before, and wholly
+    where nobody can tell, so that a rebuild writes no memories; those that began after all that was known are new.
     What models cost, traces, candidates, what is doubted and which sessions wait for a writer are carried over from the
     old one as far as it can be read: today's budget is spent after a rebuild, too, and what was dropped does not come
     back. Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.

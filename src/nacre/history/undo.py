@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 
 from nacre import views
 from nacre.dedup.supersession import released
@@ -167,9 +168,10 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
         for planned_step in planned.steps:
             step = _step(home, planned.operation, planned_step.change, force=force) if is_stale else planned_step
             was_retired = _is_retired(home, step)
+            settled = _settled_at(home, planned.operation, step)
             _take(change, step)
-            if step.change.memory and step.action in ("bring back", "change back"):
-                home.reviews.reopen_doubt(step.change.memory, to_ms(planned.operation.at) or 0)
+            for at in settled:
+                home.reviews.reopen(step.change.memory, to_ms(at) or 0)
             told += _retirement_told(change, step, was_retired)
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)
@@ -178,6 +180,14 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
             if one.id not in memories:
                 change.put([one])
         change.append([*told, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
+
+
+def _settled_at(home: Home, operation: Operation, step: Step) -> list[datetime]:
+    """When that was settled in review which a memory waits for again, once an operation is undone."""
+    if not step.change.memory or step.action not in ("bring back", "change back"):
+        return []
+    present = home.memories.find(step.change.memory)
+    return [operation.at, *([present.retired.at] if present and present.retired else [])]
 
 
 def _is_retired(home: Home, step: Step) -> bool:

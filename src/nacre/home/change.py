@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from nacre.errors import EditConflict
@@ -51,6 +52,11 @@ class Change:
     def operation_id(self) -> str:
         """The id of the operation that the change is, or belongs to."""
         return self._operation.operation.id
+
+    @property
+    def at(self) -> datetime:
+        """When that operation began."""
+        return self._operation.operation.at
 
     def describe(self, *, action: str | None = None, subject: str | None = None, why: str | None = None) -> None:
         """Set what the operation is, what it is about, and its reason, where they are known only under the lock.

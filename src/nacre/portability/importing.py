@@ -269,7 +269,7 @@ class _Sorter:
         """What was imported before, or is nacre's own: ours stays, unless only theirs was edited since."""
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
-            return replace(step, memory=back, action=Action.BRING_BACK, reason="an undo took it out")
+            return replace(step, memory=back, action=Action.BRING_BACK, reason="taken out here, and not by you")
         state = "retired here" if present.retired else "imported before" if ORIGIN in present.extra else "here already"
         if self.plan.options.trust and present.trust is Trust.UNTRUSTED and step.memory.trust is Trust.TRUSTED:
             return replace(step, memory=replace(present, trust=Trust.TRUSTED), action=Action.TRUST, reason=state)

@@ -42,12 +42,12 @@ class Reviews:
         Returns whether it waits for that now, and did not before: what somebody settled is not brought up again.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
-        found = {**about, "at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
+        more = {"suggested": Action.REVIEW.value, "at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
         with self._db.transaction():
-            if self._db.one("find_settled_detail", **about):
+            if self._db.one("find_review_detail", **about):
                 return False
-            if not self._db.run("renew_review", **found):
-                self._db.run("insert_review", **found, suggested=Action.REVIEW.value)
+            if not self._db.run("renew_review", **about, **more):
+                self._db.run("insert_review", **about, **more)
         return True
 
     def delete_where(self, tells: Callable[[str], bool]) -> None:
@@ -80,10 +80,6 @@ class Reviews:
     def reopen(self, memory_id: str, at: int) -> None:
         """What was settled at a time (epoch milliseconds) waits again."""
         self._db.run("reopen_reviews", memory=memory_id, at=at)
-
-    def reopen_doubt(self, memory_id: str, since: int) -> None:
-        """A memory is in doubt again, where that was settled since a time (epoch milliseconds)."""
-        self._db.run("reopen_doubt", memory=memory_id, since=since)
 
     def settle(self, memory_id: str, reason: Reason, at: int) -> None:
         """A memory waits for a reason no more; what else it waits for stays."""

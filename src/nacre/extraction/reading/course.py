@@ -14,7 +14,11 @@ from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 _LATER = 3
 _OVERLAP = 2
-_EDITED = re.compile(r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|>\s*\S+\s*<<|<<\s?\S+\s*>|\.write\(", re.IGNORECASE)
+_EDITED = re.compile(
+    r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|(?<!2)>\s*(?!/dev/null)\S+\s*<<|<<\s?\S+\s*>\s*(?!/dev/null)"
+    r"|\.write(?:_text|_bytes|lines)?\(|\bwriteFile(?:Sync)?\(",
+    re.IGNORECASE,
+)
 
 
 def is_own(turn: Turn) -> bool:

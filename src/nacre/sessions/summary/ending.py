@@ -38,7 +38,8 @@ _CHECK = re.compile(
 _STATIC = re.compile(
     r"lint|ruff|eslint|flake8|clippy|biome|credo|shellcheck|rubocop|\bvet\b|mypy|pyright|tsc|tsgo|type-?check|dialyzer"
 )
-_BUILDING = re.compile(r"build|compile|make|ninja")
+_TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
+_BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
 """There is no such program, or it may not be run."""
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -152,9 +153,12 @@ def _sorts(call: ToolCall) -> set[str]:
 
 
 def _sort(name: str) -> str:
+    """What a check is, by its name; one that only says so is of its own sort: "make check"."""
+    if _TESTING.search(name):
+        return "test"
     if _STATIC.search(name):
         return "lint"
-    return _BUILD if _BUILDING.search(name) else "test"
+    return _BUILD if _BUILDING.search(name) else name
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
@@ -212,7 +216,7 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _ends_session(call: ToolCall) -> bool:
-    """Whether a call is the kind that an agent ends with: a report, a list of which nothing is left."""
+    """Whether a call is the kind that an agent ends with: a report, a list without a box that is not ticked."""
     is_ticked = call.action is Action.PLAN and "[ ] " not in call.input
     return is_ticked or call.name in ("attempt_completion", "finish", "task_complete")
 
@@ -241,8 +245,8 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _told(Ending.FAILED, "the agent says that it did not work", report, gave_up)
     if red and not done and changed(end.turns, end.begin, len(end.turns)):
         return _told(Ending.FAILED, "a check failed, and was not seen to pass again", report, _opening(text))
-    if asked := questions(text):
-        return _told(Ending.STOPPED, "the agent waits for an answer", report, asked[-1])
+    if asked := _asked_last(text):
+        return _told(Ending.STOPPED, "the agent waits for an answer", report, asked)
     if done:
         reason = "the agent says that it is done"
         passes = _checks_pass(end)
@@ -266,8 +270,23 @@ def _checks_pass(end: End) -> bool:
 def questions(text: str) -> list[str]:
     """What an agent asks at the end of its words, without what asks for nothing in particular."""
     found = [one.text for passage in passages(text) for one in passage.statements][-3:]
-    asked = [one for one in found if one.rstrip("*_ )）\"'").endswith(("?", "？"))]
-    return [one for one in asked if not language_of(one).summary.offer.search(one)]
+    return [one for one in found if _is_question(one) and not _offers(one)]
+
+
+def _asked_last(text: str) -> str:
+    """The question with which words end, but for what asks for nothing in particular."""
+    said = [one.text for passage in passages(text) for one in passage.statements]
+    while said and _offers(said[-1]):
+        said.pop()
+    return said[-1] if said and _is_question(said[-1]) else ""
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip("*_ )）\"'").endswith(("?", "？"))
+
+
+def _offers(sentence: str) -> bool:
+    return bool(language_of(sentence).summary.offer.search(sentence))
 
 
 def _giving_up(text: str) -> str:

@@ -37,24 +37,27 @@ SELECT memory, reason, detail, suggested, status, created, resolved, shown_by FR
 WHERE reason NOT IN ('low_quality', 'contradicted') AND memory IN (SELECT id FROM main.memories) ORDER BY id;
 
 -- carry_sessions --
--- How far sessions were learned from, and from where on a writer is to be shown them: turns may have other numbers now.
--- What the database that was did not have is new.
+-- How far sessions were learned from, and from where on a writer is to be shown them: sessions and turns may have other
+-- numbers now. What came since the last session that the database had is new; older ones it may have been told to leave.
+WITH before AS MATERIALIZED (
+    SELECT s.tool, s.native_id AS session, t.native_id AS turn, t.seq, s.extracted, s.unwritten, s.asked
+    FROM earlier.sessions s JOIN earlier.turns t ON t.session = s.row
+)
 UPDATE main.sessions SET
-    extracted = coalesce(known.unseen, known.last + 1, CASE WHEN known.was_there THEN extracted ELSE 0 END),
+    extracted = coalesce(known.unseen, known.last + 1, CASE WHEN known.is_new THEN 0 ELSE extracted END),
     unwritten = known.unwritten, asked = known.asked
 FROM (
-    SELECT own.row AS session, max(before.asked) AS asked,
-        min(fresh.seq) FILTER (WHERE said.seq >= before.extracted) AS unseen,
-        min(fresh.seq) FILTER (WHERE said.seq >= before.unwritten) AS unwritten,
-        max(fresh.seq) FILTER (WHERE said.seq IS NOT NULL) AS last,
-        EXISTS (SELECT 1 FROM earlier.sessions e WHERE e.tool = own.tool AND e.native_id = own.native_id) AS was_there
+    SELECT own.row, max(before.asked) AS asked,
+        min(fresh.seq) FILTER (WHERE before.seq >= before.extracted) AS unseen,
+        min(fresh.seq) FILTER (WHERE before.seq >= before.unwritten) AS unwritten,
+        max(fresh.seq) FILTER (WHERE before.seq IS NOT NULL) AS last,
+        max(own.started) > (SELECT max(ended) FROM earlier.sessions) AS is_new
     FROM main.sessions own
     JOIN main.turns fresh ON fresh.session = own.row
-    LEFT JOIN earlier.turns said ON said.identity = fresh.identity
-    LEFT JOIN earlier.sessions before ON before.row = said.session
-    WHERE EXISTS (SELECT 1 FROM earlier.sessions)
+    LEFT JOIN before
+        ON before.tool = own.tool AND before.session = own.native_id AND before.turn = fresh.native_id
     GROUP BY own.row
-) known WHERE known.session = main.sessions.row;
+) known WHERE known.row = main.sessions.row;
 
 -- carry_usage_values --
 -- Whether an upgrade has still to set memories aside, and how far each was held against what was said later.

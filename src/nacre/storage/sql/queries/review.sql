@@ -5,13 +5,12 @@ VALUES (:memory, :reason, :detail, :suggested, :at, :shown_by);
 
 -- renew_review --
 -- It waits already: for what was found last.
-UPDATE review_queue SET detail = :detail, created = :at, shown_by = :shown_by
+UPDATE review_queue SET detail = :detail, suggested = :suggested, created = :at, shown_by = :shown_by
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
--- find_settled_detail --
--- Whether somebody settled the same before.
-SELECT 1 FROM review_queue
-WHERE memory = :memory AND reason = :reason AND status <> 'pending' AND detail IS NOT DISTINCT FROM :detail;
+-- find_review_detail --
+-- Whether it waits for the same, or somebody settled that before.
+SELECT 1 FROM review_queue WHERE memory = :memory AND reason = :reason AND detail IS NOT DISTINCT FROM :detail;
 
 -- list_review_texts --
 -- What all that waits or was settled quotes, and from which sessions.
@@ -47,14 +46,6 @@ GROUP BY resolved;
 UPDATE review_queue SET status = 'pending', resolved = NULL
 WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolved = :at GROUP BY reason)
     AND reason NOT IN (SELECT reason FROM review_queue WHERE memory = :memory AND status = 'pending');
-
--- reopen_doubt --
--- What was settled since is in doubt again.
-UPDATE review_queue SET status = 'pending', resolved = NULL
-WHERE id = (
-    SELECT max(id) FROM review_queue
-    WHERE memory = :memory AND reason = 'stale' AND status = 'dismissed' AND resolved >= :since
-) AND NOT EXISTS (SELECT 1 FROM review_queue WHERE memory = :memory AND reason = 'stale' AND status = 'pending');
 
 -- settle_review --
 -- What it waited for was settled.
