@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -102,6 +102,27 @@ def test_one_that_is_said_again_elsewhere_is_a_memory_again(world: World) -> Non
     assert LIKELY in contents(world)
     with world.open() as memory:
         assert not memory.call("candidates").candidates
+
+
+def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_they_say_later(world: World) -> None:
+    def say(name: str) -> None:
+        at = f"{world.clock() - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.000Z}"
+        world.transcript(name, says("user", EXPLICIT, uuid=name, session=f"5e55-{name}", at=at))
+        with world.open() as memory:
+            memory.ingest()
+
+    say("once")
+    assert contents(world) == {EXPLICIT}
+    with world.open() as memory:
+        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "ingest"))
+    world.environ["CLAUDECODE"] = "1"
+    with world.open() as memory:
+        memory.store(EXPLICIT, project="acme-billing", quote=EXPLICIT)
+    del world.environ["CLAUDECODE"]
+    assert contents(world) == set()
+    world.clock.pass_days(1)
+    say("again")
+    assert contents(world) == {EXPLICIT}
 
 
 def test_one_that_the_owner_kept_in_review_stays(upgraded: World) -> None:

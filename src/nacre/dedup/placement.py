@@ -67,9 +67,10 @@ def _place(
     decision: Decision | None,
 ) -> StoreOutcome:  # fmt: skip
     home = change.home
-    memory = _as_before(home, memory)
-    same = _same_words(change, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
-    if same:
+    known = _in_same_words(home, memory)
+    if known and _is_heard(memory, known):
+        memory = replace(memory, id=known.id)
+    elif known and (same := _known(change, memory, known, by_hand=by_hand, touched=touched, is_echo=is_echo)):
         return same
     rule = standing_for(home, memory)
     is_owners_wish = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
@@ -296,23 +297,32 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
         touched.add(known.id)
 
 
-def _same_words(
-    change: Change, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
+def _in_same_words(home: Home, memory: Memory) -> Memory | None:
+    """The memory, in any state, that says the same in the same words: a sign makes C++ of C."""
+    same = home.memories.same_content(memory.content, memory.project)
+    known = home.memories.find(same) if same else None
+    return known if known and written(known.content) == written(memory.content) else None
+
+
+def _is_heard(memory: Memory, known: Memory) -> bool:
+    """Whether the owner says again what an undo or an upgrade took out: they did not retire it."""
+    if known.retired is None or not known.was_taken_out or memory.speaker is not Speaker.OWNER:
+        return False
+    return known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
+
+
+def _known(
+    change: Change, memory: Memory, known: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
 ) -> StoreOutcome | None:
-    """The memory that says the same in the same words, unless it was superseded, or taken out, before this was said.
+    """That a memory says what is known in the same words, unless that was superseded before this was said.
 
     What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
     """
-    home = change.home
-    same = home.memories.same_content(memory.content, memory.project)
-    known = home.memories.find(same) if same else None
-    if known is None or written(known.content) != written(memory.content):  # a sign makes C++ of C
-        return None
     if known.superseded_by:
-        newer = home.memories.find(known.superseded_by)
+        newer = change.home.memories.find(known.superseded_by)
         if newer and last_said(memory) > last_said(newer):
             return None
-    elif (by_hand or known.id == memory.id) if known.retired else vouches(memory, known):
+    elif by_hand if known.retired else vouches(memory, known):
         return None
     elif not (known.retired or is_echo) and memory.is_vouched is known.is_vouched:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
@@ -320,17 +330,6 @@ def _same_words(
             update(change, known)
         confirm(change, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
-
-
-def _as_before(home: Home, memory: Memory) -> Memory:
-    """A memory of the owner's, by its old id where an undo or an upgrade took that one out: they did not retire it."""
-    same = home.memories.same_content(memory.content, memory.project)
-    known = home.memories.find(same) if same and memory.speaker is Speaker.OWNER else None
-    if known is None or known.retired is None or not known.was_taken_out:
-        return memory
-    is_later = known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
-    is_same = is_later and written(known.content) == written(memory.content)
-    return replace(memory, id=known.id) if is_same else memory
 
 
 def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:

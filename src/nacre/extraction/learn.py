@@ -21,7 +21,7 @@ from nacre.extraction.extractor import extract
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
-from nacre.extraction.with_model import ModelExtractor, is_set, rests
+from nacre.extraction.with_model import ModelExtractor, is_left_alone, is_set, rests
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
@@ -140,7 +140,7 @@ def is_due(home: Home) -> bool:
     """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
     if not home.settings.flag("extraction.enabled"):
         return False
-    now, is_asking = home.now(), is_set(home) and not rests(home)
+    now, is_asking = home.now(), is_set(home) and not (rests(home) or is_left_alone(home))
     for one in home.sessions.to_extract():
         is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
         if one.begin >= one.end and not is_left:

@@ -142,7 +142,7 @@ class ModelExtractor:
     @cached_property
     def rests(self) -> bool:
         """Whether the writer is shown nothing for now."""
-        return self.is_elsewhere or rests(self._home)
+        return self.is_elsewhere or rests(self._home) or is_left_alone(self._home)
 
     @property
     def is_spent(self) -> bool:
@@ -193,9 +193,12 @@ def is_set(home: Home) -> bool:
 
 
 def rests(home: Home) -> bool:
-    """Whether the writer is paused, waits for the mains, or is left alone as its answers were of no use."""
-    if home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery()):
-        return True
+    """Whether the writer is paused, or waits for the mains."""
+    return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
+
+
+def is_left_alone(home: Home) -> bool:
+    """Whether its answers were of no use, less than a day ago."""
     health = home.spending.health(name_for(home, Task.EXTRACTION))
     return health is not None and health.failures < FAILURES and health.until > home.now()
 

@@ -106,8 +106,9 @@ def path(run: Run) -> None:
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Make the database anew from the vault and the transcripts.
 
-    Memories, ids and links stay the same; how often memories were used starts from neutral. The old file is kept
-    beside the new one, as nacre.db.old. On a terminal it asks first.
+    Memories, ids and links stay the same. Where the old file can be read, so does what waits for you or for a writer;
+    how often memories were used starts from neutral. The old file is kept beside the new one, as nacre.db.old. On a
+    terminal it asks first.
     """
     if run.is_interactive and not yes:
         run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
