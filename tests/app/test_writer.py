@@ -122,6 +122,15 @@ def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
     assert not due(world)
 
 
+def test_a_rebuild_does_not_have_a_writer_asked_again_sooner(world: World) -> None:
+    talk(world, ("user", OWNER))
+    read(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
+    world.rebuild()
+    assert not due(world)
+    world.clock.pass_days(1 / 24)
+    assert due(world)
+
+
 def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: World) -> None:
     talk(world, ("user", OWNER))
     read(world, writes(), NACRE_WRITER_PAUSED="true")
