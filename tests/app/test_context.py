@@ -330,6 +330,29 @@ def test_a_session_in_which_nothing_was_said_is_not_the_one_before(home: World) 
     assert "How can I help" not in start(home).text
 
 
+def test_a_session_of_a_single_command_is_not_the_one_before(home: World) -> None:
+    command = "<command-name>/model</command-name>\n<command-args>opus</command-args>"
+    printed = "<local-command-stdout>Set model to opus</local-command-stdout>"
+    home.transcript(
+        "s4", says("user", command, uuid="c1", session="5e55-0004"),
+        says("user", printed, uuid="c2", parent="c1", session="5e55-0004"),
+    )  # fmt: skip
+    ingest(home.context())
+    assert "> owner, " in start(home).text
+
+
+def test_of_more_memories_than_a_session_starts_with_the_most_important_are_told(home: World) -> None:
+    with home.open() as memory:
+        memory.store(MAST, kind="preference", importance=9, project="acme-billing")
+        for day in range(14):
+            home.clock.pass_days(6)
+            memory.store(f"Crane {day} lifts the freight of berth {day}.", kind="decision", project="acme-billing",
+                         importance=7, force=True)  # fmt: skip
+    told = start(home).text
+    assert MAST in told
+    assert told.count("lifts the freight") < 14
+
+
 def test_the_session_itself_is_not_the_one_before(home: World) -> None:
     home.transcript("s5", says("user", "Let us begin with the invoices.", uuid="b1", session="5e55-0005"))
     ingest(home.context())

@@ -130,9 +130,14 @@ def choose(
 
 
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """At most so many of them, core first, then by score, in the order in which they were; all without a bound."""
-    ranked = sorted(items, key=lambda item: (item.part is not Part.CORE, -item.score, item.memory.id))[:most]
+    """At most so many of them, in the order in which they were: core first, then what is more important, of equal ones
+    what scores higher; all without a bound."""
+    ranked = sorted(items, key=_worth)[:most]
     return [item for item in items if item in ranked]
+
+
+def _worth(item: Candidate) -> tuple[bool, int, float, str]:
+    return (item.part is not Part.CORE, -item.memory.importance, -item.score, item.memory.id)
 
 
 def _tokens(items: Sequence[Candidate]) -> int:

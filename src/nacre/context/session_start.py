@@ -143,10 +143,9 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
     """What the owner said, and what the agent said last each time: on the way there it only says what it does next."""
-    following = [*turns[1:], None]
     return [
-        turn for turn, after in zip(turns, following, strict=True)
-        if turn.speaker is Speaker.OWNER or after is None or after.speaker is Speaker.OWNER
+        turn for at, turn in enumerate(turns)
+        if turn.speaker is Speaker.OWNER or all(one.speaker is Speaker.OWNER for one in turns[at + 1 : at + 2])
     ]  # fmt: skip
 
 
