@@ -25,6 +25,9 @@ _MOST = 10
 CHOSEN = "you chose it"
 """What is told of an answer: its words are the agent's, so that saying it again says nothing."""
 
+SHOWN = "words before it may announce somebody else's"
+"""What is told of what the owner may only show: showing it again says nothing either."""
+
 _HEAVIEST = 2.0
 """A statement that weighs so much is as likely to matter as any."""
 
@@ -72,6 +75,6 @@ def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool, is_cho
         speaker=finding.speaker,
         canonical_key=finding.canonical_key,
         held=None if is_sure else Why.FOUND,
-        detail=CHOSEN if is_chosen else "",
+        detail=CHOSEN if is_chosen else SHOWN if finding.shown else "",
         score=1.0 if is_sure else round(min(1.0, finding.score / _HEAVIEST), 2),
     )

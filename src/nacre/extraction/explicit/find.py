@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.extraction.explicit.cues import cues
 from nacre.extraction.explicit.signs import asks, leans, signs
 from nacre.extraction.explicit.weights import Judged, judge
+from nacre.extraction.reading.announced import is_announced
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.sentences import Statement, split
+from nacre.extraction.reading.sentences import split
 from nacre.extraction.reading.speech import Utterance, before
-from nacre.extraction.rules.findings import Finding, subject_of
+from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
 from nacre.extraction.rules.tags import key_of, tags_of
 from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
@@ -23,8 +24,9 @@ from nacre.values.session import Speaker, Trust, Turn
 REMEMBERED, STATED = 8, 7
 """How much weighs what was to be remembered, and what was stated."""
 
-SURE = 2.0
-"""The score of what is a memory at once; what only may be one has less."""
+SURE, LIKELY = 2.0, 1.0
+"""The score of what is a memory at once, and of what is one in its words but may be somebody else's; what only may be
+one has less than the first."""
 
 EXPLICIT_FROM, ORDERED_FROM = 1.9, -1.5
 """The log-odds from which a statement is a memory at once, and from which one is that has the words of an order or a
@@ -89,14 +91,13 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
         for place, statement in enumerate(utterance.statements):
             if is_taken_back(texts, place):
                 continue
-            said = remembered(statement.text)
-            if said is None and is_typed and _is_own(statement):
-                said = stated(texts, place)
-            if said is None:
+            said = remembered(statement.text) or (stated(texts, place) if is_typed else None)
+            if said is None or (said.points and is_announced(statement)):
                 continue
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
             if recalled:
-                yield _finding(said, *recalled)
+                found = _finding(said, *recalled)
+                yield replace(found, score=min(found.score, LIKELY), shown=True) if is_announced(statement) else found
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
@@ -108,14 +109,6 @@ def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
     """Whether the message after the one at a place takes back what that said."""
     following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
     return bool(cues().taken_back.search(" ".join(one.text for one in following)))
-
-
-def _is_own(statement: Statement) -> bool:
-    """Whether a statement is the owner's, and none of a list that they show: "the review says:"."""
-    known, lead = cues(), statement.lead
-    if lead is None:
-        return True
-    return any(one.search(lead) for one in (known.remember, known.rule, known.place))
 
 
 def is_stated(text: str) -> bool:
@@ -227,7 +220,7 @@ def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[
 
 def _finding(said: Said, content: str, evidence: tuple[int, ...]) -> Finding:
     language = language_of(content)
-    content = content[:1].upper() + content[1:]
+    content = as_sentence(content)
     subject = subject_of(content)
     return Finding(
         kind=said.kind, subject=subject, content=content, spoken=said.text, index=evidence[-1], evidence=evidence,

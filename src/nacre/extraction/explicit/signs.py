@@ -15,8 +15,14 @@ _TOKEN = re.compile(r"[぀-鿿가-힯]|[^\W\d_぀-鿿가-힯]+(?:'[^\W\d_]+)?|\d
 _WORDS_A_STEP, _MOST_STEPS = 5, 6
 _MOST_NAMES = 3
 _NAME = "§"
+_LINK = re.compile(r"https?://\S+")
 _ASKS = re.compile(r"[?？]\W*$")
 _OF_WHAT_FOLLOWS = ("pointing", "remember", "taken_back")
+
+
+def without_links(text: str) -> str:
+    """A sentence without addresses: they say nothing of what it is."""
+    return _LINK.sub("", text)
 
 
 def asks(text: str) -> bool:
@@ -40,10 +46,10 @@ def words(text: str) -> list[str]:
 
 def signs(statements: Sequence[str], place: int) -> frozenset[str]:
     """The signs of the statement at ``place`` of a message."""
-    text = statements[place]
+    text = without_links(statements[place])
     tokens = words(text)
     framed = ["^", *tokens, "$"]
-    following = statements[place + 1] if place + 1 < len(statements) else ""
+    following = without_links(statements[place + 1]) if place + 1 < len(statements) else ""
     return frozenset(
         [
             *framed,

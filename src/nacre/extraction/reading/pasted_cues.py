@@ -43,6 +43,20 @@ def forwarded_words() -> re.Pattern[str]:
 
 
 @cache
+def announcing_words() -> re.Pattern[str]:
+    """Who types announces what is to hold: "Two rules for this repository:"."""
+    return _either(_data()["announcing"])
+
+
+@cache
+def labelled_words() -> re.Pattern[str]:
+    """How a text of somebody else's is named before a colon: "Issue: …", "Bug report from a user: …"."""
+    words = _data()["labels"]
+    found = rf"\W*(?:\w+\W+){{0,2}}(?:{_one_of(words['words'])}\b[^:：.!?]{{0,40}}|{_one_of(words['anywhere'])})[:：]"
+    return re.compile(found, re.IGNORECASE)
+
+
+@cache
 def pointing_words() -> re.Pattern[str]:
     """Words that point at a text of somebody else's: "the reviewer", "comment by", "says"."""
     words = _data()["pointing"]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 
 from nacre.extraction.reading.pasted import without_pasted
+from nacre.extraction.reading.pasted_cues import labelled_words
 
 MAX_STATEMENTS = 30
 _FIRST, _LAST = 10, 4
@@ -108,11 +109,13 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: its text, the letter or number it was listed under, the line that led into the list."""
+    """One statement: its text, the letter or number it was listed under, the line that led into the list, and the last
+    words above it in its message that announce what follows: with a colon, or a label ("Issue: …")."""
 
     text: str
     mark: str | None = None
     lead: str | None = None
+    under: str | None = None
 
 
 def split(text: str) -> list[Statement]:
@@ -133,16 +136,20 @@ def split_report(text: str) -> list[Statement]:
 @lru_cache(maxsize=_REMEMBERED)
 def _split(text: str) -> tuple[Statement, ...]:
     statements: list[Statement] = []
-    lead: str | None = None
+    lead = under = None
     for line in _lines(_strip(text)):
         item = _ITEM.match(line)
-        body = _LINK.sub("", line[item.end() :] if item else line).strip()
+        body = (line[item.end() :] if item else line).strip()
         if not item:
             lead = None
-        parts = [part for part in sentences(body) if len(part) <= _MAX_STATEMENT]
-        statements += [Statement(part, item["mark"] if item else None, lead) for part in parts]
-        if parts and not item and parts[-1].endswith((":", "：")):
-            lead = parts[-1]
+        for part in sentences(body):
+            if len(part) > _MAX_STATEMENT or _LINK.fullmatch(part):
+                continue
+            statements.append(Statement(part, item["mark"] if item else None, lead, under))
+            if part.endswith((":", "：")) or labelled_words().match(part):
+                under = part
+        if not item and body.endswith((":", "：")):
+            lead = body
     if len(statements) > MAX_STATEMENTS:
         # Nobody types that much in one go: what is long is pasted, what is said about it frames it.
         return (*statements[:_FIRST], *statements[-_LAST:])

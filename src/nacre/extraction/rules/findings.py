@@ -16,11 +16,14 @@ from nacre.values.session import Speaker
 
 _SUBJECT_CHARACTERS = 60
 _END = ".!?。！？"
+_ADDRESS = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, in which turns (``evidence``), how sure; ``spoken`` is the statement as it was said."""
+    """What was found, in which turns (``evidence``), how sure; ``spoken`` is the statement as it was said, ``shown``
+    whether the owner may only show it, as somebody else's.
+    """
 
     kind: Kind
     subject: str
@@ -34,6 +37,7 @@ class Finding:
     tags: tuple[str, ...]
     speaker: Speaker = Speaker.OWNER
     canonical_key: str | None = None
+    shown: bool = False
 
     def repeats(self, other: Finding) -> bool:
         """Whether it is told from the same statement of the same turn."""
@@ -54,7 +58,7 @@ def to_finding(
     return Finding(
         kind=verdict.kind,
         subject=subject,
-        content=content[:1].upper() + content[1:],
+        content=as_sentence(content),
         spoken=verdict.text,
         index=evidence[-1],
         evidence=evidence,
@@ -69,8 +73,12 @@ def to_finding(
 
 def subject_of(content: str) -> str:
     """What a statement is about: its beginning, at most sixty characters."""
-    subject = shorten(content.rstrip(_END), _SUBJECT_CHARACTERS)
-    return subject[:1].upper() + subject[1:]
+    return as_sentence(shorten(content.rstrip(_END), _SUBJECT_CHARACTERS))
+
+
+def as_sentence(text: str) -> str:
+    """A statement with a capital at its beginning, where that is no address."""
+    return text if text.startswith(_ADDRESS) else text[:1].upper() + text[1:]
 
 
 def tempered(findings: Sequence[Finding]) -> list[Finding]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from nacre.extraction.reading.announced import is_announced
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import Utterance, is_taken_back
 from nacre.extraction.rules.classify import Verdict, classify
@@ -26,7 +28,7 @@ def stated(spoken: Sequence[Utterance]) -> Iterator[Finding]:
             language = language_of(verdict.text)
             finding = to_finding(verdict, verdict.text, (utterance.index,), language)
             if finding:
-                yield finding
+                yield replace(finding, shown=is_announced(utterance.statements[place]))
 
 
 def _verdict(utterance: Utterance, place: int) -> Verdict | None:
