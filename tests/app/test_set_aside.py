@@ -62,6 +62,15 @@ def test_what_nobody_used_and_nobody_said_plainly_is_a_candidate_after_the_upgra
     assert contents(upgraded) == {USED, EXPLICIT}
 
 
+def test_what_the_owner_rewrote_in_its_file_stays(upgraded: World) -> None:
+    (file,) = (one for one in (upgraded.home / "vault").rglob("*.md") if JUNK in one.read_text(encoding="utf-8"))
+    rewritten = JUNK.replace("at noon", "at dusk")
+    file.write_text(file.read_text(encoding="utf-8").replace(JUNK, rewritten), encoding="utf-8")
+    with upgraded.open() as memory:
+        assert memory.ingest().set_aside == 0
+    assert contents(upgraded) == {rewritten, USED, EXPLICIT}
+
+
 def test_one_undo_brings_them_back_and_they_stay(upgraded: World) -> None:
     with upgraded.open() as memory:
         memory.ingest()

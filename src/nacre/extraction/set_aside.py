@@ -14,6 +14,7 @@ from nacre.memories.usage import fold_usage
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import SET_ASIDE, Confidence, Memory, Retirement
+from nacre.values.operation import EDIT
 
 _DUE = "older_rules"
 _SAME = 0.5
@@ -55,7 +56,8 @@ def _unused(home: Home, known: Iterable[Memory]) -> Iterator[Memory]:
     for one in found:
         was_used = one.id in used and (used[one.id].recall_count or used[one.id].access_count)
         was_kept = home.reviews.settled(one.id) is not None
-        if not (was_used or was_kept or one.confirmed or one.updated > one.created or one.proposed):
+        was_touched = one.confirmed or one.updated > one.created or one.proposed
+        if not (was_used or was_kept or was_touched or home.journal.operations(memory=one.id, action=EDIT, limit=1)):
             yield one
 
 

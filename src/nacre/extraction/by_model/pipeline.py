@@ -326,10 +326,7 @@ class Asking:
         judged = [self._checks.judge(one, shown) for one in meant]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
         kept = [one for one in judged if isinstance(one, Candidate)]
-        most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))
-        surest = sorted(range(len(kept)), key=lambda at: -kept[at].importance)[:most]
-        self.dropped.update({"too many": len(kept) - len(surest)} if len(kept) > most else {})
-        return [kept[at] for at in sorted(surest)]
+        return worthiest(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
 
     def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not left:
