@@ -66,6 +66,7 @@ def ingest(
     """Read transcripts and learn from them.
 
     Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
+    An agent may name none: what a file says that somebody typed would be your word.
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
     """
@@ -80,6 +81,8 @@ def ingest(
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return
+    if paths and extract:
+        run.settings.actor.require_owner("nacre ingest of files that are named")
     with progress.shown(run) as notify:
         report: IngestReport = perform(run, "ingest", notify, **wanted)
     if report.problems:
