@@ -12,9 +12,10 @@ from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_recent, read_session
 from nacre.memories.scan import catch_up
+from nacre.transcripts.trust import Exchange
 from nacre.values.filters import SessionFilter
 from nacre.values.handoff import HandoffView
-from nacre.values.session import SessionKind, StoredSession
+from nacre.values.session import SessionKind, StoredSession, Trust
 
 NOTHING = (
     "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "
@@ -34,7 +35,13 @@ def handoff(home: Home, request: HandoffRequest) -> HandoffView:
 
 def _store(home: Home, request: HandoffRequest) -> HandoffView:
     session = _session(home, request)
-    made = hand_over(home, session, (request.words or "").strip() or None)
+    words = (request.words or "").strip() or None
+    if words and home.actor.is_agent and _is_from_outside(home, session, words):
+        raise InvalidInput(
+            "these are words of a page, a mail or a file that the session read, which tells other sessions nothing",
+            hint="say in words of your own what is left to do",
+        )
+    made = hand_over(home, session, words)
     note = None
     if made and not request.words:
         try:
@@ -47,6 +54,12 @@ def _store(home: Home, request: HandoffRequest) -> HandoffView:
         note = NOTHING
     is_waiting = found is not None and not found.given
     return HandoffView(session.project, found, is_waiting, made is not None, note)
+
+
+def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
+    """Whether words draw on what the session heard from outside, as far as it was read."""
+    read = home.sessions.cursor(session.file) if session.file else None
+    return read is not None and Exchange(read[1].carry.get("exchange")).trust_of(words) is Trust.UNTRUSTED
 
 
 def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
