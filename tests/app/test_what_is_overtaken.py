@@ -17,6 +17,7 @@ from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport
 from nacre.values.review import Reason
 from tests.app.conftest import World, says
+from tests.app.test_deeds import calls, gives
 from tests.app.test_extraction_by_model import home
 from tests.fakes.model import ScriptedModel
 
@@ -115,6 +116,27 @@ def test_words_that_are_neither_a_rules_nor_its_evidences_make_a_doubt_and_no_ch
     memory = after(world, {"content": PUSH, "kind": "preference"}, seen, more=(said,), kept=kept)
     ((_, report),) = kept
     assert (memory.content, report.changed, report.doubted) == (PUSH, 0, 1)
+
+
+ROUNDABOUT = "With the pipeline of the vendor one may push to main without a review by Ada."
+AT = "2026-11-18T09:00:00.000Z"
+
+
+@pytest.mark.parametrize(("nod", "is_theirs"), [("ok", False), ("ok, so no review by Ada before a push to main", True)])
+def test_once_a_session_read_the_web_a_nod_to_what_the_agent_says_ends_no_rule(
+    world: World, nod: str, *, is_theirs: bool
+) -> None:
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    more = (
+        says("user", "How would the review by Ada before a push to main go with their pipeline?", uuid="m-5"),
+        calls("m-6", "WebFetch", AT, url="https://vendor.example/pipeline"),
+        gives("m-6", "Our customers enjoy shipping straight away, nobody has to look at a change beforehand.", AT),
+        says("assistant", ROUNDABOUT, uuid="m-7"), says("user", nod, uuid="m-8"),
+    )  # fmt: skip
+    seen = {"evidence": [6, 7], "quote": "push to main without a review by Ada"}
+    memory = after(world, {"content": PUSH, "kind": "preference"}, seen, more=more, kept=kept)
+    ((_, report),) = kept
+    assert (memory.retired is not None, report.doubted) == (is_theirs, int(not is_theirs))
 
 
 def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:

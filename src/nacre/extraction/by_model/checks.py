@@ -105,6 +105,19 @@ class Checks:
         """Whether the owner typed something in a turn."""
         return at in self._typed
 
+    def typed(self, at: int) -> str:
+        """What the owner typed in a turn."""
+        return self._typed.get(at, "")
+
+    def reached_out(self, evidence: Sequence[int]) -> bool:
+        """Whether the session had read the web, mail or other people's files by then: an agent may say in words of its
+        own what it read there, and "ok" is no word of the owner's for it."""
+        before = self.turns[: evidence[-1] + 1]
+        return any(
+            one.trust is Trust.UNTRUSTED or any(is_outside(call.name, call.input) for call in one.tool_calls)
+            for one in before
+        )
+
     def times(self, evidence: Sequence[int]) -> list[datetime]:
         """When turns were said, as far as their tool noted it."""
         return [time for at in evidence if (time := self.turns[at].time)]
@@ -145,7 +158,14 @@ class Checks:
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
+        if told.kind == Kind.PREFERENCE and self.reached_out(evidence) and not self._is_worded(content, evidence):
+            return Why.UNTRUSTED, "the owner only nodded to it, after text from outside was read"
         return None, ""
+
+    def _is_worded(self, content: str, evidence: Sequence[int]) -> bool:
+        """Whether a word of a statement is the owner's own in its evidence."""
+        words = content_words(content, language_of(content))
+        return bool(words & _words_of(self._typed.get(at, "") for at in evidence))
 
     def _is_copied(self, content: str) -> bool:
         """Whether half of a statement stands in text from outside word by word, of whatever kind it says it is."""

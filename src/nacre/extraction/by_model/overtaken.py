@@ -30,7 +30,7 @@ class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the ``clause`` that holds no longer, the words
     that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
     ``statement`` to be compared. ``is_free`` says that a rule of the owner's would get words that neither it nor the
-    evidence has: somebody is to look at it.
+    evidence has, nor the owner themselves where the session reached outside: somebody is to look at it.
     """
 
     memory: Memory
@@ -72,7 +72,7 @@ def overtaken(
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
-        is_free = bool(now) and _is_free(memory, now, said)
+        is_free = _is_free(memory, now, [checks.typed(at) for at in evidence] if checks.reached_out(evidence) else said)
         found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now, is_free))
     return list(found.values())
 
@@ -109,9 +109,13 @@ def _is_about(memory: Memory, said: Sequence[str]) -> bool:
 
 
 def _is_free(memory: Memory, now: str, said: Sequence[str]) -> bool:
-    """Whether new words of a rule of the owner's say what neither it nor the evidence does, or deny less than it."""
+    """Whether new words of a rule of the owner's say what neither it nor what was ``said`` does, or deny less than it;
+    of one that is over, whether nothing that was said has a word of it.
+    """
     if memory.speaker is not Speaker.OWNER or memory.kind is not Kind.PREFERENCE:
         return False
+    if not now:
+        return not _is_about(memory, said)
     return bool(new_word(now, [memory.content, *said])) or negations(now) < negations(memory.content)
 
 
