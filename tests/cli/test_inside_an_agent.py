@@ -25,7 +25,8 @@ from tests.cli.conftest import Nacre
 REFUSED = (
     "config set recall.limit 3", "config set redaction.allow x", "forget --match keys --yes", "undo 5f0c2a4d --yes",
     "review keep 5f0c2a4d", "page identity Nobody", "init --yes", "setup --none --yes", "unretire 5f0c2a4d",
-    "import vault.zip --trust --yes", "ingest vault.zip", "watch --once vault.zip", "watch --once --background vault.zip",
+    "import vault.zip --trust --yes", "ingest vault.zip", "watch --once vault.zip",
+    "watch --once --background vault.zip",
 )  # fmt: skip
 THEIRS = [one for one in CATALOGUE.values() if one.owners is True]
 
