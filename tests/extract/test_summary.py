@@ -187,6 +187,101 @@ def test_how_it_ended_is_told_by_last_words_and_deeds(ending: Ending, turns: tup
     assert summary(REQUEST, *turns).outcome.ending is ending
 
 
+RENAME = owner("Rename the flag in src, docs and tests, please.")
+EDITED = agent("", calls=(edit("a.py"), run("pytest 2>&1 | tail -5")))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Two tests are still failing after the rename; I could not fix them.", "Renamed. Unfortunately two tests fail.",
+        "The flag is renamed in src, not in the docs.", "Half done: src is renamed, the tests are not.",
+        "I haven't changed the docs yet.", "Done, except for the docs.", "I reverted it since the build broke.",
+        "Publishing failed with a 403.", "I removed the wrong folder.", "I updated two of the three folders.",
+        "The flag is renamed.\n\nStill missing: the docs and the tests", "Understood.", "Sure, I'll do that.",
+        "The flag is renamed; running the tests now.", "The flag is renamed. Next: the docs.", "Good. Now the docs.",
+        "Tests are running in the background; I will report when they finish.", "Moving on to the docs.",
+        "The flag is renamed. Let me know how you want to proceed.", "I need the password of the registry.",
+        "The plan is to rename src first. Please confirm and I'll begin.", "The docs are trickier than the rest.",
+        "改名完成，但有三个测试失败。", "还没有完成：文档还要改。", "模块已改名。接下来运行测试。",
+        "模块已改名，请告诉我要不要改文档。",
+    ],
+)  # fmt: skip
+def test_what_the_agent_denies_announces_or_waits_for_is_not_done(words: str) -> None:
+    assert summary(RENAME, EDITED, agent(words)).outcome.ending is not Ending.DONE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Fixed the bug and all tests pass.", "The flag is renamed in src, docs and tests.", "Committed as 0a1b2c3.",
+        "Fixed the crash that happened when the list was empty.", "The failing test passes now; everything works.",
+        "Renamed the flag. No tests failed.", "All 42 tests pass, 1 skipped.",
+        "Added error handling for failed requests.", "The flag is renamed. If you'd like, I can also test it.",
+        "The old `not_ready` flag is gone: I renamed it.",
+        "It is renamed.\n\n## Next steps\n- Restart the server", "改名完成，测试全部通过。", "已修复登录失败的问题。",
+    ],
+)  # fmt: skip
+def test_work_that_the_agent_reports_is_done(words: str) -> None:
+    assert summary(RENAME, EDITED, agent(words)).outcome.ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (todos("[ ] rename docs; [x] rename src"),), (run("npm test", "exit 1", "1 failing"),),
+        (run("npm publish", "exit 1", "npm ERR! 403"),),
+        (run("go build ./...", "exit 1"), run("go test ./other")),
+    ],
+    ids=["a todo is left", "a test fails", "a command fails", "the build fails and another part passes"],
+)  # fmt: skip
+def test_what_the_page_shows_as_left_is_not_called_done(calls: tuple[ToolCall, ...]) -> None:
+    found = summary(RENAME, EDITED, agent("", calls=calls), agent("Done. The flag is renamed everywhere."))
+    assert found.outcome.ending is Ending.UNKNOWN
+    assert found.open_ends
+
+
+def test_a_task_that_was_noted_is_no_commit() -> None:
+    noted = ToolCall("TaskCreate", "Rename src", "ok", Action.PLAN, made=("task 1",))
+    outside = agent("The flag is renamed.", trust=Trust.UNTRUSTED)
+    assert summary(RENAME, agent("", calls=(noted,)), outside).outcome.ending is Ending.UNKNOWN
+
+
+def test_a_check_whose_output_was_cut_is_not_seen_to_pass() -> None:
+    assert "checks pass" not in summary(RENAME, EDITED, agent("Done.")).outcome.reason
+
+
+def test_a_plan_that_was_accepted_is_yet_to_be_carried_out() -> None:
+    plan = ToolCall("ExitPlanMode", "Rename src", "ok", Action.PLAN)
+    for text in ("Rename src.", "All of it is renamed in three steps, src first. " * 9):
+        assert summary(RENAME, agent(text, calls=(plan,))).outcome.ending is Ending.STOPPED
+
+
+def test_a_question_is_done_with_its_answer_and_work_is_not() -> None:
+    told = agent("It is read in cli.py.")
+    assert summary(owner("Where is the flag read?"), told).outcome.ending is Ending.DONE
+    assert summary(RENAME, told).outcome.ending is Ending.UNKNOWN
+
+
+def test_thanks_end_what_was_reported_and_not_what_was_asked_or_denied() -> None:
+    def thanked(words: str, thanks: str = "thanks") -> Ending:
+        return summary(RENAME, EDITED, agent(words), owner(thanks)).outcome.ending
+
+    assert thanked("The flag is renamed, and `old` is not read any more.") is Ending.DONE
+    assert thanked("Two tests fail now.") is Ending.UNKNOWN
+    assert thanked("Shall I rename the docs, too?", "yes") is Ending.STOPPED
+
+
+@pytest.mark.parametrize("typed", ["/model opus", "/review-pr 412"])
+def test_a_bare_command_is_called_by_its_name_and_is_not_done(typed: str) -> None:
+    command = owner(typed, Flag.COMMAND)
+    found = summary(command, agent("Looked at it."))
+    assert ([topic.text for topic in found.topics], opening([command])) == ([typed], typed)
+    assert found.outcome.ending is Ending.UNKNOWN
+    greeted = summary(owner("hello"), agent("Hello! What can I do for you?"))
+    assert (greeted.topics, greeted.outcome.ending) == ((), Ending.UNKNOWN)
+
+
 def test_the_outcome_quotes_who_told_it() -> None:
     outcome = summary(REQUEST, agent("", calls=(edit("a.ts"),)), agent("Done. The job runs at 2 am.")).outcome
     assert (outcome.speaker, outcome.words, outcome.turn) == (Speaker.AGENT, "Done. The job runs at 2 am.", "t2")
@@ -308,7 +403,7 @@ def test_no_lint_makes_a_red_test_green(red: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Fixed the parser. Running the tests shows 42 passing.", "Running `npm start` starts it.",
+        "Fixed the parser. Running the tests shows 42 passing.", "The page is built. Running `npm start` starts it.",
         "All is done. Let me explain why it failed: the cache was stale.", "The pears are pruned. Let me know!",
         "Fixed. Why did it fail? The cache was stale. It is cleared now.", "排序已修复。为什么会出错？因为缓存过期了。",
         "我现在已经把所有测试都跑通了。",
@@ -372,7 +467,7 @@ def test_it_is_done_where_nothing_is_asked_or_announced(turns: tuple[Turn, ...],
 def test_a_check_that_failed_before_the_last_request_fails_nothing_that_came_after() -> None:
     found = summary(
         owner("Prune the pears, please."), agent("", calls=(run("npm test", "exit 1"),)), agent("One test is red."),
-        owner("Write down which one."), agent("", calls=(edit("a.md"),)), agent("It stands in a.md."),
+        owner("Write down which one."), agent("", calls=(edit("a.md"),)), agent("It is written down in a.md."),
     )  # fmt: skip
     assert found.outcome.ending is Ending.DONE
     assert [one.kind for one in found.open_ends] == [Loose.FAILING]

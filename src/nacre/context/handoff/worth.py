@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from nacre.extraction.extractor import extract
 from nacre.extraction.reading.course import changes
-from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import Utterance
-from nacre.sessions.summary.ending import is_check, outcome
+from nacre.sessions.summary.checks import is_check
+from nacre.sessions.summary.ending import outcome
 from nacre.sessions.summary.open_ends import open_ends
-from nacre.sessions.summary.topics import is_telling
+from nacre.sessions.summary.topics import asks_for_work
 from nacre.sessions.summary.work import does
 from nacre.values.session import Action, Session, ToolCall, Turn
 from nacre.values.summary import Ending
@@ -23,25 +23,16 @@ def has_something(
     looked up, and was told. ``telling`` are those of the owner's messages that are no nods.
     """
     return (
-        any(map(_asks_for_work, telling))
+        any(map(_is_work, telling))
         or any(_works(call) for turn in turns for call in turn.tool_calls)
         or _is_open(turns, spoken)
         or bool(extract(session, turns))
     )
 
 
-def _asks_for_work(utterance: Utterance) -> bool:
+def _is_work(utterance: Utterance) -> bool:
     """Whether a message says more than a question, a nod, or what is to be looked at."""
-    return any(_is_work(one.text) for one in utterance.statements)
-
-
-def _is_work(text: str) -> bool:
-    language = language_of(text)
-    told = language.trim(text)
-    if not is_telling(told) or language.summary.look.match(told) or language.summary.onward.match(told):
-        return False
-    is_order = language.reject["errand"].search(told)
-    return bool(is_order) or not (language.reject["question"].search(told) or told.endswith(("?", "？")))
+    return any(asks_for_work(one.text) for one in utterance.statements)
 
 
 def _works(call: ToolCall) -> bool:

@@ -37,7 +37,8 @@ class SummaryCues:
     """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with
     the same (``onward``), that ask only to have something looked at (``look``) and that end it (``stop``); the agent's
     words that it did not get there (``gave_up``), that ask for nothing in particular (``offer``), that lead into what
-    is left (``ahead``), that say so (``left``), that tell what it does next (``announces``).
+    is left (``ahead``), that say so (``left``), that tell what it does next (``announces``) or what it needs of the
+    owner first (``awaits``).
     """
 
     idle: Pattern
@@ -50,6 +51,7 @@ class SummaryCues:
     left: Pattern
     nothing: Pattern
     announces: Pattern
+    awaits: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +135,19 @@ class LessonCues:
 
 @dataclass(frozen=True, slots=True)
 class ConcludedCues:
-    """What an agent reports, after a ``lead``, to a ``hunt``: what it was (``cause``, led in by an ``announce`` or
-    under a ``topic``), what mended it (``fix``), that it is ``done``. Not kept is what is not certain (``hedge``), not
-    worth telling (``trivial``, ``status``) or only comes next (``step``).
+    """What an agent reports: that it is ``done``, or what was done (``work``). Words of failure or denial speak
+    ``against`` it; some say outright that it is ``undone`` in part. Neither counts ``beside`` what is told: in a
+    reason, a name, or as the trouble that was mended.
 
     How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
     ``persists``; the agent's claim is ``refuted`` by itself, or its ``guess`` is ``confirmed``.
     """
 
     done: Pattern
+    work: Pattern
+    beside: Pattern
+    against: Pattern
+    undone: Pattern
     onward: Pattern
     objection: Pattern
     persists: Pattern

@@ -10,21 +10,21 @@ from nacre.extraction.reading.reports import passages
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance
 from nacre.extraction.rules.reversal import content_words
-from nacre.sessions.summary.ending import CUT_OFF, ENDED, End, failing, is_check, questions
+from nacre.sessions.summary.checks import failing, unmended
+from nacre.sessions.summary.ending import CUT_OFF, ENDED, End
+from nacre.sessions.summary.last_words import questions
+from nacre.sessions.summary.todos import open_todos
 from nacre.sessions.summary.topics import asks, is_telling, words_of
-from nacre.sessions.summary.work import does, mended, told
+from nacre.sessions.summary.work import told
 from nacre.text.passages import normalise, shorten
-from nacre.values.session import Action, Speaker, ToolCall, Trust, Turn
+from nacre.values.session import Speaker, ToolCall, Turn
 from nacre.values.summary import Ending, Loose, OpenEnd, SessionOutcome
 
 MOST_OF_A_KIND = 6
 _CHARACTERS = 240
 _LEAST = 12
 _DONE_SINCE = 0.6
-_BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")
 _EXIT = re.compile(r"exit -?\d+")
-_TASK = re.compile(r"#(\w+)(?: (\w+))?")
-_OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 
 def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome) -> list[OpenEnd]:
@@ -59,15 +59,7 @@ def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 def _failing(end: End) -> Iterator[OpenEnd]:
     """Checks whose last run failed, and commands that failed in the end and were not seen to work after."""
-    late = [(turn, call) for turn in end.turns[end.begin :] for call in turn.tool_calls]
-    calls = [call for _, call in late]
-    is_mended = mended(calls)
-    others = [
-        late[at] for at, call in enumerate(calls)
-        if call.action is Action.RUN and call.failed and does(call) and not is_check(call)
-        and call.error and not is_mended(at)
-    ]  # fmt: skip
-    for turn, call in [*failing(end.turns), *others]:
+    for turn, call in [*failing(end.turns), *unmended(end.turns[end.begin :])]:
         yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)
 
 
@@ -77,32 +69,8 @@ def _result(call: ToolCall) -> str:
 
 
 def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
-    """What the agent's last list has left, and what is left of tasks that it made one by one."""
-    plans = [(turn, call) for turn, call in _trusted_calls(turns) if call.action is Action.PLAN]
-    lists = [(turn, call) for turn, call in plans if "[ ] " in call.input or "[x] " in call.input]
-    for turn, call in lists[-1:]:
-        for text in _BOX.findall(call.input):
-            yield OpenEnd(Loose.TODO, shorten(text, _CHARACTERS), Speaker.AGENT, turn.id)
-    yield from _tasks(turns)
-
-
-def _tasks(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
-    made: dict[str, tuple[Turn, str]] = {}
-    for turn, call in _trusted_calls(turns):
-        for name in call.made:
-            if name.startswith("task "):
-                made[name.removeprefix("task ")] = (turn, call.input)
-        match = _TASK.fullmatch(call.input) if call.name == "TaskUpdate" else None
-        if match and match[2] in _OVER:
-            made.pop(match[1], None)
-    for turn, text in made.values():
+    for turn, text in open_todos(turns):
         yield OpenEnd(Loose.TODO, shorten(text, _CHARACTERS), Speaker.AGENT, turn.id)
-
-
-def _trusted_calls(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ToolCall]]:
-    for turn in turns:
-        if turn.trust is Trust.TRUSTED:
-            yield from ((turn, call) for call in turn.tool_calls)
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:

@@ -45,7 +45,7 @@ class _Request:
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
     """What was asked for: first what began it, then by how much work followed."""
-    found = _merged(_requests(turns, spoken))
+    found = [one for one in _merged(_requests(turns, spoken)) if not is_idle(one.text)]
     found = [*found[:1], *sorted(found[1:], key=lambda one: -one.work)]
     return [Topic(one.text, one.turn.id, one.turn.speaker, one.work) for one in found[:MOST]]
 
@@ -62,6 +62,16 @@ def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | N
 def is_idle(text: str) -> bool:
     """Whether words ask for nothing: a greeting, thanks, a yes."""
     return len(text) <= _SHORT and bool(language_of(text).summary.idle.match(text))
+
+
+def asks_for_work(sentence: str) -> bool:
+    """Whether a sentence asks for something to be done: no question, no nod, and not only something to look at."""
+    language = language_of(sentence)
+    told = language.trim(sentence)
+    if not is_telling(told) or language.summary.look.match(told) or language.summary.onward.match(told):
+        return False
+    is_order = language.reject["errand"].search(told)
+    return bool(is_order) or not (language.reject["question"].search(told) or told.endswith(("?", "？")))
 
 
 def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Request]:
@@ -89,8 +99,10 @@ def _is_plain(turn: Turn) -> bool:
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """The words as they were typed where these are few, else without what was pasted."""
+    """The words as they were typed where these are few, else without what was pasted; a bare command by its name."""
     raw = utterance.text.strip()
+    if is_bare_command(turn, utterance):
+        return shorten(one_line(turn.text), LONGEST)
     if len(raw) <= LONGEST and turn.speaker is Speaker.OWNER and _is_typed(raw):
         return one_line(raw)
     joiner = language_of(raw).joiner
@@ -102,6 +114,11 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
         heading = _HEADING.search(raw)
         text = f"{text}{joiner}{heading[1].strip(' #*')}" if heading else text
     return shorten(text, LONGEST)
+
+
+def is_bare_command(turn: Turn, utterance: Utterance) -> bool:
+    """Whether a message is a slash command with nothing that tells by itself what was wanted: "/model opus"."""
+    return bool(turn.flags & Flag.COMMAND) and turn.text.startswith("/") and not is_telling(utterance.text)
 
 
 def _is_typed(raw: str) -> bool:
