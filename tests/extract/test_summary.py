@@ -241,6 +241,11 @@ def test_what_the_page_shows_as_left_is_not_called_done(calls: tuple[ToolCall, .
     assert found.open_ends
 
 
+def test_what_is_done_and_denied_in_part_is_unknown_rather_than_failed() -> None:
+    said = agent("Done. I could not test it on the old phone.")
+    assert summary(RENAME, EDITED, said).outcome.ending is Ending.UNKNOWN
+
+
 def test_a_task_that_was_noted_is_no_commit() -> None:
     noted = ToolCall("TaskCreate", "Rename src", "ok", Action.PLAN, made=("task 1",))
     outside = agent("The flag is renamed.", trust=Trust.UNTRUSTED)

@@ -214,9 +214,14 @@ def _by_report(end: End) -> SessionOutcome | None:
     if not _against(end, last, speaks_against(last.text)):
         if pass_at_the_end(end.work):
             return SessionOutcome(Ending.DONE, "its checks pass at the end")
-        if any(name.startswith("commit ") for turn in end.agent for call in turn.tool_calls for name in call.made):
+        if _has_committed(end):
             return SessionOutcome(Ending.DONE, "the work was committed")
     return SessionOutcome(Ending.UNKNOWN, "its last words draw on text from outside")
+
+
+def _has_committed(end: End) -> bool:
+    made = [name for turn in end.agent for call in turn.tool_calls for name in call.made]
+    return any(name.startswith("commit ") for name in made)
 
 
 def _reported(end: End, report: Turn) -> SessionOutcome:
@@ -228,8 +233,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _told(Ending.FAILED, _RED, report, opening(text))
     if asked := asks_last(text):
         return _told(Ending.STOPPED, "the agent waits for an answer", report, asked)
-    is_content = end.owner is not None and _is_content(end.owner, language_of(end.owner.text))
-    if against := _against(end, report, says_undone(text) if is_content else speaks_against(text)):
+    if against := _against(end, report, says_undone(text) if _has_committed(end) else speaks_against(text)):
         return against
     passes = pass_at_the_end(end.work)
     if done:

@@ -24,7 +24,7 @@ def is_report(turn: Turn) -> bool:
         return bool(turn.text)
     if turn.tool_calls[-1].outcome in (None, "rejected"):
         return False
-    return _sounds_done(turn.text) or len(turn.text) >= _FINAL or _is_question(turn.text)
+    return says_done(turn.text) or len(turn.text) >= _FINAL or _is_question(turn.text)
 
 
 def announces(text: str) -> bool:
@@ -36,7 +36,7 @@ def announces(text: str) -> bool:
 
 def says_done(text: str) -> bool:
     """Whether words say that it is done: "All tests pass"."""
-    return _sounds_done(text) and not speaks_against(text)
+    return _holds(text, language_of(text).concluded.done)
 
 
 def tells_work(text: str) -> bool:
@@ -108,10 +108,6 @@ def _without_offers(text: str) -> list[str]:
     while said and _offers(said[-1]):
         said.pop()
     return said
-
-
-def _sounds_done(text: str) -> bool:
-    return _holds(text, language_of(text).concluded.done)
 
 
 def _holds(text: str, wanted: Pattern) -> bool:
