@@ -126,7 +126,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
     """How it ended: done where words or deeds tell so and nothing speaks against it. What is not told is unknown."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
-        return SessionOutcome(Ending.UNKNOWN, "nothing was asked for")
+        return SessionOutcome(Ending.UNKNOWN, "nothing was asked for in words")
     told = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
     return told or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
