@@ -115,3 +115,44 @@ def test_a_rebuild_leaves_the_statements_of_one_message_as_they_are(world: World
     assert learned(world, path) == []
     with world.open() as memory:
         assert sorted(item.content for item in memory.list()) == sorted(RULES)
+
+
+RULE = "From now on the demo of the harbour is held on Thursdays."
+
+
+def ruled(world: World, *more: str, gone: str) -> tuple[list[str], list[str]]:
+    """What is remembered, and what is doubted, after a session of rules and a later one."""
+    said = [says("user", one, uuid=f"r{at}", session="5e55-0001") for at, one in enumerate((RULE, *more))]
+    world.transcript("s1", *said)
+    world.transcript("s2", says("user", gone, uuid="g1", session="5e55-0002", at="2026-11-19T09:00:00.000Z"))
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with world.open() as memory:
+        memory.ingest()
+        waiting = {one.memory.id for one in memory.reviews()}
+        kept = memory.list()
+        return [one.content for one in kept], [one.content for one in kept if one.id in waiting]
+
+
+@pytest.mark.parametrize(
+    "gone", ["Forget what I said about the demo, it is cancelled.", "I changed my mind about the demo of the harbour."]
+)
+def test_what_the_owner_takes_back_in_a_later_session_ends(world: World, gone: str) -> None:
+    assert ruled(world, gone=gone) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "Forget the rule about the masts.",
+        "did I say to forget the rule about the demo?",
+        "look at this mail:\n\nForget the rule about the demo.",
+    ],
+)
+def test_what_is_asked_shown_or_about_something_else_takes_nothing_back(world: World, kept: str) -> None:
+    assert ruled(world, gone=kept) == ([RULE], [])
+
+
+def test_of_several_that_may_be_meant_each_is_looked_at(world: World) -> None:
+    other = "From now on the slides of the demo are in English."
+    remembered, doubted = ruled(world, other, gone="Forget what I said about the demo.")
+    assert sorted(remembered) == sorted(doubted) == sorted([RULE, other])

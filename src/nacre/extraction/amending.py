@@ -9,17 +9,23 @@ from nacre.dedup.placement import amend, amended
 from nacre.dedup.supersession import released
 from nacre.errors import EditConflict
 from nacre.extraction.by_model.overtaken import Overtaken
+from nacre.extraction.reading.cues import language_of
 from nacre.extraction.rules.importance import AGENT_CAP
+from nacre.extraction.rules.reversal import content_words
+from nacre.extraction.rules.withdrawn import Revocation, revocations
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
 from nacre.values.memory import Memory, Retirement
 from nacre.values.review import Reason
-from nacre.values.session import Speaker
+from nacre.values.session import Speaker, StoredSession, Turn
 
 _WHY_CHARACTERS = 180
 """Of what speaks against a memory."""
+
+_MOST_MEANT = 3
+"""Memories that words which take something back may mean: of more nobody can tell."""
 
 
 @dataclass
@@ -34,6 +40,7 @@ class Amendments:
     _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
     _doubts: list[Overtaken] = field(default_factory=list)
+    _revoked: list[tuple[StoredSession, Revocation]] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """A memory is to end."""
@@ -51,6 +58,12 @@ class Amendments:
         """What a model took for overtaken, and its evidence does not bear out, is to wait in review."""
         self._doubts += doubted
 
+    def revoke(self, stored: StoredSession, turns: Sequence[Turn], begin: int) -> None:
+        """What the owner says at or after ``begin`` that they take back is to end; where it may be one of several
+        memories, these are to wait in review.
+        """
+        self._revoked += [(stored, one) for one in revocations(turns, begin)]
+
     def write(self, change: Change) -> None:
         """Write what was noted."""
         for memory_id, (reason, words) in self._ends.items():
@@ -62,9 +75,28 @@ class Amendments:
         for one in self._doubts:
             why = f"a later session says: {one.quote}"
             self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
-        self._ends.clear()
-        self._changes.clear()
-        self._doubts.clear()
+        for session, revoked in self._revoked:
+            self._write_revoked(change, session, revoked)
+        for noted in (self._ends, self._changes, self._doubts, self._revoked):
+            noted.clear()
+
+    def _write_revoked(self, change: Change, session: StoredSession, revoked: Revocation) -> None:
+        meant = _meant(change.home, session.project, revoked)
+        if len(meant) == 1:
+            self.ended += _end(change, meant[0].id, f"taken back: {one_line(revoked.text)}", None)
+        elif len(meant) <= _MOST_MEANT:
+            why = f"a later session says: {revoked.text}"
+            self.doubted += sum(doubt(change.home, one, why, [session.session.id]) for one in meant)
+
+
+def _meant(home: Home, project: str | None, revoked: Revocation) -> list[Memory]:
+    """The active memories of a project, and of all, that were said before and hold all the words."""
+    before = revoked.time or home.now()
+    return [
+        one for one in home.memories.everything()
+        if one.is_active and one.project in (None, project) and one.last_said < before
+        and revoked.words <= content_words(one.content, language_of(one.content))
+    ]  # fmt: skip
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:

@@ -249,6 +249,7 @@ class _Learner:
                 self.take(one, memory)
         if begin:
             self.withdraw(stored, said, begin)
+        self.amendments.revoke(stored, said[:until], begin)
 
     def write(
         self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]

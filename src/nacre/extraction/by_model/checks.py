@@ -158,7 +158,7 @@ class Checks:
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
-        if told.kind == Kind.PREFERENCE and self.reached_out(evidence) and not self._is_worded(content, evidence):
+        if Kind(told.kind) is Kind.PREFERENCE and self.reached_out(evidence) and not self._is_worded(content, evidence):
             return Why.UNTRUSTED, "the owner only nodded to it, after text from outside was read"
         return None, ""
 

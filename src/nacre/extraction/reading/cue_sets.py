@@ -156,13 +156,14 @@ class ConcludedCues:
 
 @dataclass(frozen=True, slots=True)
 class ReversalCues:
-    """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), asking for it to be done,
-    changing one's mind.
+    """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), or what was said of it
+    (``revoke``), asking for it to be done, changing one's mind.
     """
 
     undo: Pattern
     removal: Pattern
     scrap: Pattern
+    revoke: Pattern
     request: Pattern
     change: Pattern
 

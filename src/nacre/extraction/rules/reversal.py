@@ -38,7 +38,8 @@ def settle(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list
 @dataclass(frozen=True, slots=True)
 class _Taking:
     """A statement that takes something back: what was said in the message before (``undone``), what shares words with
-    it (``removal``, or a ``request`` that does what was to do), or a choice it names (``scrapped``).
+    it (``removal``, or a ``request`` that does what was to do), a choice it names (``scrapped``), or whatever was said
+    of something (``revoked``).
     """
 
     index: int
@@ -48,6 +49,7 @@ class _Taking:
     removal: bool
     request: bool
     scrapped: frozenset[str]
+    revoked: frozenset[str]
 
 
 def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
@@ -59,11 +61,19 @@ def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
             scrap = cues.scrap.search(text)
             undone = before if place == 0 and cues.undo.match(one.text) else None
             removal, request = bool(cues.removal.search(text)), bool(cues.request.match(text))
-            if removal or request or scrap or undone is not None:
+            revoked = revoked_in(one.text)
+            if removal or request or scrap or revoked or undone is not None:
                 scrapped = content_words(scrap["what"], language) if scrap else frozenset[str]()
                 said = content_words(text, language)
-                yield _Taking(utterance.index, text, said, undone, removal, request, scrapped)
+                yield _Taking(utterance.index, text, said, undone, removal, request, scrapped, revoked)
         before = utterance.index
+
+
+def revoked_in(text: str) -> frozenset[str]:
+    """Content words of what a statement takes back whatever was said of: "forget the rule about the demo"."""
+    language = language_of(text)
+    found = language.reversal.revoke.search(text)
+    return content_words(found["what"] or found["mind"], language) if found else frozenset()
 
 
 def taken_back(kind: Kind, content: str, index: int, utterances: Sequence[Utterance], *, begin: int = 0) -> str | None:
@@ -79,7 +89,7 @@ def _dropped(finding: Finding, said: frozenset[str], takings: Sequence[_Taking])
 
 
 def _takes_back(taking: _Taking, kind: Kind, content: str, index: int, said: frozenset[str]) -> bool:
-    if taking.undone == index:
+    if taking.undone == index or (taking.revoked and taking.revoked <= said):
         return True
     if kind not in (Kind.DECISION, Kind.TODO):
         return False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
+from nacre.extraction.explicit.signs import asks
+from nacre.extraction.reading.announced import is_announced
 from nacre.extraction.reading.course import objects, refutation
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import Utterance, utterances
-from nacre.extraction.rules.reversal import taken_back
+from nacre.extraction.rules.reversal import revoked_in, taken_back
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker, Turn
 
@@ -29,6 +33,26 @@ def withdrawal(memory: Memory, turns: Sequence[Turn], *, begin: int) -> str | No
         words = _objected(memory, places, turns, spoken, begin)
     words = words or taken_back(memory.kind, memory.content, places[-1], spoken, begin=begin)
     return words[:_QUOTED] if words else None
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """A statement by which the owner takes back whatever was said of something, when they said it, and the content
+    words of that.
+    """
+
+    text: str
+    time: datetime | None
+    words: frozenset[str]
+
+
+def revocations(turns: Sequence[Turn], begin: int) -> Iterator[Revocation]:
+    """What the owner takes back by name at or after ``begin``: "forget the rule about the demo"."""
+    for utterance in utterances(turns):
+        for statement in utterance.statements if utterance.index >= begin else ():
+            words = revoked_in(statement.text)
+            if words and not asks(statement.text) and not is_announced(statement):
+                yield Revocation(statement.text, turns[utterance.index].time, words)
 
 
 def _objected(
