@@ -54,9 +54,9 @@ class Terminal:
         """What is shown from now on, until a text is, as words without styles."""
         end = time.monotonic() + _SECONDS
         while text.encode() not in (found := _STEERING.sub(b"", self.shown[self._seen :])):
-            assert self._read(end - time.monotonic()), f"{text!r} is not in {found.decode()!r}"
+            assert self._read(end - time.monotonic()), f"{text!r} is not in {found.decode(errors='ignore')!r}"
         self._seen = len(self.shown)
-        return found.decode()
+        return found.decode(errors="ignore")  # a character may be read in parts
 
     def end(self) -> int:
         """Wait for the program to end; its exit code. All that it wrote is read."""

@@ -50,6 +50,14 @@ def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(picker: Cal
     assert terminal.press("\x1b").end() == 0
 
 
+def test_what_is_pasted_is_typed_on_one_line(picker: Callable[..., Terminal]) -> None:
+    terminal = picker()
+    found = terminal.press("\x1b[200~ferry\r\nisland\x1b[201~").until("Esc quit")
+    assert "Recall: ferry island" in found
+    assert FERRY in found
+    assert terminal.press("\x1b").end() == 0
+
+
 def test_words_that_nothing_holds_find_nothing(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     terminal.press("zzyzx").until("No memory holds these words")

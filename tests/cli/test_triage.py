@@ -80,6 +80,67 @@ def test_a_question_mark_shows_what_the_keys_mean(
     assert left(nacre) == waiting
 
 
+def test_the_turns_that_it_comes_from_are_shown_beside_it_and_judged_by(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    assert "where said" in terminal.shown.decode()
+    shown = terminal.press("w").until("help")
+    assert waiting[0][:40] in shown
+    assert "Where it was said" in shown
+    assert "you, claude-code" in shown
+    assert shown.count(waiting[0][:40]) == 2
+    assert "Where it was said" not in terminal.press("w").until("help")
+    terminal.press("w").until("Where it was said")
+    assert "Where it was said" not in terminal.press("k").until(waiting[1][:40])
+    assert terminal.press("q").end() == 0
+    assert memories(nacre) == {waiting[0]}
+
+
+def test_the_turns_are_seen_where_the_words_fill_the_window(triage: Callable[..., Terminal], nacre: Nacre) -> None:
+    nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
+    nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
+    terminal = triage()
+    terminal.press("w").until("No turn of a session shows it")
+    assert terminal.press("q").end() == 0
+
+
+def test_what_is_pasted_decides_nothing(triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]) -> None:
+    terminal = triage()
+    assert "\x1b[?2004h" in terminal.shown.decode()
+    terminal.press("\x1b[200~dkd\rkk q\x1b[3").press("~\x1b[201~").until("pasted is ignored")
+    terminal.press("k").until(f"{len(waiting) - 1} left")
+    assert terminal.press("q").end() == 0
+    assert memories(nacre) == {waiting[0]}
+    assert left(nacre) == waiting[1:]
+
+
+def test_no_key_decides_where_no_word_of_it_is_seen(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
+    terminal = triage()
+    terminal.resize(20, 5)
+    terminal.until("too")
+    terminal.press("kd?w").until("quits")
+    terminal.resize(80, 24)
+    terminal.until(waiting[0][:40])
+    terminal.press("s").until(waiting[1][:40])
+    assert terminal.press("q").end() == 0
+    assert left(nacre) == waiting
+
+
+def test_in_a_low_window_the_answer_to_a_key_leaves_the_words_their_place(
+    triage: Callable[..., Terminal], waiting: list[str]
+) -> None:
+    terminal = triage()
+    terminal.resize(80, 8)
+    terminal.until(waiting[0][:40])
+    told = terminal.press("s").until("help")
+    assert "Skipped" in told
+    assert waiting[1][:40] in told
+    assert terminal.press("q").end() == 0
+
+
 def test_the_last_decisions_are_undone_one_after_the_other(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
@@ -101,6 +162,17 @@ def test_it_is_kept_in_the_words_of_an_editor(
     terminal.press("e").until(f"{len(waiting) - 1} left")
     assert terminal.press("q").end() == 0
     assert memories(nacre) == {f"{waiting[0]}\n{WORDS}"}
+
+
+def test_what_was_kept_in_other_words_is_told_in_these(
+    triage: Callable[..., Terminal], waiting: list[str], tmp_path: Path
+) -> None:
+    assert waiting
+    script = tmp_path / "other.py"
+    script.write_text(f"import sys\nopen(sys.argv[1], 'w').write({WORDS!r})\n", encoding="utf-8")
+    terminal = triage(VISUAL=f"{sys.executable} {script}")
+    terminal.press("e").until(f"Kept in other words: {WORDS}")
+    assert terminal.press("q").end() == 0
 
 
 def test_nothing_changes_where_the_editor_saves_nothing_or_fails(
@@ -185,6 +257,7 @@ def test_the_terminal_is_as_it_was_however_it_ends(
     assert terminal.end() == (0 if ending == "\x1b" else 130)
     assert terminal.after == terminal.before
     assert terminal.shown.rindex(b"\x1b[?1049l") > terminal.shown.rindex(b"\x1b[?1049h")
+    assert terminal.shown.rindex(b"\x1b[?2004l") > terminal.shown.rindex(b"\x1b[?2004h")
     assert terminal.shown.rindex(b"\x1b[?25h") > terminal.shown.rindex(b"\x1b[?25l")
 
 
@@ -210,7 +283,8 @@ def test_a_long_text_scrolls(triage: Callable[..., Terminal], nacre: Nacre) -> N
     nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
     terminal = triage()
     assert "Stage 98" not in terminal.shown.decode()
-    terminal.press("\x1b[6~" * 9).until("Stage 98")
+    terminal.press("\x1b[6~" * 9).until("said by you")
+    assert "Stage 98" in terminal.shown.decode()
     assert terminal.press("q").end() == 0
 
 

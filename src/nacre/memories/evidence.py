@@ -8,13 +8,15 @@ from nacre.text.passages import words
 from nacre.values.memory import Memory
 from nacre.values.recall import Evidence
 
-_EVIDENCE_CHARACTERS = 240
+_CHARACTERS = 240
 _CONFIRMATIONS = 2
 """Of a memory that was said again, the latest turns are shown as evidence."""
 
 
-def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
-    """The turns that show a memory, first and when it was said again, as far as they are in the index."""
+def evidence_of(home: Home, memory: Memory, characters: int = _CHARACTERS) -> tuple[Evidence, ...]:
+    """The turns that show a memory, first and when it was said again, as far as they are in the index; of each this
+    many characters, at most.
+    """
     said_in = [(memory.source.session, turn) for turn in memory.source.turns]
     said_in += [(one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns]
     evidence = []
@@ -23,6 +25,6 @@ def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
         if stored is None:
             continue
         turn, session = stored.turn, home.sessions.get(stored.session).session
-        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS, wanted=memory.content)
+        said = excerpt(turn.text, words(memory.content)[:12], characters, wanted=memory.content)
         evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
     return tuple(evidence)

@@ -165,7 +165,7 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
     if view.evidence:
         paper.heading("Evidence")
         for item in view.evidence:
-            _evidence(paper, item, memory)
+            render_evidence(paper, item, memory)
     if view.links:
         paper.heading("Links")
         paper.table([_link_row(link) for link in view.links], indent=2)
@@ -215,7 +215,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     ]
 
 
-def _evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+    """A turn that shows a memory: who said it, where and when, and its words."""
     tool, _, native_id = item.session_id.partition(":")
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.line(

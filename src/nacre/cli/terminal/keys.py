@@ -22,12 +22,20 @@ RESIZE = "resize"
 END = "end"
 """No key: the terminal is gone."""
 
+PASTE = "paste"
+"""No key: a text was pasted, :attr:`Keys.pasted`."""
+
+MARK_PASTES, LEAVE_PASTES = ("", "") if sys.platform == "win32" else ("\x1b[?2004h", "\x1b[?2004l")
+"""What asks a terminal to mark what is pasted, and no longer to. Most do; where one does not, a paste is keys."""
+
+_BEGIN_OF_PASTE, _END_OF_PASTE = "\x1b[200~", "\x1b[201~"
+
 _NAMED = {
     "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape",
     "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
     "\xe0H": "up", "\xe0P": "down", "\xe0I": "page-up", "\xe0Q": "page-down",
 }  # fmt: skip
-_KEY = re.compile(r"\x1b\[[0-9;?<=>]*[ -/]*[@-~]|\x1bO.|\x1b[^\x1b]|.", re.DOTALL)
+_KEY = re.compile(r"\x1b\[[0-9;?<=>]*[ -/]*[@-~]|\x1bO[^\x1b]|\x1b[^\x1b]|.", re.DOTALL)
 _PART_OF_KEY = re.compile(r"\x1b(?:\[[0-9;?<=>]*[ -/]*|O)?\Z")
 _SECONDS_OF_ESCAPE = 0.05
 """How long the rest of a key that begins with Escape may take, in seconds."""
@@ -39,7 +47,9 @@ class Keys:
     """Reads keys one by one. What a program that is started meanwhile reads is its own: :meth:`given_back`."""
 
     def __init__(self) -> None:
+        self.pasted = ""
         self._waiting: deque[str] = deque()
+        self._is_pasted = False
         self._text = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._woken: tuple[int, int] | None = None
@@ -62,27 +72,43 @@ class Keys:
             yield
 
     def read(self) -> str:
-        """The next key; waits for it."""
-        while not self._waiting:
-            self._hear()
-        return self._waiting.popleft()
+        """The next key; waits for it. What is pasted counts as one."""
+        key = self._next()
+        return self._paste() if key == _BEGIN_OF_PASTE else _name(key)
 
     def has_more(self) -> bool:
         """Whether a key was pressed already."""
         return bool(self._waiting) or _is_ready(0)
 
+    def _next(self) -> str:
+        while not self._waiting:
+            self._hear()
+        return self._waiting.popleft()
+
+    def _paste(self) -> str:
+        """Read on to the end of what is pasted, however slowly it comes."""
+        pasted: list[str] = []
+        meanwhile: list[str] = []
+        self._is_pasted = True
+        while (key := self._next()) not in (_END_OF_PASTE, END):
+            (meanwhile if key == RESIZE else pasted).append(key)
+        self._is_pasted = False
+        self._waiting.extendleft([key] if key == END else meanwhile[:1])
+        self.pasted = "".join(pasted)
+        return PASTE
+
     def _hear(self) -> None:
         if sys.platform == "win32":
-            self._waiting.append(_name(click.getchar()))
+            self._waiting.append(click.getchar())
             return
         if self._woken and self._woken[0] in select.select([sys.stdin.fileno(), self._woken[0]], [], [])[0]:
             os.read(self._woken[0], 1024)
             self._waiting.append(RESIZE)
             return
         self._take(_read())
-        while self._text and _is_ready(_SECONDS_OF_ESCAPE):
+        while self._text and END not in self._waiting and (self._is_pasted or _is_ready(_SECONDS_OF_ESCAPE)):
             self._take(_read())
-        self._waiting.extend(_names(self._text))
+        self._waiting.extend(_KEY.findall(self._text))
         self._text = ""
 
     def _take(self, data: bytes) -> None:
@@ -92,7 +118,7 @@ class Keys:
         text = self._text + self._decoder.decode(data)
         part = _PART_OF_KEY.search(text)
         self._text = part[0] if part else ""
-        self._waiting.extend(_names(text[: part.start()] if part else text))
+        self._waiting.extend(_KEY.findall(text[: part.start()] if part else text))
 
     @contextmanager
     def _resizes(self) -> Iterator[None]:
@@ -116,10 +142,6 @@ class Keys:
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
     raise KeyboardInterrupt
-
-
-def _names(text: str) -> Iterator[str]:
-    return (_name(key) for key in _KEY.findall(text))
 
 
 def _name(key: str) -> str:

@@ -14,7 +14,7 @@ from nacre.cli.memories.show import render_memory
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, cells, dim, joined, printable
 from nacre.cli.run import Run
-from nacre.cli.terminal.keys import END, RESIZE
+from nacre.cli.terminal.keys import END, PASTE, RESIZE
 from nacre.cli.terminal.screen import Screen, copy
 from nacre.errors import NacreError
 from nacre.text import passages
@@ -100,13 +100,20 @@ class Picker:
             self._show()
         elif key in ("ctrl-o", "ctrl-y"):
             self._act(key[-1])
-        elif (text := _edited(view.text, key)) != view.text:
+        elif (text := self._edited(key)) != view.text:
             view.text = text
             self._screen.draw_first(*self._heading())
-            if not self._screen.keys.has_more():  # a fast typist, or words that were pasted
+            if not self._screen.keys.has_more():  # a fast typist
                 self._find()
             else:
                 self._view = replace(view, at=0)
+
+    def _edited(self, key: str) -> str:
+        """The words after a key; what is pasted is one line of them."""
+        text = self._view.text
+        return (
+            f"{text}{' '.join(self._screen.keys.pasted.split())}"[:_MOST_TYPED] if key == PASTE else _edited(text, key)
+        )
 
     def _seen(self, key: str) -> None:
         """A key while one is shown whole."""
@@ -115,7 +122,7 @@ class Picker:
             self._show()
         elif key in ("escape", "enter", "/"):
             self._view.whole = None
-            self._screen.to_top()
+            self._screen.scroll_to(0)
         elif key in ("o", "c", "ctrl-o", "ctrl-y"):
             self._act(key[-1])
         elif key == RESIZE:
@@ -154,7 +161,7 @@ class Picker:
         """Show the chosen one whole, with its evidence and links."""
         if self._view.chosen is None:
             return
-        self._screen.to_top()
+        self._screen.scroll_to(0)
         try:
             view = ask(self._run, "look", reference=self._view.chosen.id, update=True, session=None)
             stale = ask(self._run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))

@@ -13,13 +13,12 @@ import click
 
 from nacre.cli.paper import Paper, cells, dim
 from nacre.cli.run import Run
-from nacre.cli.terminal.keys import Keys
+from nacre.cli.terminal.keys import LEAVE_PASTES, MARK_PASTES, Keys
 
-_ENTER = "\x1b[?1049h\x1b[?7l\x1b[?25l"
-_LEAVE = "\x1b[?25h\x1b[?7h\x1b[?1049l"
+_ENTER = f"\x1b[?1049h\x1b[?7l\x1b[?25l{MARK_PASTES}"
+_LEAVE = f"{LEAVE_PASTES}\x1b[?25h\x1b[?7h\x1b[?1049l"
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _USUAL_SIZE = os.terminal_size((80, 24))
-_LEAST_ROWS = 6
 
 
 class Screen:
@@ -45,7 +44,7 @@ class Screen:
     @property
     def rows(self) -> int:
         """Lines of the terminal, at present."""
-        return max(_LEAST_ROWS, _size().lines)
+        return _size().lines
 
     @property
     def columns(self) -> int:
@@ -65,13 +64,15 @@ class Screen:
         """
         rows = self.rows
         room = max(1, rows - len(head) - len(foot))
-        self._last_page = max(0, len(body) - room)
+        is_long = len(body) > room
+        seen = room - is_long
+        self._last_page = len(body) - seen if is_long else 0
         self._top = min(self._top, self._last_page)
-        shown = list(body[self._top :][:room])
-        if self._last_page:
-            below = len(body) - self._top - room
+        shown = list(body[self._top :][:seen])
+        if is_long:
+            below = len(body) - self._top - seen
             more = f"↓ {below} more" if below else "↑ the end"
-            shown[-1] = self.page(lambda paper: paper.line(dim(f"  {more}")))[0]
+            shown += self.page(lambda paper: paper.line(dim(f"  {more}")))[:1]
         lines = [*head, *shown, *[""] * (room - len(shown)), *foot][:rows]
         cursor = f"\x1b[1;{typed_at + 1}H\x1b[?25h" if typed_at is not None else ""
         _write("\x1b[?25l\x1b[H" + "\r\n".join(f"{line}\x1b[0m\x1b[K" for line in lines) + "\x1b[J" + cursor)
@@ -88,9 +89,9 @@ class Screen:
         self._top = max(0, min(self._last_page, self._top + step))
         return True
 
-    def to_top(self) -> None:
-        """The next drawing begins with the first line of its body."""
-        self._top = 0
+    def scroll_to(self, line: int) -> None:
+        """The next drawing begins with this line of its body, where not all of it fits."""
+        self._top = line
 
     def rule(self) -> str:
         """A line across."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli.formats import count, kind_span, place_name, short_id, short_session, speaker_name, split_session, when
+from nacre.cli.memories.show import render_evidence
 from nacre.cli.operations import perform, resumable
 from nacre.cli.paper import Paper, Span, bold, cut, dim, joined, printable
 from nacre.cli.run import Run
-from nacre.cli.terminal.keys import END, RESIZE
+from nacre.cli.terminal.keys import END, PASTE, RESIZE
 from nacre.cli.terminal.picker import Picker
 from nacre.cli.terminal.screen import Screen
 from nacre.errors import NacreError
@@ -22,9 +23,11 @@ from nacre.text import passages
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
+    from nacre.memories import evidence
     from nacre.review import merge
     from nacre.values.memory import Memory
 else:
+    evidence = Module("nacre.memories.evidence")
     merge = Module("nacre.review.merge")
 
 _KEYS = {
@@ -38,10 +41,17 @@ _HELP = (
     ("n", "the newer memory takes its place"),
     ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
     ("s", "skip it: it waits on"),
+    ("w", "where it was said: the turns that it comes from, and back"),
     ("u", "undo the last of these, and then the one before"),
     ("↑ ↓", "scroll a long text"),
     ("q", "quit: the others wait on"),
 )
+_ASIDE = {"?": "help", "w": "where"}
+"""Keys that show something beside what waits, until another one is pressed."""
+_CHARACTERS_OF_A_TURN = 2_000
+_LEAST_LINES = 2
+"""Of what waits, that have to be seen before it is decided: one of its words, and how many follow."""
+_TOO_SMALL = "The window is too small to show it. Make it larger; q quits."
 _DONE = {"keep": "Kept", "edit": "Kept in other words", "merge": "Merged", "replace": "Replaced", "drop": "Dropped",
          "skip": "Skipped"}  # fmt: skip
 
@@ -65,7 +75,8 @@ class Triage:
         self._left = deque(waiting)
         self._decided: list[tuple[str, Waiting]] = []
         self._told: Span | str = ""
-        self._shows_help = False
+        self._aside = ""
+        self._is_legible = False
 
     @property
     def done(self) -> Counter[str]:
@@ -84,21 +95,30 @@ class Triage:
             key = self._screen.keys.read()
             if key == RESIZE or self._screen.scroll(key):
                 continue
-            self._shows_help = key == "?" and not self._shows_help
-            chosen = _KEYS.get(key.lower() if len(key) == 1 else key)
+            if key == PASTE:
+                self._told = "What you pasted is ignored: each decision is a key that you press."
+                continue
+            key = key.lower() if len(key) == 1 else key
+            chosen = _KEYS.get(key)
             if chosen == "quit" or (not self._left and chosen != "undo"):
                 return
-            if chosen:
-                self._do(chosen)
+            if self._is_legible:
+                self._look_aside(_ASIDE.get(key, ""))
+                if chosen:
+                    self._do(chosen)
+
+    def _look_aside(self, shown: str) -> None:
+        """Show help, or where it was said, or neither: the same key leads back."""
+        self._aside = shown if shown != self._aside else ""
+        self._screen.scroll_to(len(self._words()) if self._aside == "where" else 0)
 
     def _do(self, chosen: str) -> None:
         self._told = ""
-        self._screen.to_top()
         try:
             if chosen == "undo":
                 self._undo()
-            elif chosen == "skip" or self._decide(chosen, self._left[0]):
-                self._told = _told(chosen, self._left[0])
+            elif (words := self._decide(chosen, self._left[0])) is not None:
+                self._told = f"{_DONE[chosen]}: {_one_line(words, 44)}"
                 self._decided.append((chosen, self._left.popleft()))
         except NacreError as error:
             self._told = Span(joined((error.message, error.hint), "; "), "red")
@@ -115,23 +135,25 @@ class Triage:
         self._left.appendleft(self._decided.pop()[1])
         self._told = f"Undone: {_DONE[chosen].lower()}."
 
-    def _decide(self, chosen: str, one: Waiting) -> bool:
-        """Whether it is decided: an edit or a merge can be given up."""
+    def _decide(self, chosen: str, one: Waiting) -> str | None:
+        """What names the one that was decided; ``None`` where it was not, as an edit or a merge can be given up."""
+        if chosen == "edit":
+            words = self._edited(one.memory.content)
+            if words is not None:
+                self._keep(one, content=words)
+            return words
         if chosen == "replace":
-            return self._replace(one)
-        if chosen == "drop":
-            operation = "candidate-drop" if one.is_candidate else "review-retire"
-            perform(self._run, operation, references=(one.memory.id,))
-            return True
-        if chosen == "keep":
-            self._keep(one)
-            return True
-        if chosen == "merge":
-            return self._merge(one)
-        words = self._edited(one.memory.content)
-        if words is not None:
-            self._keep(one, content=words)
-        return words is not None
+            is_done = self._replace(one)
+        elif chosen == "merge":
+            is_done = self._merge(one)
+        else:
+            is_done = True
+            if chosen == "drop":
+                operation = "candidate-drop" if one.is_candidate else "review-retire"
+                perform(self._run, operation, references=(one.memory.id,))
+            elif chosen == "keep":
+                self._keep(one)
+        return one.memory.subject if is_done else None
 
     def _replace(self, one: Waiting) -> bool:
         if one.newer is None:
@@ -149,7 +171,7 @@ class Triage:
     def _merge(self, one: Waiting) -> bool:
         """Merge it into a memory that the person chooses, in words that start as those of both."""
         picker = Picker(self._run, self._screen, text=one.memory.content, but=one.memory.id)
-        target = picker.choose(f"Merge “{_subject(one.memory, 30)}” into")
+        target = picker.choose(f"Merge “{_one_line(one.memory.subject, 30)}” into")
         words = self._edited(merge.words_of_both(target, one.memory)) if target else None
         if target is None or words is None:
             self._told = "Not merged."
@@ -167,14 +189,33 @@ class Triage:
 
     def _draw(self) -> None:
         screen = self._screen
-        foot = [*screen.page(self._render_told)[:3], screen.rule(), *screen.page(self._render_keys)[:2]]
-        if self._shows_help:
-            body = screen.page(_render_help)
-        elif self._left:
-            body = screen.page(lambda paper: _render(paper, self._left[0]))
+        head, rule, keys = [self._heading(), screen.rule()], [screen.rule()], screen.page(self._render_keys)[:2]
+        body, least = self._body()
+        spare = screen.rows - len(head) - len(rule) - len(keys) - least
+        self._is_legible = spare >= 0
+        if not self._is_legible:
+            screen.draw([], screen.page(lambda paper: paper.line(Span(_TOO_SMALL, "yellow"))), [])
+            return
+        told = screen.page(self._render_told)[: max(1, min(3, spare))]
+        screen.draw(head, body, [*told, *([] if told and not spare else rule), *keys])
+
+    def _body(self) -> tuple[list[str], int]:
+        """The lines to show, and how many of them have to be seen before anything is decided."""
+        page = self._screen.page
+        if not self._left:
+            return page(lambda paper: paper.line(bold("Nothing is left."))), 1
+        words = self._words()
+        if self._aside == "help":
+            body = page(_render_help)
+        elif self._aside == "where":
+            body = [*words, *page(self._render_evidence)]
         else:
-            body = screen.page(lambda paper: paper.line(bold("Nothing is left.")))
-        screen.draw([self._heading(), screen.rule()], body, foot)
+            body = words
+        above = len(words) - len(page(lambda paper: _render_words(paper, self._left[0])))
+        return body, min(len(body), above + _LEAST_LINES)
+
+    def _words(self) -> list[str]:
+        return self._screen.page(lambda paper: _render(paper, self._left[0])) if self._left else []
 
     def _heading(self) -> str:
         done = ", ".join(f"{what.lower()} {self.done[key]}" for key, what in _DONE.items() if self.done[key])
@@ -186,13 +227,31 @@ class Triage:
         if self._told:
             paper.line(self._told)
 
+    def _render_evidence(self, paper: Paper) -> None:
+        """The turns that it comes from, and those of the newer one."""
+        one = self._left[0]
+        for title, memory in (("Where it was said", one.memory), ("Where the newer one was said", one.newer)):
+            if memory is None:
+                continue
+            paper.heading(title)
+            found = evidence.evidence_of(self._run.home, memory, _CHARACTERS_OF_A_TURN)
+            if not found:
+                paper.line(dim("No turn of a session shows it."), indent=2)
+            for turn in found:
+                render_evidence(paper, turn, memory)
+
     def _render_keys(self, paper: Paper) -> None:
         if not self._left:
             paper.line(*_keys("undo" if self._decided else "", "quit"))
             return
         newer = "newer holds" if self._left[0].newer else ""
         undo = "undo" if self._decided else ""
-        paper.line(*_keys("keep", "edit", "merge", newer, "drop", "skip", undo, "quit"), "  ", bold("?"), dim(" help"))
+        paper.line(
+            *_keys("keep", "edit", "merge", newer, "drop", "skip", "where said", undo, "quit"),
+            "  ",
+            bold("?"),
+            dim(" help"),
+        )
 
 
 def _keys(*names: str) -> list[Span]:
@@ -203,30 +262,36 @@ def _keys(*names: str) -> list[Span]:
     return spans
 
 
-def _subject(memory: Memory, columns: int) -> str:
-    return cut(" ".join(printable(memory.subject).split()), columns)
-
-
-def _told(chosen: str, one: Waiting) -> str:
-    return f"{_DONE[chosen]}: {_subject(one.memory, 44)}"
+def _one_line(text: str, columns: int) -> str:
+    return cut(" ".join(printable(text).split()), columns)
 
 
 def _render(paper: Paper, one: Waiting) -> None:
-    """One that waits, why, and beside it the newer memory."""
+    """One that waits, and why."""
     what = "candidate" if one.is_candidate else "memory"
     paper.line(dim(what), "  ", kind_span(one.memory.kind), "  ", Span(one.why, "yellow"))
     paper.blank()
-    _render_words(paper, one.memory)
+    _render_trust(paper, one.memory)
+    _render_words(paper, one)
+
+
+def _render_trust(paper: Paper, memory: Memory) -> None:
+    if memory.trust is values_session.Trust.UNTRUSTED:
+        paper.line(Span("from outside:", "yellow"), indent=2)
+
+
+def _render_words(paper: Paper, one: Waiting) -> None:
+    """Its words and, beside them, the newer memory."""
+    _render_memory(paper, one.memory)
     if one.newer:
         paper.blank()
         paper.line(dim("newer  "), kind_span(one.newer.kind))
         paper.blank()
-        _render_words(paper, one.newer)
+        _render_trust(paper, one.newer)
+        _render_memory(paper, one.newer)
 
 
-def _render_words(paper: Paper, memory: Memory) -> None:
-    if memory.trust is values_session.Trust.UNTRUSTED:
-        paper.line(Span("from outside:", "yellow"), indent=2)
+def _render_memory(paper: Paper, memory: Memory) -> None:
     if not passages.normalise(memory.content).startswith(passages.normalise(memory.subject).rstrip("….")):
         paper.line(bold(memory.subject), indent=2)
     paper.body(memory.content, indent=2)
