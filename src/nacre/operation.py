@@ -58,7 +58,8 @@ class Operation:
     ``takes_long`` that it may take minutes: few of those run side by side, so that others are answered meanwhile.
     ``owners`` says that it changes rules, privacy or the owner's words, which no agent may: always, or where one of
     these fields of the request is set.
-    ``not_by`` are faces that do not offer it, each with the reason.
+    ``not_by`` are faces that do not offer it, each with the reason. ``command`` is what a person types for it, without
+    ``nacre``, where that is not its name.
     """
 
     name: str
@@ -73,6 +74,12 @@ class Operation:
     needs: Needs = Needs.HOME
     owners: bool | tuple[str, ...] = False
     not_by: Mapping[Face, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """What a person types for it."""
+        return f"nacre {self.command or self.name.replace('-', ' ')}"
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -97,7 +104,7 @@ class Operation:
         if opened.actor.bearer:
             lazy.load("nacre.catalogue.by_key:require")(self.name)
         if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
-            opened.actor.require_owner(f"nacre {self.name.replace('-', ' ')}")
+            opened.actor.require_owner(self.in_words)
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             given = (*given, on_progress)

@@ -9,10 +9,12 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 
 import nacre
 from nacre.catalogue import CATALOGUE
+from nacre.cli.root import cli
 from nacre.errors import OwnerOnly
 from nacre.home.home import open_home
 from nacre.operation import Needs, Operation
@@ -42,6 +44,21 @@ def in_shell(program: Path, home: Path, command: str) -> subprocess.CompletedPro
         [program, "-c", f"{program_line}; exit $?"], env=environ, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
+
+
+def assert_is_typed(line: str) -> None:
+    """A line names a command of nacre, and options of it."""
+    name, *words = line.split()
+    command: click.Command = cli
+    context = click.Context(command)
+    for word in (one for one in words if not one.startswith("--")):
+        assert isinstance(command, click.Group), line
+        found = command.get_command(context, word)
+        assert found, line
+        command, context = found, click.Context(found)
+    known = {option for one in command.params for option in one.opts}
+    assert name == "nacre"
+    assert known.issuperset(one for one in words if one.startswith("--")), line
 
 
 @pytest.mark.parametrize("command", REFUSED)
@@ -74,8 +91,9 @@ def test_an_agents_program_among_the_parents_is_enough_to_be_refused(tmp_path: P
 def test_what_is_the_owners_is_refused_through_every_face(operation: Operation, user_home: Path) -> None:
     with closing(open_home(load_settings())) as home:
         for face in Face:
-            with acting(Actor(face, "codex")), pytest.raises(OwnerOnly, match="codex"):
+            with acting(Actor(face, "codex")), pytest.raises(OwnerOnly, match="codex") as refused:
                 operation.run(home if operation.needs is Needs.HOME else home.settings, None)
+            assert_is_typed(str(refused.value).partition(" is for ")[0])
 
 
 @pytest.mark.parametrize(

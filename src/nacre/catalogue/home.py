@@ -106,7 +106,8 @@ MODELS = (
         "embed-switch", "indexing.answers:switch", "indexing.requests:SwitchRequest", "indexing.vectors:Embedded",
         **LONG, owners=True),
     Operation("embed-resume", "indexing.answers:resume", NOTHING, "indexing.vectors:Embedded", **LONG),
-    Operation("embed-back", "indexing.answers:back", NOTHING, "indexing.vectors:Embedded", **LONG, owners=True),
+    Operation("embed-back", "indexing.answers:back", NOTHING, "indexing.vectors:Embedded", **LONG,
+              command="embed switch --back", owners=True),
     Operation("embed-forget-old", "indexing.model_switch:forget_old", NOTHING, "int", writes=True),
     Operation("cost", "spending.answers:show_costs", "spending.requests:CostRequest", "views:CostReport"),
     Operation("traces", "health.answers:list_traces", "health.requests:TracesRequest", "list[values.trace:Trace]"),
@@ -135,7 +136,7 @@ CARE = (
     Operation("hosts-plan", "wiring.answers:plan", "wiring.requests:WireRequest", "values.wiring:WiringPlan",
               needs=_SETTINGS, not_by=_HELD),
     Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
-              writes=True, needs=_SETTINGS, not_by=_HELD, owners=True),
+              writes=True, needs=_SETTINGS, not_by=_HELD, command="init", owners=True),
     Operation("db-stats", "health.database:stats", NOTHING, "health.database:Stats"),
     Operation("db-version", "health.database_care:version", NOTHING, "health.database_care:DatabaseVersion"),
     Operation(

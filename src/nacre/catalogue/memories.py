@@ -50,7 +50,7 @@ MEMORIES = (
     ),
     Operation(
         "feedback-judge", "retrieval.answers:judge", "retrieval.requests:JudgeRequest", "values.review:FeedbackReport",
-        writes=True, owners=True,
+        writes=True, command="feedback", owners=True,
     ),
     Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
     Operation("project-tie", "home.answers:tie", "home.requests:TieRequest", "views:Place", writes=True, owners=True),
@@ -64,7 +64,7 @@ GRAPH = (
     ),
     Operation(
         "graph-unlink-origin", "graph.links:unlink_origin", "graph.requests:UnlinkOriginRequest",
-        "graph.values:LinkChange", writes=True, owners=True,
+        "graph.values:LinkChange", writes=True, command="graph unlink --origin", owners=True,
     ),
     Operation(
         "graph-invalidate", "graph.links:invalidate", "graph.requests:InvalidateRequest", "graph.values:LinkChange",
@@ -86,7 +86,7 @@ REVIEW = (
     Operation("waiting", "review.answers:waiting", NOTHING, "views:Waiting"),
     Operation(
         "review-dismiss", "review.answers:dismiss", "review.requests:ReviewKeepRequest", "list[values.memory:Memory]",
-        writes=True, owners=True,
+        writes=True, command="review keep", owners=True,
     ),
     Operation("review-undo", "review.answers:undo", "review.requests:ReviewUndoRequest", "values.memory:Memory",
               writes=True, owners=True),
@@ -103,11 +103,11 @@ REVIEW = (
     ),
     Operation(
         "candidate-keep", "review.answers:keep_candidate", "review.requests:KeepCandidateRequest",
-        "values.reports:StoreOutcome", writes=True, owners=True,
+        "values.reports:StoreOutcome", writes=True, command="review keep", owners=True,
     ),
     Operation(
         "candidate-drop", "review.answers:drop_candidates", "review.requests:DropCandidatesRequest",
-        "list[values.memory:Memory]", writes=True, owners=True,
+        "list[values.memory:Memory]", writes=True, command="review drop", owners=True,
     ),
     Operation(
         "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
@@ -132,9 +132,9 @@ REVIEW = (
         "unanswered", "review.unanswered:unanswered", "review.requests:UnansweredRequest", "values.review:Unanswered"
     ),
     Operation("unanswered-todo", "review.unanswered:add_todo", "review.requests:GapTodoRequest",
-              "values.reports:StoreOutcome", writes=True, owners=True),
+              "values.reports:StoreOutcome", writes=True, command="gaps todo", owners=True),
     Operation("unanswered-dismiss", "review.unanswered:dismiss", "review.requests:GapRequest",
-              "values.review:UnansweredQuestion", writes=True, owners=True),
+              "values.review:UnansweredQuestion", writes=True, command="gaps dismiss", owners=True),
     Operation(
         "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
         "review.claims:Estimate",
@@ -166,14 +166,14 @@ HISTORY = (
 
 FORGETTING = (
     Operation("forget-plan", "forgetting.forget:plan", "forgetting.requests:ForgetRequest",
-              "values.forgetting:ForgetPlan", owners=("regex",)),
+              "values.forgetting:ForgetPlan", command="forget", owners=("regex",)),
     Operation(
         "forget", "forgetting.answers:forget", "forgetting.requests:ForgetRequest", "values.forgetting:ForgetReport",
         writes=True, takes_long=True, owners=True),
     Operation("forgotten", "forgetting.forget:forgotten", NOTHING, "list[values.forgetting:Forgotten]"),
     Operation(
         "forget-allow-again", "forgetting.answers:allow_again", "forgetting.requests:AllowAgainRequest",
-        "values.forgetting:Forgotten", writes=True, owners=True),
+        "values.forgetting:Forgotten", writes=True, command="forget --allow-again", owners=True),
     Operation(
         "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **LONG,
         owners=("history", "remove_copies"),
@@ -182,9 +182,9 @@ FORGETTING = (
 
 CODE = (
     Operation("graph-ingest-code", "code.ingest:ingest_code", "code.requests:IngestCodeRequest",
-              "code.values:CodeReport", **LONG, owners=True),
+              "code.values:CodeReport", **LONG, command="graph ingest-code", owners=True),
     Operation("graph-forget-code", "code.ingest:forget_code", "code.requests:ForgetCodeRequest",
-              "code.values:ForgottenCode", writes=True, owners=True),
+              "code.values:ForgottenCode", writes=True, command="graph forget-code", owners=True),
     Operation("graph-callers", "code.ask:callers", "code.requests:CallersRequest", "code.values:CodeAnswer"),
     Operation("graph-importers", "code.ask:importers", "code.requests:CodeRequest", "code.values:CodeAnswer"),
     Operation("graph-about", "code.ask:about", "code.requests:CodeRequest", "code.values:CodeAnswer"),

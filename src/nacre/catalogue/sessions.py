@@ -63,7 +63,7 @@ GATEWAY = (
     ),
     Operation(
         "gateway-pairings", "gateway.answers:list_pairings", NOTHING, "list[values.gateway.conversation:Pairing]",
-        owners=True,
+        command="gateway pair", owners=True,
     ),
     Operation(
         "gateway-pair", "gateway.answers:pair", "gateway.requests:PairRequest", "gateway.answers:Paired", writes=True,
@@ -94,6 +94,6 @@ AGENTS = (
     Operation("page-own", "context.answers:own_page", "context.requests:OwnPageRequest", "context.pages:OwnPage"),
     Operation(
         "page-write", "context.answers:write_own_page", "context.requests:WritePageRequest", "context.pages:OwnPage",
-        writes=True, owners=True,
+        writes=True, command="page", owners=True,
     ),
 )  # fmt: skip
