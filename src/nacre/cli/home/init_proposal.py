@@ -89,8 +89,10 @@ def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Prop
     names = [one.host.name for one in found]
     agreement = Agreement(tuple(names), planned(names))
     _show(run, found, agreement, proposal, places)
+    writes = "w(riter too), " if proposal.writer else ""
+    question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
-        said = str(click.prompt("Do this? y(es), n(o), d(iff), ? for more", default="y", err=True)).strip().lower()
+        said = str(click.prompt(question, default="y", err=True)).strip().lower()
         words = said.replace(",", " ").split()
         if words == ["all"] or (words and all(word.isdecimal() and 1 <= int(word) <= len(found) for word in words)):
             chosen = names if words == ["all"] else [names[int(word) - 1] for word in dict.fromkeys(words)]
