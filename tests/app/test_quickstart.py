@@ -170,6 +170,8 @@ def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> 
             "my rule about the harbour master?",
         ),
         (Kind.FACT, None, "From now on letters go through Heron only.", "What do we know about Heron?"),
+        (Kind.TODO, None, "Rotate the upload key before March.", "What is left to do about the upload key?"),
+        (Kind.TODO, None, "Before March we call Heron again.", "What is left to do about Heron?"),
         (Kind.FACT, "港口费用", "港口费用按年计算。", "关于港口费用，我们知道什么？"),
     ],
 )
@@ -193,6 +195,7 @@ def test_a_question_is_put_as_a_person_would(
         "We need something sturdier, to be sure it is always there.",
         "Look at the following page and keep it short.",
         "Boats pay the harbour per night, and leave by noon.",
+        "Pay what is left before Friday, or in March.",
         "以后所有的港口费用都按照年份来计算，并且要附上说明",
     ],
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.findings import subject_of
 from nacre.home.home import Home
 from nacre.setup.examples import is_one
 from nacre.text.passages import STOP_WORDS
+from nacre.text.time_expressions import find_window
 from nacre.values.memory import Kind, Memory
 
 _QUESTIONS = {
@@ -55,9 +57,9 @@ def about(memory: Memory) -> str | None:
         return unspaced.format(subject) if len(subject) <= _MOST_HAN and not subject.endswith("…") else None
     if subject != subject_of(memory.content) and _PHRASE.fullmatch(subject):
         return spaced.format(_within_a_sentence(memory))
-    name = _NAME.search(memory.content)
+    name = next((one for one in _NAME.findall(memory.content) if not _is_time(one, memory.created)), None)
     if name:
-        return spaced.format(name.group())
+        return spaced.format(name)
     things = list(_things(memory.content))
     return spaced.format(f"the {things[0]}") if things else None
 
@@ -85,6 +87,11 @@ def _things(text: str) -> Iterator[str]:
         thing = match.group(1).lower()
         if not (STOP_WORDS | _VAGUE | _PREPOSITIONS).intersection(thing.split()):
             yield thing
+
+
+def _is_time(name: str, now: datetime) -> bool:
+    """Whether a name is that of a month or a day, about which nobody asks."""
+    return any(find_window(f"{at} {name}", now) for at in ("in", "on"))
 
 
 def _within_a_sentence(memory: Memory) -> str:
