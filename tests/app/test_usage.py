@@ -756,11 +756,13 @@ def test_health_tells_how_memories_are_used(plain: World) -> None:
     with plain.open() as memory:
         memory.judge(falcon, good=True)
         memory.judge(kettle, good=False)
-    found = {check.name: check.detail for check in health(plain.context())}
+    checks = health(plain.context())
+    found = {check.name: check.detail for check in checks}
     assert found["usage"] == "1 never recalled, 0 recalled up to 5 times, 1 more often"
     assert found["quality"] == "1 good (from .7), 1 fair, 0 poor (below .3)"
     assert "(0.30)" in found["together"]
     assert found["review"] == "1 waiting"
+    assert [check.hint for check in checks if check.name == "review"] == ["nacre review shows each, and why it waits"]
 
 
 def test_usage_starts_from_neutral_after_a_rebuild(plain: World) -> None:

@@ -84,7 +84,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "todo": Entry("memories.todo:todo", "List, add and finish todos."),
         "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
-        "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
+        "review": Entry("memories.review:review", "Go through what waits for you: keep it, change it or drop it."),
         "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "gaps": Entry("memories.gaps:gaps", "List questions that nacre could not answer."),

@@ -314,7 +314,7 @@ def _usage(home: Home) -> Iterator[Check]:
     queue_reviews(home)
     waiting = len({entry.memory for entry in home.reviews.pending()})
     if waiting:
-        yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows what seems to be of little use")
+        yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows each, and why it waits")
 
 
 def _sessions(home: Home) -> Check:

@@ -44,7 +44,7 @@ _CONTENT_CHARACTERS = 240
 )
 @click.pass_context
 def review(context: click.Context) -> None:
-    """Keep or retire memories that seem of little use.
+    """Go through what waits for you: keep it, change it or drop it.
 
     A memory waits here when an agent proposed it or wants it changed, when it is recalled often and rarely used, when a
     newer one seems to contradict it, or when you called it bad. Candidates may be worth remembering; no agent is
