@@ -179,6 +179,10 @@ def test_conversational_beginnings_and_ends_are_trimmed() -> None:
             "The demo account must stay on the old plan.",
         ),
         (
+            "Remember that: the export worker leaks memory after an hour.",
+            "The export worker leaks memory after an hour.",
+        ),
+        (
             "Please keep in mind: our customers read the release notes.",
             "Our customers read the release notes.",
         ),

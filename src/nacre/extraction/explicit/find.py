@@ -158,7 +158,7 @@ def _order(text: str) -> re.Match[str] | None:
 
 def _remembered(order: re.Match[str]) -> Said | None:
     """What an order is about: what stands behind it or, where that points at something, behind a colon or before it."""
-    rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).rstrip("?？ ")
+    rest = _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1).lstrip(_BETWEEN).rstrip("?？ ")
     behind, before = _behind_colon(rest), order.string[: order.start()].rstrip(_BETWEEN)
     pointer, pointed = cues().pointing.match(rest), cues().pointing.search(order.group())
     if not _is_sized(behind) and len(_CLAUSES.split(_said_of_it(order, rest, pointer))[0].split()) > _BESIDE_POINTER:
