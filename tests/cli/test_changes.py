@@ -42,6 +42,20 @@ def test_what_stands_beside_is_named_on_paper(nacre: Nacre) -> None:
     assert "similar: Backups of the ledger lie in Zurich" in told
 
 
+def test_what_may_be_ended_is_told_apart_from_a_special_case(nacre: Nacre) -> None:
+    nacre("store", "Uploads may be 10 MB")
+    for rehearsed in (("--dry-run",), ()):
+        told = nacre("store", "The upload limit is a generous 25 MB", *rehearsed).out
+        assert "may end: Uploads may be 10 MB  recalled as perhaps outdated: nacre review" in told
+        assert "similar" not in told
+    nacre("store", "Invoices are kept for ten years")
+    special = nacre("store", "Invoices of the test customers are kept for one year").out
+    assert "a special case of: Invoices are kept for ten years  both hold" in special
+    nacre("store", "In the docs repository commit messages are written in German")
+    general = nacre("store", "Commit messages are written in English").out
+    assert "has as a special case: In the docs repository" in general
+
+
 def test_show_tells_that_a_memory_was_superseded(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert f"Superseded by {changed[1][-8:]} since" in nacre("show", changed[0]).out
 

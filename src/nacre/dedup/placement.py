@@ -249,15 +249,14 @@ def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOu
     for one in cases:
         memory = specialized(memory, one.other.id, one.verdict.reason) if one.specializes else memory
     change.put([memory])
-    for one in found:
-        if one.is_doubted and not by:
-            update(change, doubted(one.other, memory.id, one.verdict.reason))
-    for one in cases:
-        if one.is_specialized:
-            update(change, specialized(one.other, memory.id, one.verdict.reason))
+    changed = [doubted(one.other, memory.id, one.verdict.reason) for one in found if one.is_doubted and not by]
+    changed += [specialized(one.other, memory.id, one.verdict.reason) for one in cases if one.is_specialized]
+    for other in changed:
+        update(change, other)
     if by:
         _take_into_history(change, memory, by)
-    similar = [one.other for one in found if one.verdict.relation in _SIMILAR_RELATIONS]
+    now = {one.id: one for one in changed}
+    similar = [now.get(one.other.id, one.other) for one in found if one.verdict.relation in _SIMILAR_RELATIONS]
     return StoreOutcome(
         "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
     )  # fmt: skip

@@ -21,6 +21,7 @@ from nacre.platform.lazy import Module
 from nacre.text import passages
 
 if TYPE_CHECKING:
+    from nacre.dedup import comparison
     from nacre.home import projects
     from nacre.home.home import Home
     from nacre.memories import store as remembering
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from nacre.values.memory import Memory
     from nacre.values.reports import StoreOutcome
 else:
+    comparison = Module("nacre.dedup.comparison")
     projects = Module("nacre.home.projects")
     remembering = Module("nacre.memories.store")
     views = Module("nacre.memories.views")
@@ -214,7 +216,22 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
     if outcome.superseded_by:
         _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
     for similar in outcome.similar:
-        _concerned(paper, "similar", similar, "")
+        _concerned(paper, *_relation(memory, similar))
+
+
+def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
+    """How a memory stands to one like it, that one, and what comes of it."""
+    ours = {link.rel for link in memory.links if link.to == other.id}
+    theirs = {link.rel for link in other.links if link.to == memory.id}
+    if comparison.CONTRADICTS in ours:
+        return "may end", other, "recalled as perhaps outdated: nacre review"
+    if comparison.CONTRADICTS in theirs:
+        return "may be ended by", other, "recalled as perhaps outdated: nacre review"
+    if comparison.SPECIALIZES in ours:
+        return "a special case of", other, "both hold"
+    if comparison.SPECIALIZES in theirs:
+        return "has as a special case", other, "both hold"
+    return "similar", other, ""
 
 
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
