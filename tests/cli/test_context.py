@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Nacre
 
 
@@ -64,6 +66,18 @@ def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
     )
     assert again.json["context"] == ""
     assert [one["why"] for one in again.json["left_out"]] == ["given already"]
+
+
+def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = ("harbour", "mill", "quarry", "ferry", "tower")
+    for place in places:
+        nacre("store", f"Letters to the {place} go out on Mondays", "--kind", "preference", "--subject", f"The {place}")
+    arguments = ("context", "--part", "preferences", "--folder", str(tmp_path))
+    monkeypatch.setenv("NACRE_CONTEXT_MOST_MEMORIES", "1")
+    left = nacre(*arguments, "--json").json["left_out"]
+    assert {one["subject"] for one in left} < {f"The {place}" for place in places}
+    named = "; ".join(one["subject"] for one in left[:3])
+    assert f"{named} and 1 more" in nacre(*arguments, "--explain").out
 
 
 def test_the_owners_pages_are_written_told_brought_back_and_taken_away(nacre: Nacre, user_home: Path) -> None:

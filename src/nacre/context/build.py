@@ -207,12 +207,12 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
     if unsure:
         near, by = unsure
         told = f"nothing was sure enough; the nearest is “{near.subject}”, {by:.2f} sure where {BORDER} is needed"
-        draft.leave(Part.RELEVANT, near.id, told)
+        draft.leave(Part.RELEVANT, near.id, told, near.subject)
     end = draft.left_tokens - room
     found = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in found]
     for memory, score, sure in sorted(found, key=lambda one: -one[1]):
         if draft.left_tokens <= end:
-            draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET)
+            draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
             continue
         draft.tell(Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
 

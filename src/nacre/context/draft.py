@@ -73,13 +73,15 @@ class Draft:
         """What this context tells, and what its session was told before."""
         return told_before(self.home, self.project, self.state)
 
-    def add(self, item: ContextItem, words: str = "") -> bool:
-        """Tell something, if it fits; the heading of its part counts once. ``words``: what it says, if not the text."""
+    def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
+        """Tell something, if it fits; the heading of its part counts once. ``words``: what it says, if not the text;
+        ``subject``: that of a memory.
+        """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
         characters = len(item.text) + 1 + len(heading)
         if tokens > self.left_tokens or characters > self.left_characters:
-            self.leave(item.part, item.ref, OVER_BUDGET)
+            self.leave(item.part, item.ref, OVER_BUDGET, subject)
             return False
         self.left_tokens -= tokens
         self.left_characters -= characters
@@ -113,11 +115,11 @@ class Draft:
         """Tell a memory, unless it is known already or not to be told now."""
         reason = self.reason_against(memory)
         if reason:
-            self.leave(part, memory.id, reason)
+            self.leave(part, memory.id, reason, memory.subject)
             return False
         text = self.line(memory)
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
-        return self.add(item, memory.content)
+        return self.add(item, memory.content, memory.subject)
 
     def reason_against(self, memory: Memory) -> str:
         """Why a memory is not told, whatever the budget; empty where it may be."""
@@ -146,9 +148,9 @@ class Draft:
         """Whether this context tells of a memory or turn already."""
         return ref is not None and any(item.ref == ref for item in self.items)
 
-    def leave(self, part: Part, ref: str | None, why: str) -> None:
-        """Note what is not told."""
-        self.left_out.append(LeftOut(part, ref, why))
+    def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
+        """Note what is not told; the ``subject`` of a memory."""
+        self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
         """What is trusted, of this project, of those it depends on, and of what holds everywhere; in a folder of no

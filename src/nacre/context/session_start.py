@@ -91,7 +91,7 @@ def tell_learned(draft: Draft) -> None:
         if not (reason or part is Part.CORE or is_for_every_session(item.memory)):
             reason = "it concerns a part of the work alone"
         if reason:
-            draft.leave(part, item.memory.id, reason)
+            draft.leave(part, item.memory.id, reason, item.memory.subject)
             continue
         score = draft.ranked(item.memory, weight_of(item.memory, now) if part is Part.KNOWN else item.score)
         candidates.append(Candidate(item.memory, part, count_tokens(draft.line(item.memory) + "\n"), score))
@@ -105,9 +105,10 @@ def tell_learned(draft: Draft) -> None:
         if one in told:
             draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))
         else:
-            draft.leave(one.part, one.memory.id, f"a session starts with {most} memories at most")
+            limit = f"a session starts with {most} memories at most"
+            draft.leave(one.part, one.memory.id, limit, one.memory.subject)
     for one in chosen.left:
-        draft.leave(one.part, one.memory.id, OVER_BUDGET)
+        draft.leave(one.part, one.memory.id, OVER_BUDGET, one.memory.subject)
 
 
 def _page(draft: Draft, part: Part, *paths: str) -> None:

@@ -129,11 +129,14 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What could have been told and was not, and why: over the budget, given already, suppressed, not sure enough."""
+    """What could have been told and was not, and why: over the budget, given already, suppressed, not sure enough; the
+    ``subject`` of a memory.
+    """
 
     part: Part
     ref: str | None
     why: str
+    subject: str | None = None
 
 
 _MOST_GIVEN = 500

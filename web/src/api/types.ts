@@ -998,6 +998,7 @@ export interface LeftOut {
   part: Part;
   ref: string | null;
   why: string;
+  subject: string | null;
 }
 
 export interface Link {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from nacre.values.context import HELD_OUT, LOOKED_FOR, Part
 if TYPE_CHECKING:
     from nacre.context import session_state, snapshot
     from nacre.context.wakeup import Wakeup
-    from nacre.values.context import ContextBlock
+    from nacre.values.context import ContextBlock, LeftOut
 else:
     session_state = Module("nacre.context.session_state")
     snapshot = Module("nacre.context.snapshot")
@@ -34,6 +35,8 @@ else:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _TEXT_CHARACTERS = 100
 _MOST_TOKENS = 8_000
+_SUBJECT_CHARACTERS = 60
+_MOST_NAMED = 3
 
 
 @command(
@@ -163,7 +166,9 @@ def _context_record(block: ContextBlock) -> Record:
             }
             for item in block.items
         ],
-        "left_out": [{"part": one.part.value, "ref": one.ref, "why": one.why} for one in block.left_out],
+        "left_out": [
+            {"part": one.part.value, "ref": one.ref, "why": one.why, "subject": one.subject} for one in block.left_out
+        ],
         "lanes": lane_records(block.lanes),
         "took_ms": round(block.took_ms, 2),
     }  # fmt: skip
@@ -209,8 +214,20 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
         paper.line(dim(f"{item.why} · {item.tokens} tokens{score}"), indent=4)
     if block.left_out:
         paper.heading("Left out")
-        for (where, why), times in Counter((one.part.value, one.why) for one in block.left_out).items():
-            paper.line(f"{where}: {why}", dim(f"  {times}" if times > 1 else ""), indent=2)
+        _render_left_out(paper, block.left_out)
     paper.blank()
     lanes = f"lanes: {describe_lanes(block.lanes)} · " if block.lanes else ""
     paper.line(dim(f"{lanes}{block.took_ms:.0f} ms"), hang=2)
+
+
+def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
+    """What was left out by why, and of memories the first by name."""
+    alike: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
+    for one in left_out:
+        alike[one.part.value, one.why].append(one)
+    for (where, why), found in alike.items():
+        paper.line(f"{where}: {why}", dim(f"  {len(found)}" if len(found) > 1 else ""), indent=2, hang=2)
+        named = [passages.shorten(one.subject, _SUBJECT_CHARACTERS) for one in found if one.subject][:_MOST_NAMED]
+        more = f" and {len(found) - len(named)} more" if len(found) > len(named) else ""
+        if named:
+            paper.line(dim(f"{'; '.join(named)}{more}"), indent=4)
