@@ -341,6 +341,38 @@ def test_a_worktree_whose_repository_cannot_be_reached_is_still_its_project(
     assert visit(tmp_path / "fix") == "billing"
 
 
+@pytest.mark.parametrize("remote", ["git@host.example:acme/Wren.git", None])
+def test_a_clone_of_a_repository_on_this_machine_is_its_project(
+    world: World, visit: Visit, tmp_path: Path, remote: str | None
+) -> None:
+    first = clone(tmp_path / "Code" / "wren", remote)
+    git(first, "clone", "-q", ".", "../copy")
+    git(tmp_path, "clone", "-q", f"file://{tmp_path}/Code/copy", "again")
+    assert [visit(one) for one in (tmp_path / "again", first, tmp_path / "Code" / "copy")] == ["wren"] * 3
+    assert slugs(world) == ["wren"]
+
+
+@pytest.mark.parametrize("remote", ["git@host.example:acme/wren.git", None])
+def test_a_clone_whose_page_lists_the_path_that_it_came_from_stays_its_project(
+    world: World, visit: Visit, tmp_path: Path, remote: str | None
+) -> None:
+    first = clone(tmp_path / "wren", remote)
+    git(first, "clone", "-q", ".", "../copy")
+    world.write("projects/letters/project.md", f"---\nremotes: ['{first}/.']\nroots: ['{tmp_path}/copy']\n---\n")
+    assert visit(tmp_path / "copy") == "letters"
+    assert visit(first) == "letters"
+
+
+def test_repositories_that_name_each_other_are_a_project(visit: Visit, tmp_path: Path) -> None:
+    first = repository(tmp_path / "wren", str(tmp_path / "lark"))
+    repository(tmp_path / "lark", str(first))
+    assert visit(first) in ("wren", "lark")
+
+
+def test_a_clone_whose_repository_is_gone_is_named_like_it(visit: Visit, tmp_path: Path) -> None:
+    assert visit(repository(tmp_path / "copy", f"{tmp_path}/gone/wren/.")) == "wren"
+
+
 def test_a_submodule_is_the_project_of_its_own_remote(world: World, visit: Visit, tmp_path: Path) -> None:
     library, outer = clone(tmp_path / "library"), clone(tmp_path / "outer")
     git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "vendor/lib")

@@ -27,6 +27,8 @@ _WORKTREE = re.compile(
 """Where worktrees lie inside a repository; ``~/.codex/worktrees`` and the like lie in no repository."""
 
 _POINTER_CHARACTERS = 4096
+_MOST_CLONES = 3
+"""A clone of a clone of a clone: two may name each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Place:
     remote: str | None
     is_repository: bool = False
     worktree: str | None = None
-    """The folder of a worktree that lies outside the repository's own."""
+    """The folder of a worktree or of a clone that lies outside the repository's own."""
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
@@ -46,7 +48,9 @@ def project_of_folder(home: Home, folder: Path) -> str | None:
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """The slug of the project that a place belongs to, by its remote, else by the nearest root above it."""
+    """The slug of the project that a place belongs to, by its remote, else by the nearest root above it; of a clone on
+    this machine also by the path that it came from, where a page lists that as a remote.
+    """
     found = _project_of_remote(home, place.remote) if place.remote else None
     if found:
         return found
@@ -58,7 +62,7 @@ def known_project(home: Home, place: Place) -> str | None:
         parent = _parent(root)
         # A repository is a project of its own, whatever folder it lies in.
         root = parent if parent != root and not place.is_repository else None
-    return None
+    return _project_of_remote(home, normalise_remote(place.root)) if place.root and place.worktree else None
 
 
 def with_dependencies(home: Home, wanted: Filter) -> Filter:
@@ -71,17 +75,16 @@ def with_dependencies(home: Home, wanted: Filter) -> Filter:
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
     """The place of a folder; ``repository`` is a remote that is known of it."""
-    remote = normalise_remote(repository) if repository else None
     if not cwd:
-        return Place(None, remote)
+        return Place(None, _normalised(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # os.path answers no where Path raises: a name that is too long, or has a zero in it.
         if folder.is_absolute() and os.path.isdir(folder):
             for candidate in (folder, *folder.parents):
                 if os.path.exists(candidate / ".git"):
-                    return _repository(candidate, remote)
-    return Place(main, remote)
+                    return _repository(candidate, repository)
+    return Place(main, _normalised(repository))
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
@@ -98,18 +101,22 @@ def _has_remotes(home: Home, slug: str) -> bool:
     return any(key == "remote" and found == slug for key, _, found in home.files.project_keys())
 
 
-def _repository(folder: Path, remote: str | None) -> Place:
-    """The place of a folder that has a ``.git``: a repository's, or that of the repository a worktree belongs to."""
-    git = folder / ".git"
-    if not os.path.isfile(git):
-        return Place(str(folder), remote or _remote_of(git, folder), is_repository=True)
-    own = _pointed(git, folder, "gitdir:") or git
-    shared = _pointed(own / "commondir", own) or (own.parents[1] if own.parent.name == "worktrees" else None)
-    if shared is None:  # a submodule, or a repository whose ".git" lies elsewhere
-        return Place(str(folder), remote or _remote_of(own, folder), is_repository=True)
-    root = shared.parent if shared.name.startswith(".") else shared
-    outside = None if folder.is_relative_to(root) else str(folder)
-    return Place(str(root), remote or _remote_of(shared, root), is_repository=True, worktree=outside)
+def _repository(folder: Path, remote: str | None, clones: int = 0) -> Place:
+    """The place of a folder that has a ``.git``: a repository's, or that of the repository a worktree belongs to, or
+    that from which it was cloned on this machine.
+    """
+    git, root, outside = folder / ".git", folder, None
+    if os.path.isfile(git):
+        git = _pointed(git, folder, "gitdir:") or git
+        shared = _pointed(git / "commondir", git) or (git.parents[1] if git.parent.name == "worktrees" else None)
+        if shared:  # else a submodule, or a repository whose ".git" lies elsewhere
+            git, root = shared, shared.parent if shared.name.startswith(".") else shared
+            outside = None if folder.is_relative_to(root) else str(folder)
+    remote = remote or _remote_of(git, root)
+    origin = Path((remote or "").removeprefix("file://"))
+    if clones < _MOST_CLONES and origin.is_absolute() and os.path.exists(origin / ".git"):
+        return replace(_repository(Path(os.path.normpath(origin)), None, clones + 1), worktree=str(folder))
+    return Place(str(root), _normalised(remote), is_repository=True, worktree=outside)
 
 
 def _pointed(file: Path, base: Path, label: str = "") -> Path | None:
@@ -122,7 +129,7 @@ def _pointed(file: Path, base: Path, label: str = "") -> Path | None:
 
 
 def _remote_of(git: Path, root: Path) -> str | None:
-    """The remote that a repository's configuration names: origin, else the first."""
+    """The remote that a repository's configuration names, as it does: origin, else the first."""
     config = git / "config"
     if not config.is_file():
         return None
@@ -137,7 +144,11 @@ def _remote_of(git: Path, root: Path) -> str | None:
     url = parser.get(sections[0], "url", fallback=None) if sections else None
     if url and url.startswith("."):
         url = os.path.normpath(root / url)
-    return normalise_remote(url) if url else None
+    return url
+
+
+def _normalised(remote: str | None) -> str | None:
+    return normalise_remote(remote) if remote else None
 
 
 def _parent(path: str) -> str:

@@ -109,7 +109,7 @@ def normalise_remote(url: str) -> str:
         text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
     text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
     text = re.sub(r"^(?:alt)?ssh\.(?=[^/]+\.)", "", re.sub(r"/{2,}", "/", text))
-    return text.rstrip("/").removesuffix(".git").lower()
+    return re.sub(r"(?:/\.?)+$", "", text).removesuffix(".git").lower()
 
 
 def slugify(text: str) -> str:
