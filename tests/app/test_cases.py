@@ -166,6 +166,72 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
     assert (other.superseded_by, links(third)) == (None, [])
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Health files are burnt at once", "Files are burnt after 30 days"),
+        ("Broken carts are sold any day", "Carts are sold on Tuesdays"),
+        ("Foreign stones are weighed every day", "Stones are weighed on Fridays"),
+        ("New maps are drawn each day", "Maps are drawn on Mondays"),
+        ("Premium visitors can see all pits", "Visitors can see pits"),
+        ("Senior drillers may open any gate", "Drillers may open gates"),
+        ("Visitors may bring dogs", "Only visitors may bring dogs"),
+        ("Carts are washed before the shift", "Carts are washed after the shift"),
+        ("The lamp of the gate is off by default", "The lamp of the gate is on by default"),
+        ("Lifting loads larger than 2 tons fails", "Lifting loads larger than 2 tons works since 3.4"),
+        ("Drillers can order tools", "Drillers can order steel tools"),
+        ("Blasts need a signature and a witness", "Blasts need a signature or a witness"),
+        ("大于 2 吨的石头装车失败", "大于 2 吨的石头装车成功"),
+        ("小李向老王汇报", "老王向小李汇报了"),
+        ("先排水再爆破", "先爆破再排水"),
+        ("小李和老王都要签字", "小李或老王要签字"),
+    ],
+)
+def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(world: World, one: str, other: str) -> None:
+    for older, newer in ((one, other), (other, one)):
+        first, second = both(world, older, newer)
+        assert first.superseded_by is None
+        assert not second.retired
+        with world.open() as memory:
+            memory.retire(first.id, second.id)
+
+
+@pytest.mark.parametrize(
+    ("one", "again"),
+    [
+        ("Drillers review pull requests", "PRs get reviewed by drillers"),
+        ("On April 3 the north pit was flooded for two hours", "The north pit was flooded two hours on April 3"),
+        ("The quarry has seven cranes", "The quarry has 7 cranes"),
+        ("Blasts are logged in the tower, the book is green", "Blasts are logged in the tower"),
+    ],
+)
+def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(world: World, one: str, again: str) -> None:
+    with world.open() as memory:
+        first = memory.store(one, project="quarry").memory_id
+        outcome = memory.store(again, project="quarry")
+    assert (outcome.action, outcome.memory_id) == ("known", first)
+
+
+def test_not_all_and_all_are_a_doubt(world: World) -> None:
+    first, second = both(world, "Not all blasts need a witness", "All blasts need a witness")
+    assert first.superseded_by is None
+    assert links(second) == [("contradicts", first.id)]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("永远不要直接炸北坑", "以后可以直接炸北坑了"), ("访客不得进入北坑", "现在访客可以进入北坑了")],
+)
+def test_the_opposite_of_the_same_is_no_special_case(world: World, older: str, newer: str) -> None:
+    first, second = both(world, older, newer)
+    assert (first.superseded_by, links(first)) == (second.id, [])
+
+
+def test_what_is_said_of_images_is_no_rule_for_videos(world: World) -> None:
+    first, second = both(world, "Images are packed with WebP", "Videos are packed with AV1")
+    assert (links(first), links(second)) == ([], [])
+
+
 VERSION = (
     "The Quarry planner writes its own version (`planner_version`) into the `plan.json` of each map and into the state "
     "of the shift, with both engines. Version and number are kept in a package of their own, planinfo, to break the "

@@ -66,13 +66,14 @@ class Words:
     A phrase ends at a ``border``, and a ``case`` begins with words like "for"; ``stop`` and ``light`` words carry no
     topic, a ``sort`` tells one sort of thing from another, ``attribute`` words name a property and not a thing, a
     ``part`` is part of a whole, and with a ``role`` verb a person is what is said, not what it is said of.
-    ``numbers`` are number words.
+    ``numbers`` are number words. An ``operator`` is a small word that changes what is said of the same things.
     """
 
     border: frozenset[str]
     case: frozenset[str]
     stop: frozenset[str]
     sort: frozenset[str]
+    operator: frozenset[str]
     light: frozenset[str]
     attribute: frozenset[str]
     part: frozenset[str]
@@ -142,7 +143,7 @@ def language_of(text: str) -> ChangeLanguage:
 
 def _load(table: dict[str, Any]) -> ChangeLanguage:
     words = table["words"]
-    for name in ("border", "case", "stop", "sort", "light", "attribute", "part", "role"):
+    for name in ("border", "case", "stop", "sort", "operator", "light", "attribute", "part", "role"):
         words[name] = words[name].split()
     table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
     groups = [group.split() for group in table["alike"]["groups"]]

@@ -7,22 +7,21 @@ from enum import StrEnum
 
 from nacre.dedup.cues import language_of
 from nacre.dedup.pair import Pair, held, says
+from nacre.dedup.repetition import alone, differ
 from nacre.dedup.statement import Statement, read
+from nacre.dedup.words import Amount
 from nacre.embed.calibration import Calibration
 from nacre.values.memory import Kind, Memory
 
 SAME_WORDS = 0.8
-"""The share of topical words in common from which two texts say the same, where nothing forbids it."""
-
-MEASURED = frozenset({"en"})
-"""Languages for which the border was measured from which a cosine alone says that two texts say the same."""
+"""The share of topical words in common from which two texts are about one thing."""
 
 CASE_WORDS = 0.3
 """A rule and its special case share at least so many of their words, and so does what is ended with what tells in plain
 words what has gone: what shares fewer speaks of other things."""
 
 SOME_WORDS = 0.6
-"""The share that goes with a cosine of ``alike``."""
+"""The share from which one of two texts may say the other again."""
 
 MOST_ADDED = 0.4
 """A text of which so much is new says more than a repetition."""
@@ -212,49 +211,27 @@ def _likeness(pair: Pair, same_kind: bool, limits: Calibration) -> Verdict:
     if pair.new.moods & _NO_CLAIM != pair.old.moods & _NO_CLAIM:
         return _UNRELATED
     near = pair.cosine if pair.cosine is not None else 0.0
-    is_same = pair.likeness >= SAME_WORDS or (near >= limits.same and pair.language.language in MEASURED)
-    is_same = is_same or (near >= limits.alike and pair.likeness >= SOME_WORDS)
-    if is_same and same_kind and not _differ(pair):
+    if pair.likeness >= SOME_WORDS and same_kind and not differ(pair):
         return _said_again(pair)
     if pair.same_subject or near >= limits.link or pair.likeness >= SAME_WORDS:
         return Verdict(Relation.RELATED, "about the same")
     return _UNRELATED
 
 
-def _differ(pair: Pair) -> bool:
-    """Whether anything forbids that both say the same: numbers, names, versions, negation, scope, another thing."""
-    old, new = pair.old, pair.new
-    if old.is_negative != new.is_negative or pair.has_other_scope or old.scopes != new.scopes:
-        return True
-    if pair.is_reordered or pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing:
-        return True
-    if new.phrases and not old.phrases:
-        return True
-    mine, theirs = ({(one.sort, one.value) for one in found} for found in (old.amounts, new.amounts))
-    if bool(mine and theirs) and not (mine <= theirs or theirs <= mine):
-        return True
-    return all(pair.own_names) or (pair.likeness < SAME_WORDS and _may_differ(pair))
-
-
-def _may_differ(pair: Pair) -> bool:
-    """Whether two texts in unlike words may say different things: one names something, or speaks of all cases."""
-    every = pair.language.mood.every
-    of_all = [bool(every.search(one.text.lower())) for one in (pair.old, pair.new)]
-    return of_all[0] != of_all[1] or (any(pair.own_names) and bool(pair.beyond_old and pair.beyond_new))
-
-
 def _said_again(pair: Pair) -> Verdict:
-    if pair.case_of is not None:
-        return Verdict(Relation.RELATED, "says it of a case")
-    added = [word for word in pair.new.words if not held(word, pair.old)]
-    lost = [word for word in pair.old.words if not held(word, pair.new)]
-    uncounted = [one for one in pair.old.amounts if not any(one.says(other) for other in pair.new.amounts)]
-    counted = [one.text for one in pair.new.amounts if not any(one.says(other) for other in pair.old.amounts)]
+    """What of two that may say the same the later one says: nothing new only where no word or number is its own.
+
+    What the longer one says beyond the other is a property that goes without saying, or stands in an aside.
+    """
+    mine, theirs = alone(pair)
     done = pair.language.mood.done
-    if (added and uncounted) or (done.search(pair.new.text) and not done.search(pair.old.text)):
+    if (mine and theirs) or (done.search(pair.new.text) and not done.search(pair.old.text)):
         return Verdict(Relation.RELATED, "about the same")
-    if lost or not (added or counted):
-        return Verdict(Relation.SAME, "says the same")
-    if len(added) > MOST_ADDED * len(pair.new.words):
+    longer, more = (pair.old, mine) if mine else (pair.new, theirs)
+    if any(isinstance(one, Amount) or (one.start < longer.end and one.stem not in pair.attributes) for one in more):
         return Verdict(Relation.RELATED, "says more")
-    return Verdict(Relation.FULLER, f"adds {' '.join([pair.new.spell(added), *counted]).strip()}")
+    if not theirs:
+        return Verdict(Relation.SAME, "says the same")
+    if len(theirs) > MOST_ADDED * len(pair.new.words):
+        return Verdict(Relation.RELATED, "says more")
+    return Verdict(Relation.FULLER, f"adds {' '.join(one.text for one in theirs)}")

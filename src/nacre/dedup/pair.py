@@ -11,7 +11,7 @@ from itertools import pairwise, takewhile
 
 from nacre.dedup.cues import ChangeLanguage, languages
 from nacre.dedup.statement import Statement
-from nacre.dedup.words import Amount, stem
+from nacre.dedup.words import Amount, is_chinese, stem
 
 _PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
@@ -133,7 +133,10 @@ class Pair:
 
     @property
     def _denial(self) -> Value | None:
-        return Value("says the opposite") if self.old.denies != self.new.denies else None
+        """That one is so and the other is not; of all and not of all it may be that some are."""
+        every = self.language.mood.every
+        is_sure = not any(every.search(one.text[: one.end].lower()) for one, _ in self._both_ways)
+        return Value("says the opposite", is_sure=is_sure) if self.old.denies != self.new.denies else None
 
     @property
     def _word(self) -> Value | None:
@@ -171,7 +174,8 @@ class Pair:
         return (self.beyond_new - named) & (before | self.new.cased)
 
     def _beyond(self, one: Statement, other: Statement) -> frozenset[str]:
-        silent = self.attributes | self.light | (self.value.words if self.value else frozenset())
+        usual = self.attributes if one.topic - self.attributes else self.attributes - one.topic  # "images" are a thing
+        silent = usual | self.light | (self.value.words if self.value else frozenset())
         change = self.language.change
         own = (word for word in one.said if word.stem not in silent and not says(word.stem, other))
         words = frozenset(word.stem for word in own if not change.moved.search(word.text.lower()))
@@ -255,12 +259,6 @@ class Pair:
             if mine and theirs and (mine & self.old.words or theirs & self.new.words):
                 return True
         return False
-
-    @cached_property
-    def is_reordered(self) -> bool:
-        """Whether both are the same words in another order: who does it to whom, what comes first."""
-        old, new = self.old.order, self.new.order
-        return old != new and sorted(old) == sorted(new)
 
     def _begins_otherwise(self, silent: frozenset[str]) -> bool:
         """Whether the two tell to do different things with the same."""
@@ -365,16 +363,6 @@ class Pair:
         return None
 
     @cached_property
-    def other_kind_of_thing(self) -> str | None:
-        """Two known things of one kind, one in each."""
-        mine, theirs = self.old.things, self.new.things
-        for word, kinds in mine.items():
-            for other, others in theirs.items():
-                if word not in theirs and other not in mine and kinds & others:
-                    return f"{self.old.spell([word])} → {self.new.spell([other])}"
-        return None
-
-    @cached_property
     def own_names(self) -> tuple[list[str], list[str]]:
         """The names that only the one has, and those that only the other has."""
         mine = [word for word in self.old.order if word in self.old.names and not held(word, self.new)]
@@ -399,7 +387,7 @@ def held(word: str, by: Statement) -> bool:
 def _has(word: str, by: Statement) -> bool:
     if word in by.words or word in by.joined:
         return True
-    if "\u3400" <= word[0] <= "\u9fff":
+    if is_chinese(word[0]):
         return set(word) <= set("".join(by.order))
     if any(prefix + word in by.words for prefix in _PREFIXES):
         return True

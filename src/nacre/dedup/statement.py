@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -40,7 +40,7 @@ class Statement:
     """What comparison knows of a text; each part is worked out when it is first asked for.
 
     ``whole`` is the text, ``text`` the same without its reasons; ``every`` are its words, ``own`` the stems of its
-    project's name, which say nothing within the project.
+    project's name, which say nothing within the project, ``because`` the words of its reasons.
     """
 
     whole: str
@@ -48,6 +48,7 @@ class Statement:
     language: ChangeLanguage = field(repr=False)
     every: tuple[Word, ...] = field(repr=False)
     own: frozenset[str]
+    because: tuple[Word, ...] = field(default=(), repr=False)
 
     @cached_property
     def answers(self) -> dict[str, bool]:
@@ -64,9 +65,13 @@ class Statement:
         return tuple(word.stem for word in self._kept)
 
     @cached_property
+    def counted(self) -> frozenset[int]:
+        """Where the words of its numbers and amounts begin."""
+        return _places(self.every, self.figures)
+
+    @cached_property
     def _topical(self) -> tuple[Word, ...]:
-        counted = _places(self.every, self._found)
-        left = [word for word in self._kept if word.start not in counted]
+        left = [word for word in self._kept if word.start not in self.counted]
         telling = tuple(word for word in left if _is_topical(word, self.language))
         if len(telling) > 1:
             return telling
@@ -94,19 +99,22 @@ class Statement:
         return dict(_things(self.every))
 
     @cached_property
-    def _found(self) -> list[Amount]:
+    def figures(self) -> list[Amount]:
+        """All its numbers and amounts."""
         return labelled(amounts(list(self.every), self.text, self.language), self.order)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
         """The numbers that tell which one of several is meant."""
         every = list(self.every)
-        return frozenset(one.value for one in self._found if is_number_of_a_thing(every, one, self.text, self.language))
+        return frozenset(
+            one.value for one in self.figures if is_number_of_a_thing(every, one, self.text, self.language)
+        )
 
     @cached_property
     def amounts(self) -> tuple[Amount, ...]:
         """What it counts, measures or dates."""
-        return tuple(one for one in self._found if one.value not in self.numbers)
+        return tuple(one for one in self.figures if one.value not in self.numbers)
 
     @cached_property
     def _changes(self) -> tuple[tuple[tuple[str, ...], ...], frozenset[str], frozenset[str]]:
@@ -117,7 +125,7 @@ class Statement:
         """Where the first clause that says something ends: asides follow, unless they begin with a case or a "but"."""
         for aside in _ASIDE.finditer(self.text):
             said = sum(word.start < aside.start() for word in self._topical)
-            said += sum(one.start < aside.start() for one in self._found)
+            said += sum(one.start < aside.start() for one in self.figures)
             if said >= _LEAST_SAID:
                 return len(self.text) if self._goes_on(self.text[aside.end() :].lower().lstrip()) else aside.start()
         return len(self.text)
@@ -128,12 +136,16 @@ class Statement:
         return first in case or any(not word.isascii() and rest.startswith(word) for word in case)
 
     @cached_property
-    def said(self) -> tuple[Word, ...]:
-        """The words of its first clause that tell what it says, and of which one or sort: "motor B", "old backups"."""
+    def content(self) -> tuple[Word, ...]:
+        """The words that tell what it says, and of which one or sort: "motor B", "old backups"."""
         words = self.language.words
         sorts = {one for one, after in pairwise((*self._kept, None)) if one and _is_sort(one, after, words)}
-        found = sorted({*self._topical, *sorts}, key=lambda word: word.start)
-        return tuple(word for word in found if word.start < self.end)
+        return tuple(sorted({*self._topical, *sorts}, key=lambda word: word.start))
+
+    @cached_property
+    def said(self) -> tuple[Word, ...]:
+        """Those of them that stand in its first clause."""
+        return tuple(word for word in self.content if word.start < self.end)
 
     @cached_property
     def cased(self) -> frozenset[str]:
@@ -190,7 +202,7 @@ class Statement:
         first = {
             word.start for word in self.every[: 2 if self.every and self.every[0].text.lower() in _DAY_BY_DAY else 1]
         }
-        found |= {("when", one.value) for one in self._found if one.start in first and one.sort in _DAYS}
+        found |= {("when", one.value) for one in self.figures if one.start in first and one.sort in _DAYS}
         return frozenset(found)
 
     @cached_property
@@ -206,7 +218,8 @@ class Statement:
     @cached_property
     def joined(self) -> frozenset[str]:
         """Its neighbouring words as one: "back up" is "backup"."""
-        return frozenset(_joined(self.every, self.language))
+        pairs = pairwise(self.every)
+        return frozenset(as_one(*pair, self.language) for pair in pairs if pair[1].text.isascii())
 
     @cached_property
     def is_negative(self) -> bool:
@@ -238,7 +251,11 @@ def read(text: str, project: str | None = None) -> Statement:
     main = _REASON.sub("", bare).strip() or bare
     lead = language.change.lead.match(main)
     main = main[lead.end() :] if lead else main
-    return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language))
+    reason = _REASON.search(bare) if bare.find(main) + len(main) < len(bare) else None
+    because = (
+        tuple(replace(word, start=word.start + len(main)) for word in tokens(reason[0], language)) if reason else ()
+    )
+    return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language), because)
 
 
 @lru_cache(maxsize=4096)
@@ -422,10 +439,6 @@ def _turns(lower: str, language: ChangeLanguage) -> Iterator[str]:
             yield name
 
 
-def _joined(every: Iterable[Word], language: ChangeLanguage) -> Iterator[str]:
-    """Neighbouring words as one: "back up" is "backup", "auto increment" is "autoincrement"."""
-    previous: Word | None = None
-    for word in every:
-        if previous and word.text.isascii():
-            yield language.alike.get(previous.stem + word.stem, previous.stem + word.stem)
-        previous = word
+def as_one(first: Word, second: Word, language: ChangeLanguage) -> str:
+    """Two neighbouring words as one: "back up" is "backup", "auto increment" is "autoincrement"."""
+    return language.alike.get(first.stem + second.stem, first.stem + second.stem)

@@ -77,13 +77,18 @@ class Amount:
         return self.unit == other.unit or not self.unit or not other.unit
 
 
+def is_chinese(sign: str) -> bool:
+    """Whether a character is a Chinese one: words have no borders there."""
+    return "\u3400" <= sign <= "\u9fff"
+
+
 def tokens(text: str, language: ChangeLanguage) -> list[Word]:
     """All words in order; runs of Chinese become overlapping pairs of characters."""
     found: list[Word] = []
     begins = True
     for match in _TOKEN.finditer(text):
         raw = match.group().replace("’", "'")
-        if "\u3400" <= raw[0] <= "\u9fff":
+        if is_chinese(raw[0]):
             found += _pairs(raw, match.start(), language)
             continue
         between = text[found[-1].start + len(found[-1].text) : match.start()] if found else ""
