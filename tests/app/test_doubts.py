@@ -6,6 +6,9 @@ from datetime import timedelta
 
 from nacre.dedup.comparison import compare
 from nacre.dedup.judge import Relation
+from nacre.health.database import rebuild
+from nacre.memories.requests import StoreRequest
+from nacre.memories.store import store
 from nacre.review import queue
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
@@ -55,6 +58,36 @@ def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> N
     with world.open() as memory:
         memory.edit(old, content=f"{OLD} a file")
         assert memory.recall("uploads may be 10 MB").hits[0].memory.id == old
+
+
+def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubted(world: World) -> None:
+    old, new = store_both(world)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        assert memory.store(OLD, project="acme").memory_id == old
+    rebuild(world.settings(), world.context)
+    with world.open() as memory:
+        hits = memory.recall(ASKED).hits
+        told = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+        waiting = [one.memory.id for one in queue.pending(memory._home)]
+        memory.store(NEW, project="acme")
+        assert [hit.memory.id for hit in memory.recall(ASKED).hits] == [old, new]  # both were said in one moment
+        world.clock.pass_days(1)
+        memory.store(NEW, project="acme")
+        back = memory.recall(ASKED).hits
+    assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(old, ()), (new, (old,))]
+    assert [(hit.memory.id, hit.outdated_by) for hit in back] == [(new, ()), (old, (new,))]
+    assert (OLD in told, NEW in told) == (True, False)
+    assert waiting == [new]
+
+
+def test_what_only_an_agent_says_again_settles_no_doubt_of_the_owner(world: World) -> None:
+    old, new = store_both(world)
+    world.clock.pass_days(1)
+    store(world.context(), StoreRequest(content=OLD, project="acme", speaker=Speaker.AGENT))
+    with world.open() as memory:
+        hits = memory.recall(ASKED).hits
+    assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
 def test_a_day_before_the_newer_one_was_said_the_older_one_stands_alone(world: World) -> None:

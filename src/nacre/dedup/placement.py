@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nacre.dedup.comparison import SUPERSEDES, Comparison, compare, last_said, vouches
+from nacre.dedup.comparison import SUPERSEDES, Comparison, compare, last_said, outranks, vouches
 from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.decision_prompt import Action, Decision, refusal
 from nacre.dedup.judge import Relation, Verdict
@@ -27,6 +27,7 @@ from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
 from nacre.values.memory import SET_ASIDE, Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
+from nacre.values.review import Reason
 from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
@@ -40,6 +41,7 @@ AMENDED = "amended"
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS, Relation.SPECIALIZES, Relation.GENERALIZES})
 
+_SAID_AGAIN = "the other was said again since"
 _REASON_CHARACTERS = 160
 _CANDIDATES = 12
 _SIMILAR = 3
@@ -328,7 +330,30 @@ def _known(
             known = replace(known, inbox=False)
             update(change, known)
         confirm(change, known, memory, touched)
+        _turn_doubts(change, known.id, memory)
     return StoreOutcome("known", known.id, "the same words are stored already")
+
+
+def _turn_doubts(change: Change, known_id: str, memory: Memory) -> None:
+    """What was said again in the same words since something doubted it holds: now it doubts the other one.
+
+    So it is not where the one that doubts it is from a trusted source or the owner, and what is said now is not.
+    """
+    home = change.home
+    known = home.memories.find(known_id)
+    doubting = home.memories.in_any_state([doubt.newer for doubt in home.reviews.doubts([known_id])])
+    for one in doubting:
+        is_less = vouches(one, memory) or outranks(one, memory)
+        if known is None or is_less or last_said(one) >= last_said(memory):
+            continue
+        if last_said(known) < last_said(memory):
+            known = replace(known, confirmed=_with(known.confirmed, again_of(memory)))
+        if update(change, turned := doubted(known, one.id, _SAID_AGAIN)) and update(
+            change, without_doubt(one, known_id)
+        ):
+            known = turned
+    if doubting and not home.reviews.doubts([known_id]):
+        home.reviews.settle(known_id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
 
 
 def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
