@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import SequenceMatcher
 from itertools import pairwise
 
@@ -9,11 +10,16 @@ from nacre.dedup.pair import Pair, says
 from nacre.dedup.statement import Statement, as_one
 from nacre.dedup.words import Amount, Word, is_chinese
 
+_SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=!~≤≥]=?")
+"""Options, and signs that compare: one more or in other letters is something else."""
+
 
 def differ(pair: Pair) -> bool:
     """Whether anything forbids that both say the same: negation, scope, order, a small word, another thing."""
     old, new = pair.old, pair.new
     if old.is_negative != new.is_negative or pair.has_other_scope or _scopes(old, new) != _scopes(new, old):
+        return True
+    if set(_SIGNS.findall(old.text)) != set(_SIGNS.findall(new.text)):
         return True
     if _is_reordered(old, new) or _is_one_word_apart(old, new) or _operators(old) != _operators(new):
         return True
@@ -57,11 +63,19 @@ def _is_reordered(old: Statement, new: Statement) -> bool:
 
     Where words have no borders, and no endings, the order alone tells that, also of a part of them.
     """
-    if old.order != new.order and sorted(old.order) == sorted(new.order):
-        return True
+    for mine, theirs in ((old.order, new.order), (_structure(old), _structure(new))):
+        if mine != theirs and sorted(mine) == sorted(theirs):
+            return True
     shorter, longer = sorted((_characters(old), _characters(new)), key=len)
     left = iter(longer)
     return not all(sign in left for sign in shorter)
+
+
+def _structure(one: Statement) -> tuple[str, ...]:
+    """The words that tell who does what to whom: without articles and the like, and verbs without a topic."""
+    words = one.language.words
+    silent = (words.stop - words.border) | words.light
+    return tuple(word.stem for word in _kept(one) if word.text.lower() not in silent)
 
 
 def _characters(one: Statement) -> list[str]:
