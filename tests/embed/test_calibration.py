@@ -26,7 +26,7 @@ def test_a_model_nobody_measured_counts_like_no_model() -> None:
 
 def test_thresholds_stand_in_their_order() -> None:
     for known in (calibration_of(MODEL_NAME), calibration_of(None)):
-        assert known.unrelated < known.link < known.alike < known.same < 1
+        assert known.unrelated < known.link < 1
         assert known.unrelated < known.used < known.corrected < 1
         assert (known.meaning(known.unrelated), known.meaning(known.related)) == (0, 1)
 

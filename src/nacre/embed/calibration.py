@@ -27,18 +27,15 @@ class Calibration:
     """Cosines of one model.
 
     A question and a passage: ``unrelated`` is what chance alone gives, ``related`` a plain restatement. Two statements:
-    from ``same`` on, where nothing sets them apart, they say the same; at ``alike`` the same share of known repetitions
-    and of known distinct pairs falls on each side; from ``link`` on a link is worth making. From ``ask`` on a language
-    model is asked what the two are to each other, from ``ask_more`` on where much is to be asked. A reply from ``used``
-    on holds a memory; what an agent stored from ``corrected`` on says it anew.
+    from ``link`` on a link is worth making. From ``ask`` on a language model is asked what the two are to each other,
+    from ``ask_more`` on where much is to be asked. A reply from ``used`` on holds a memory; what an agent stored from
+    ``corrected`` on says it anew.
 
     ``reads_unspaced``: the model reads scripts without spaces. Of one that nobody measured it is taken to be so.
     """
 
     unrelated: float
     related: float
-    same: float
-    alike: float
     link: float
     used: float
     corrected: float
