@@ -206,6 +206,7 @@ def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(world:
         ("Drillers review pull requests", "PRs get reviewed by drillers"),
         ("On April 3 the north pit was flooded for two hours", "The north pit was flooded two hours on April 3"),
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
+        ("Cranes of the quarry lie in Zurich", "The cranes of the quarry lie in Zurich!"),
         ("Blasts are logged in the tower, the book is green", "Blasts are logged in the tower"),
     ],
 )

@@ -225,9 +225,10 @@ def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(nacre: Nac
 def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre: Nacre) -> None:
     first = "The billing service runs on PostgreSQL because the ledger needs transactions."
     nacre("store", first, "--kind", "decision")
-    again = "We chose PostgreSQL for the billing service, since its ledger needs transactions."
+    again = "We chose PostgreSQL for the invoice service, since its ledger needs transactions."
     told = nacre("store", again, "--kind", "decision", "--json").json
-    assert [one["content"] for one in told["supersedes"]] == [first]
+    links = nacre("show", told["id"], "--json").json["links"]
+    assert [(one["origin"], one["subject"]) for one in links] == [("auto", first.removesuffix("."))]
 
 
 @pytest.mark.embedding

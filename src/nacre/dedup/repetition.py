@@ -10,7 +10,7 @@ from nacre.dedup.pair import Pair, says
 from nacre.dedup.statement import Statement, as_one
 from nacre.dedup.words import Amount, Word, is_chinese
 
-_SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=!~≤≥]=?")
+_SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 """Options, and signs that compare: one more or in other letters is something else."""
 
 
