@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.app.conftest import World, world
 
 __all__ = ["world"]
@@ -24,3 +26,22 @@ def test_most_todos_that_are_said_to_be_done_are_and_hardly_any_other(world: Wor
     wrongly = sum(is_closed and not case["done"] for is_closed, case in zip(closed, CASES, strict=True))
     assert rightly >= 15
     assert wrongly <= 1
+
+
+@pytest.mark.parametrize(
+    ("todo", "later", "is_done"),
+    [
+        ("Fix the flaky login test", "The flaky login test is fixed", True),
+        ("Fix the leak in the export worker", "The leak in the export worker is fixed now", True),
+        ("Document the flaky login test", "The flaky login test is fixed", False),
+        ("Fix the flaky login test", "The flaky login test is still not fixed", False),
+    ],
+)
+def test_a_todo_is_done_once_just_that_is_said_to_be_done(
+    world: World, todo: str, later: str, *, is_done: bool
+) -> None:
+    with world.open() as memory:
+        asked = memory.store(todo, kind="todo", project="harbour").memory_id
+        world.clock.pass_days(2)
+        memory.store(later, kind="event", project="harbour")
+        assert (memory.get(asked).superseded_by is not None) is is_done

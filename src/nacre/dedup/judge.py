@@ -11,6 +11,7 @@ from nacre.dedup.repetition import alone, differ
 from nacre.dedup.statement import Statement, read
 from nacre.dedup.words import Amount
 from nacre.embed.calibration import Calibration
+from nacre.text.stems import stem
 from nacre.values.memory import Kind, Memory
 
 SAME_WORDS = 0.8
@@ -30,6 +31,8 @@ MOST_LEFT = 2
 """Words beyond a change from which on it is not even a doubt."""
 
 _NO_CLAIM = frozenset({"asks", "supposes", "recounts", "adds", "narrows", "chats"})
+_NOT_DONE = _NO_CLAIM - {"recounts", "adds"}
+"""Who says that just that was done tells of the past, and may have added it."""
 _NO_CASE = frozenset({"asks", "recounts", "chats"})
 
 
@@ -109,7 +112,10 @@ def closes(todo: Memory, later: Memory) -> bool:
     pair = pair_of(todo, later)
     mood = pair.language.mood
     done = mood.done.search(pair.new.text)
-    if not done or pair.new.moods & _NO_CLAIM or pair.has_other_scope or pair.is_swapped:
+    if not done or pair.has_other_scope or pair.is_swapped:
+        return False
+    is_that = stem(done.group().lower()) in pair.old.words
+    if pair.new.moods & (_NOT_DONE if is_that else _NO_CLAIM):
         return False
     if mood.undone.search(pair.new.text[max(0, done.start() - 40) : done.start()]):
         return False
