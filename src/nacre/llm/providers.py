@@ -32,7 +32,8 @@ class Provider:
 
     ``variables`` are the environment's names for its key; ``api_key`` is one that is written in the configuration.
     With a ``subscription`` calls have no price of their own: tokens are counted instead.
-    ``beside`` is about how many tokens a command of an agent adds to each question.
+    ``beside`` is about how many tokens a command of an agent adds to each question; ``keys`` are the environment's
+    names for keys by which its calls would be billed instead.
     ``answers`` is what each of its models can be held to at least (see Capabilities), empty where that is not known.
     """
 
@@ -46,6 +47,7 @@ class Provider:
     free: bool = False
     subscription: bool = False
     beside: int = 0
+    keys: tuple[str, ...] = ()
     api_key: str = field(default="", repr=False)
 
 
@@ -79,7 +81,7 @@ def is_built_in(name: str) -> bool:
 def _built_in() -> Mapping[str, Provider]:
     tables: dict[str, dict[str, Any]] = tomllib.loads((files("nacre.llm") / "providers.toml").read_text("utf-8"))
     return {
-        name: Provider(name, **{**table, "variables": tuple(table.get("variables", ()))})
+        name: Provider(name, **{**table, **{key: tuple(table.get(key, ())) for key in ("variables", "keys")}})
         for name, table in tables.items()
     }
 

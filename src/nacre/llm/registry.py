@@ -11,9 +11,10 @@ from nacre.errors import ModelRefused, NacreError
 from nacre.llm import failures
 from nacre.llm.aliases import full_name
 from nacre.llm.capabilities import capabilities_of
+from nacre.llm.credentials.billing import environment_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
-from nacre.llm.providers import COMMANDS, provider_of
+from nacre.llm.providers import COMMANDS, Provider, provider_of
 from nacre.llm.retry import Pace, RetryingModel
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
@@ -42,16 +43,19 @@ def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> Language
         raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
     if api in _COMMANDS:
         by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
-        return by_command(asked, able, _without_secrets_of_channels(settings))
+        return by_command(asked, able, _environment(settings, asked.provider))
     over_http: Callable[..., LanguageModel] = load(_WIRES[api])
     return over_http(asked, able)
 
 
-def _without_secrets_of_channels(settings: Settings) -> Mapping[str, str]:
-    """The environment for an agent's command, whose tools may read it: without what channels sign in with."""
+def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
+    """The environment for an agent's command, whose tools may read it: without what channels sign in with, and without
+    keys that would be billed in the place of a subscription.
+    """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
-    return {name: value for name, value in settings.environ.items() if f"env:{name}" not in named}
+    own = environment_of(settings, provider)
+    return {name: value for name, value in own.items() if f"env:{name}" not in named}
 
 
 def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:

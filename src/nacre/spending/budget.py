@@ -18,6 +18,7 @@ from threading import Lock
 
 from nacre.errors import BudgetSpent, ModelRefused, NacreError, Unavailable
 from nacre.home.home import Home, open_database
+from nacre.llm.credentials.billing import key_of
 from nacre.llm.meter import tokens_of
 from nacre.llm.providers import provider_of
 from nacre.settings import Settings
@@ -279,9 +280,10 @@ def tokens_left(home: Home, model: str) -> int | None:
 
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
-    """Whether calls of a model have no price of their own, so that tokens are counted."""
+    """Whether calls of a model have no price of their own, so that tokens are counted: not where an API key pays."""
     with contextlib.suppress(ModelRefused):
-        return provider_of(settings, model.partition(":")[0]).subscription
+        provider = provider_of(settings, model.partition(":")[0])
+        return provider.subscription and not key_of(settings, provider)
     return False
 
 

@@ -1,4 +1,4 @@
-"""The files in which the commands of agent tools keep their own logins. nacre reads them, and never changes them."""
+"""The files in which the commands of agent tools keep their own logins. nacre looks at them, and never changes them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from nacre.errors import CredentialsUnusable
 from nacre.llm.credentials.methods import API_KEY, BEARER
 from nacre.llm.credentials.small_files import SmallFile, read_small
+from nacre.platform.ids import Clock, utc_now
 from nacre.settings import Settings
 
 _MILLI = 1000
@@ -20,13 +21,17 @@ _MILLI = 1000
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a tool's file holds: a secret, its kind, when it ends, and what is wrong with the file."""
+    """What a tool's file holds: a secret, its kind, when it ends, and what is wrong with the file.
+
+    ``is_renewable``: the tool makes a fresh one of it by itself.
+    """
 
     path: Path
     kind: str = ""
     secret: str = ""
     expires: datetime | None = None
     warning: str = ""
+    is_renewable: bool = False
 
     def __repr__(self) -> str:
         """Without the secret."""
@@ -40,7 +45,9 @@ def path_of(settings: Settings, tool: str) -> Path:
 
 
 def read(settings: Settings, tool: str) -> list[Login]:
-    """The logins in a tool's file, none where it has none. Raises CredentialsUnusable."""
+    """The logins in a tool's file, none where it has none, or is not read. Raises CredentialsUnusable."""
+    if tool not in _READERS:
+        return []
     path = path_of(settings, tool)
     file = read_small(path)
     if file is None:
@@ -50,6 +57,25 @@ def read(settings: Settings, tool: str) -> list[Login]:
     except (ValueError, RecursionError):  # whose words may quote the token
         raise CredentialsUnusable(f"{path} is not valid JSON", hint=f"sign in to {tool} again") from None
     return _READERS[tool](file, record) if isinstance(record, dict) else []
+
+
+def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
+    """Whether somebody seems to be signed in to a tool, other than by an API key: with a login that goes on or is
+    renewed. On macOS one may lie in the keychain, into which nacre does not look.
+    """
+    if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
+        return True
+    if tool not in _READERS:
+        return path_of(settings, tool).is_file()
+    try:
+        found = read(settings, tool)
+    except CredentialsUnusable:
+        return False
+    if not found:
+        return settings.platform == "darwin"
+    ends = [one.expires for one in found if one.kind == BEARER and not one.is_renewable]
+    renewable = any(one.kind == BEARER and one.is_renewable for one in found)
+    return renewable or any(end is None or end > clock() for end in ends)
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
@@ -65,7 +91,8 @@ def _claude(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
         return []
     ends = oauth.get("expiresAt")
     expires = _moment(ends / _MILLI) if isinstance(ends, int | float) else None
-    return [Login(file.path, BEARER, oauth["accessToken"], expires, file.warning)]
+    is_renewable = _is_text(oauth.get("refreshToken"))
+    return [Login(file.path, BEARER, oauth["accessToken"], expires, file.warning, is_renewable)]
 
 
 def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
@@ -75,7 +102,8 @@ def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
     tokens = record.get("tokens")
     if isinstance(tokens, dict) and _is_text(tokens.get("access_token")):
         token = tokens["access_token"]
-        found.append(Login(file.path, BEARER, token, _end_of(token), file.warning))
+        is_renewable = _is_text(tokens.get("refresh_token"))
+        found.append(Login(file.path, BEARER, token, _end_of(token), file.warning, is_renewable))
     return found
 
 
@@ -103,5 +131,10 @@ def _is_text(value: object) -> bool:
 _PLACES = {
     "claude": ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
     "codex": ("CODEX_HOME", ".codex", "auth.json"),
+    "gemini": ("GEMINI_CLI_HOME", "", ".gemini/oauth_creds.json"),
+    "opencode": ("XDG_DATA_HOME", ".local/share", "opencode/auth.json"),
 }
+_TOKENS = {"claude": ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"), "codex": ("CODEX_ACCESS_TOKEN",)}
+"""Variables that hold a token of a login."""
+
 _READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {"claude": _claude, "codex": _codex}
