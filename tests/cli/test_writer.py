@@ -311,7 +311,8 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert "Claude Code, haiku could write the rest once a session is over: about one session and" in before
-    assert "by your last week, and never more than 100,000 tokens a day" in before
+    assert "by your last week; it never takes more than 100,000 tokens a day" in before
+    assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
     assert "y(es), w(riter too), n(o), d(iff), ?" in after
     assert "every word of 2 turns of 1 session" in after

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nacre.home.home import Home
-from nacre.setup.writer import Foreseen, FoundWriter, WriterStatus, foreseen, found_writers, status
+from nacre.setup.found_writers import FoundWriter, best_writer, found_writers
+from nacre.setup.writer import Foreseen, WriterStatus, foreseen, status
 from nacre.text.passages import shorten
 
 _LIKELIEST = 2
@@ -18,7 +19,7 @@ class Reach:
     """Memories that hold, how many a later one ``replaced``, candidates that wait for the owner with the ``likeliest``
     of them, and what can be searched.
 
-    Where nobody writes, ``found`` is the best agent on this machine that could, and ``foreseen`` what it would take.
+    Where nobody writes, ``found`` is the best one on this machine that could, and ``foreseen`` what it would take.
     """
 
     memories: int
@@ -35,7 +36,7 @@ class Reach:
 def reach(home: Home) -> Reach:
     """What is in reach of a home."""
     counts, sessions, writer = home.memories.counts(), home.sessions.counts(), status(home)
-    found = next(iter(found_writers(home.settings)), None) if writer.state == "off" else None
+    found = best_writer(found_writers(home.settings)) if writer.state == "off" else None
     return Reach(
         sum(counts.values()) - counts["superseded"] - counts["retired"], counts["superseded"],
         home.candidates.count(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,7 +17,7 @@ from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
 from nacre.known_settings import check
-from nacre.llm.credentials import logins
+from nacre.llm.credentials.billing import key_of
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, write_setting
 from nacre.setup.examples import is_one
@@ -37,13 +36,6 @@ TOKENS_A_DAY = 100_000
 """What is proposed for a writer that a subscription pays."""
 
 MODEL = f"models.{Task.EXTRACTION}"
-_COMMANDS = {
-    "claude-cli:haiku": ("claude", "Claude Code, haiku"), "codex-cli:": ("codex", "Codex"),
-    "gemini-cli:flash": ("gemini", "Gemini CLI, flash"), "opencode-cli:": ("opencode", "OpenCode"),
-}  # fmt: skip
-_SIGN_INS = {"gemini": ".gemini/oauth_creds.json", "opencode": ".local/share/opencode/auth.json"}
-"""Files in the owner's home by which somebody is signed in. They are not read."""
-
 _WEEK = timedelta(days=7)
 _MOST_TOKENS = 12_000
 _FRAME = 1.3
@@ -60,15 +52,6 @@ _SAMPLE = 60
 _LOOKED_AT = 50
 _SPENT = frozenset({"tokens", "budget", "task budget"})
 """Why a call was refused that waits for another day."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundWriter:
-    """An agent's command on this machine that could write, as ``provider:model``, and whether somebody is signed in."""
-
-    name: str
-    label: str
-    is_signed_in: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +102,6 @@ class WriterStatus:
     waiting: int = 0
     problem: str | None = None
     hint: str | None = None
-
-
-def found_writers(settings: Settings) -> list[FoundWriter]:
-    """The agents' commands on this machine that could write, those first where somebody is signed in."""
-    found = [
-        FoundWriter(name, label, _is_signed_in(settings, program))
-        for name, (program, label) in _COMMANDS.items() if shutil.which(program, path=settings.environ.get("PATH"))
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: not one.is_signed_in)
-
-
-def _is_signed_in(settings: Settings, program: str) -> bool:
-    if program in _SIGN_INS:
-        return (settings.user_home / _SIGN_INS[program]).is_file()
-    try:
-        return bool(logins.read(settings, program)) or settings.platform == "darwin"
-    except NacreError:
-        return False
 
 
 def foreseen(home: Home) -> Foreseen:
@@ -221,7 +186,7 @@ def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str,
     """How a writer fares: in a word, what keeps it from writing, and what changes that."""
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
-    problem = _problem(home.settings, name)
+    problem = obstacle_to(home.settings, name)
     if problem:
         return "unavailable", problem.message, problem.hint
     failing = home.spending.health(name)
@@ -248,14 +213,25 @@ def _waiting(home: Home) -> int:
     return sum(one.unwritten is not None for one in home.sessions.to_extract())
 
 
-def _problem(settings: Settings, name: str) -> NacreError | None:
+def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     """What keeps a model from writing, as far as that is seen without asking it."""
     try:
         asked, able = describe(settings, name)
     except ModelRefused as error:
         return error
-    is_priced = able.price is not None or is_by_subscription(settings, name)
-    return obstacle(settings, asked) or (None if is_priced else unpriced(name))
+    problem = obstacle(settings, asked)
+    if problem or able.price is not None or is_by_subscription(settings, name):
+        return problem
+    key = key_of(settings, asked.provider)
+    if not key:
+        return unpriced(name)
+    told = f"{asked.provider.label} would be billed to the key in {key}, and nobody knows what {name} costs"
+    return ModelRefused(told, hint=f"sign in to {asked.provider.label}, or take another writer: nacre writer set")
+
+
+def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
+    """Whether it is left open what a writer may take a day that a subscription pays."""
+    return is_by_subscription(settings, request.writer) and not request.tokens_per_day
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
@@ -266,6 +242,8 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
+    if not name.partition(":")[2]:
+        name = f"{name.rstrip(':')}:default"
     wanted: dict[str, Any] = {
         MODEL: name, "models.background": True, "writer.paused": False,
         "writer.since": (settings.text("writer.since") if is_set(home) else "") or stamp(since(home.now())),
@@ -278,13 +256,23 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
 
 
 def refuse(settings: Settings, request: WriterRequest) -> None:
-    """Raises ModelRefused for a model that cannot be opened, InvalidInput where no bound is given, Unavailable."""
-    problem = _problem(settings, request.writer)
-    if problem:
-        raise problem
-    if is_by_subscription(settings, request.writer) and not request.tokens_per_day:
+    """Raises ModelRefused for a model that cannot be opened, InvalidInput where nothing is left for it to take, or it
+    is not said what it may, Unavailable.
+    """
+    check_obstacle(settings, request.writer)
+    if is_without_bound(settings, request):
         told = f"{request.writer} is paid by subscription: say what it may take"
         raise InvalidInput(told, hint="--tokens-per-day 100000")
+    dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
+    if not dollars and not is_by_subscription(settings, request.writer):
+        raise InvalidInput(f"{DAILY} is 0, which stops {request.writer}", hint=f"nacre config set {DAILY} 1")
+
+
+def check_obstacle(settings: Settings, name: str) -> None:
+    """Raises what keeps a model from writing, if anything does."""
+    problem = obstacle_to(settings, name)
+    if problem:
+        raise problem
 
 
 def since(now: datetime) -> datetime:

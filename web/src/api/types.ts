@@ -707,7 +707,10 @@ export interface ForgottenCode {
 export interface FoundWriter {
   name: string;
   label: string;
-  is_signed_in: boolean;
+  payer: string;
+  is_free: boolean;
+  problem: string;
+  is_refused: boolean;
 }
 
 export interface Gap {

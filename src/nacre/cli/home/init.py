@@ -13,6 +13,7 @@ from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
 from nacre.cli.operations import perform
+from nacre.cli.paper import Paper, bold
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform import ids, private_files
@@ -24,17 +25,20 @@ if TYPE_CHECKING:
     from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
+    from nacre.cli.models import writer as cli_writer
     from nacre.portability import host_memories
     from nacre.portability.host_memories import Captured
     from nacre.redact import redactor
     from nacre.setup import requests as setup_requests
     from nacre.setup import writer as setup_writer
+    from nacre.setup.requests import WriterRequest
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
     from nacre.wiring import apply, codex_trust, record, ways
     from nacre.wiring import apply as wiring_apply
     from nacre.wiring import plan as wiring_plan
     from nacre.wiring import preview as wiring_preview
 else:
+    cli_writer = Module("nacre.cli.models.writer")
     apply = Module("nacre.wiring.apply")
     codex_trust = Module("nacre.wiring.codex_trust")
     record = Module("nacre.wiring.record")
@@ -115,31 +119,33 @@ def init(  # noqa: PLR0913 - one a question
         )
     if tokens_per_day and not writer:
         raise click.UsageError("--tokens-per-day is for a writer: --writer NAME", click.get_current_context())
-    if writer and not dry_run:
-        wanted_writer = setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
-        setup_writer.refuse(run.settings, wanted_writer)
+    named_writer = setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
+    if named_writer:
+        setup_writer.refuse(run.settings, named_writer)
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     if asks and not (named or uninstall):
-        _go_through(run, template, own_memory, trusts=trust_hooks)
+        _go_through(run, template, own_memory, named_writer, trusts=trust_hooks)
         return
     wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
-        _show(run, wanted)
+        _show(run, wanted, named_writer)
         return
     if asks and not wanted.is_nothing:
-        _confirm(run, wanted)
+        _confirm(run, wanted, named_writer)
     _carry_out(run, wishes, wanted if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks)
     if writer:
         perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
 
 
-def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trusts: bool) -> None:
+def _go_through(
+    run: Run, template: WiringWish, own_memory: str | None, writer: WriterRequest | None, *, trusts: bool
+) -> None:  # fmt: skip
     """Propose all that makes memory work on this machine, and do what the owner says yes to. Raises InvalidInput."""
     found = [one for one in ways.found_hosts(run.settings) if one.host.by_project or not template.project]
     if not found:
         raise InvalidInput(_NO_HOST, hint="name it: nacre init --host NAME; nacre init --help")
-    proposal = init_proposal.proposed(run)
+    proposal = init_proposal.proposed(run, writer)
 
     def planned(names: Sequence[str]) -> WiringPlan:
         return _planned(run, _wishes(run, template, names, own_memory), uninstall=False)
@@ -151,8 +157,8 @@ def _go_through(run: Run, template: WiringWish, own_memory: str | None, *, trust
     if proposal.has_examples:
         first_reading.forget_examples(run)
     is_short = proposal.reading is not None and first_reading.read_first(run, proposal.reading, agreed.reads)
-    if agreed.writes and proposal.writer and proposal.foreseen:
-        perform(run, "writer-set", writer=proposal.writer.name, tokens_per_day=proposal.foreseen.most)
+    if proposal.writer and (agreed.writes or proposal.is_named):
+        perform(run, "writer-set", **cli_writer.request_of(proposal.writer))
     first_reading.show_reach(run)
     if is_short:
         first_reading.make_rest(run)
@@ -194,10 +200,11 @@ def _with_own_memory(run: Run, wish: WiringWish, said: str | None) -> WiringWish
     return replace(wish, isolates=isolates)
 
 
-def _confirm(run: Run, wanted: WiringPlan) -> None:
+def _confirm(run: Run, wanted: WiringPlan, writer: WriterRequest | None) -> None:
     """Show what would be done, a line a file, or as a diff where that is wanted. Raises Abort where it is not to be."""
     paper, places = run.paper(stderr=True), _shown(run)
     home_wiring.render_outline(paper, wanted, places)
+    _render_writer(paper, writer)
     click.echo(f"\n{paper.text()}", err=True)
     question = "Remove it?" if wanted.is_removal else "Write this?"
     while True:
@@ -210,6 +217,13 @@ def _confirm(run: Run, wanted: WiringPlan) -> None:
             run.show(lambda paper: home_wiring.render_plan(paper, wanted, places, is_whole=True))
         else:
             click.echo("Type y, n, or d to see every line of it.", err=True)
+
+
+def _render_writer(paper: Paper, writer: WriterRequest | None) -> None:
+    """Who is to write, where somebody is named."""
+    if writer:
+        bound = f", up to {writer.tokens_per_day:,} tokens a day" if writer.tokens_per_day else ""
+        paper.line(bold(f"{'writer':<7}"), f"{writer.writer}, once a session is over{bound}", hang=7)
 
 
 def _shown(run: Run) -> Shown:
@@ -254,9 +268,15 @@ def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPl
     return wanted
 
 
-def _show(run: Run, wanted: WiringPlan) -> None:
+def _show(run: Run, wanted: WiringPlan, writer: WriterRequest | None) -> None:
     diffs = ["\n".join(wiring_preview.diff_of(change, _clean(run))) for change in wanted.changes]
-    run.answer(_plan_record(wanted, diffs), lambda paper: home_wiring.render_plan(paper, wanted, _shown(run)))
+
+    def render(paper: Paper) -> None:
+        home_wiring.render_plan(paper, wanted, _shown(run))
+        _render_writer(paper, writer)
+
+    named = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
+    run.answer(_plan_record(wanted, diffs) | named, render)
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:

@@ -19,11 +19,14 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.cli.home.wiring import Shown
     from nacre.cli.models import writer as cli_writer
+    from nacre.home.home import Home
     from nacre.hosts import codex
-    from nacre.setup import examples, first_ingest
+    from nacre.setup import examples, first_ingest, found_writers
     from nacre.setup import writer as writers
     from nacre.setup.first_ingest import FirstReading
-    from nacre.setup.writer import Foreseen, FoundWriter
+    from nacre.setup.found_writers import WriterProposal
+    from nacre.setup.requests import WriterRequest
+    from nacre.setup.writer import Foreseen
     from nacre.values.wiring import WiringPlan
     from nacre.wiring.ways import FoundHost
 else:
@@ -31,6 +34,7 @@ else:
     codex = Module("nacre.hosts.codex")
     examples = Module("nacre.setup.examples")
     first_ingest = Module("nacre.setup.first_ingest")
+    found_writers = Module("nacre.setup.found_writers")
     writers = Module("nacre.setup.writer")
 
 Planned = Callable[[Sequence[str]], "WiringPlan"]
@@ -43,13 +47,13 @@ _INTRODUCTION = "nacre plugs into your agents' tools: they start knowing what ma
 class Proposal:
     """What would be done beside the wiring itself.
 
-    ``reading`` is what there is to read, where nothing was read yet. ``writer`` could write memories, and would take
-    what is ``foreseen``; nobody else does. ``has_examples``: those of ``nacre quickstart`` are to go.
+    ``reading`` is what there is to read, where nothing was read yet. ``writer`` could write memories; nobody else does,
+    or the owner named it (``is_named``). ``has_examples``: those of ``nacre quickstart`` are to go.
     """
 
     reading: FirstReading | None = None
-    writer: FoundWriter | None = None
-    foreseen: Foreseen | None = None
+    writer: WriterProposal | None = None
+    is_named: bool = False
     has_examples: bool = False
 
     @property
@@ -61,7 +65,7 @@ class Proposal:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """What the owner said yes to: these hosts, as planned; to read ``all``, those of the last ``week``, or ``later``;
-    ``writes``: the writer, too."""
+    ``writes``: the writer that is proposed, too."""
 
     hosts: tuple[str, ...]
     plan: WiringPlan
@@ -69,17 +73,30 @@ class Agreement:
     writes: bool = False
 
 
-def proposed(run: Run) -> Proposal:
-    """What nacre would do in this home besides wiring; nothing is stored, and no home is made."""
+def proposed(run: Run, named: WriterRequest | None = None) -> Proposal:
+    """What nacre would do in this home besides wiring; nothing is stored, and no home is made.
+
+    A writer that is ``named`` is taken before those that are found.
+    """
     with first_ingest.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
         reading = first_ingest.look(home) if is_new else None
-        writer = next(iter(writers.found_writers(run.settings)), None) if writers.status(home).state == "off" else None
         foreseen = reading.foreseen if reading else writers.foreseen(home)
         return Proposal(
-            reading if reading and reading.files else None, writer, foreseen if writer else None,
+            reading if reading and reading.files else None, _writer(home, foreseen, named), named is not None,
             bool(examples.present(home)),
         )  # fmt: skip
+
+
+def _writer(home: Home, foreseen: Foreseen, named: WriterRequest | None) -> WriterProposal | None:
+    settings = home.settings
+    if named:
+        return found_writers.WriterProposal(found_writers.writer_named(settings, named.writer), named, foreseen)
+    if writers.status(home).state != "off":
+        return None
+    found = found_writers.found_writers(settings)
+    best = found_writers.best_writer(found)
+    return found_writers.proposal_of(settings, best, foreseen, found) if best else None
 
 
 def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Proposal, places: Shown) -> Agreement:
@@ -114,7 +131,7 @@ def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Prop
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
     """The agreement with what a yes in some words adds to it; ``None`` where it is no yes."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
-    if proposal.writer:
+    if proposal.writer and not proposal.is_named:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
     if proposal.reading:
         meanings |= {"l": {"reads": "later"}, "later": {"reads": "later"}}
@@ -158,16 +175,23 @@ def _rest(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
         paper.line(bold(f"{verb:<7}"), what, "  ", dim(why), hang=7)
     if reading and reading.estimate:
         render_estimate(paper, reading.estimate)
-    if proposal.writer and proposal.foreseen:
-        paper.blank()
-        much = f"{proposal.foreseen.in_words}, and " if proposal.foreseen.tokens else ""
-        paper.body(
-            f"Nobody writes memories from sessions yet: what you say plainly is kept. {proposal.writer.label} could "
-            f"write the rest once a session is over: {much}never more than {proposal.foreseen.most:,} tokens a day. "
-            "It is shown, without secrets, the sessions of all tools and projects that nacre reads"
-            f"{cli_writer.covered(proposal.foreseen)}. w says yes to that, too.",
-            indent=0,
-        )
+    if proposal.writer:
+        _render_writer(paper, proposal.writer, is_named=proposal.is_named)
+
+
+def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
+    """Who could write, or will as the owner named it, and what that takes."""
+    paper.blank()
+    told = proposal.foreseen
+    much = f"{told.in_words}; it" if told.tokens else "it"
+    before = "" if is_named else "Nobody writes memories from sessions yet: what you say plainly is kept. "
+    may = "writes" if is_named else "could write"
+    paper.body(
+        f"{before}{proposal.writer.label} {may} the rest once a session is over: {much} {proposal.terms}. "
+        f"{cli_writer.shown(told)}{'' if is_named else ' w says yes to that, too.'}",
+        indent=0,
+    )
+    cli_writer.render_beside(paper, proposal)
 
 
 def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> None:
@@ -176,8 +200,8 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
     if len(found) > 1:
         said.append(("1,2", "which tools: by number, or all"))
     said.append(("d", "every line that would be written"))
-    if proposal.writer:
-        said.append(("w", f"yes, and {proposal.writer.label} writes memories"))
+    if proposal.writer and not proposal.is_named:
+        said.append(("w", f"yes, and {proposal.writer.writer.label} writes memories"))
     if proposal.reading:
         said.append(("l", "yes, but sessions that are there stay unread until nacre ingest"))
         if proposal.reading.has_older:

@@ -134,7 +134,11 @@ def _who_writes(found: Reach) -> tuple[str | Span, ...]:
     if found.found is None:
         return (f"{alone}With a language model it writes the rest, too: ", bold("nacre setup"))
     much = f", {found.foreseen.in_words}" if found.foreseen and found.foreseen.tokens else ""
-    return (f"{alone}{found.found.label} can write the rest once a session is over{much}: ", bold("nacre writer set"))
+    problem = f" {found.found.problem}" if found.found.problem else ""
+    return (
+        f"{alone}{found.found.label} can write the rest once a session is over{much}: ", bold("nacre writer set"),
+        f".{problem}" if problem else "",
+    )  # fmt: skip
 
 
 def _render_read(paper: Paper, result: QuickstartResult) -> None:

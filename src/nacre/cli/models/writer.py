@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +15,14 @@ from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.setup import found_writers
+    from nacre.setup import requests as setup_requests
     from nacre.setup import writer as writers
+    from nacre.setup.found_writers import FoundWriter, WriterProposal
     from nacre.setup.writer import Foreseen, WriterStatus
 else:
+    found_writers = Module("nacre.setup.found_writers")
+    setup_requests = Module("nacre.setup.requests")
     writers = Module("nacre.setup.writer")
 
 _NAMED = 4
@@ -79,19 +84,27 @@ def set_writer(
 ) -> None:  # fmt: skip
     """Let somebody write, from the sessions that end from now on.
 
-    Without a name, on a terminal, it proposes an agent that is on this machine, and tells what that would take.
+    Without a name, on a terminal, it proposes the best one on this machine, and tells what that would take: an agent
+    that you are signed in to, a server as Ollama, or a provider whose key is found.
     """
     run.settings.actor.require_owner("nacre writer set")
-    if writer is None:
-        if not run.is_interactive:
-            raise click.UsageError("not interactive: name the writer, as claude-cli:haiku", click.get_current_context())
-        if not offer(run):
+    if writer is None and not run.is_interactive:
+        raise click.UsageError("not interactive: name the writer, as claude-cli:haiku", click.get_current_context())
+    if writer is None or (run.is_interactive and dollars_per_day is None and _is_open(run, writer, tokens_per_day)):
+        if not offer(run, writer):
             run.answer({}, lambda paper: paper.line("No writer was set."))
         return
     found = perform(
         run, "writer-set", writer=writer, tokens_per_day=tokens_per_day, dollars_per_day=dollars_per_day
     )  # fmt: skip
     _answer(run, found)
+
+
+def _is_open(run: Run, writer: str, tokens_per_day: int | None) -> bool:
+    """Whether it is left open what a named writer may take."""
+    return writers.is_without_bound(
+        run.settings, setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
+    )
 
 
 @writer.command("pause", examples=["nacre writer pause"])
@@ -115,30 +128,72 @@ def off(run: Run) -> None:
     _answer(run, perform(run, "writer-off"))
 
 
-def offer(run: Run) -> bool:
-    """Propose the best writer on this machine with what it would take; returns whether the owner said yes."""
-    found = writers.found_writers(run.settings)
-    if not found:
-        run.tell("No agent that could write is here; nacre setup sets a model by key, or a local one.")
+def offer(run: Run, name: str | None = None) -> bool:
+    """Propose a writer, by its name or the best on this machine, with what it would take; returns whether the owner
+    said yes. Raises ModelRefused for one that is named and cannot be set.
+    """
+    proposal = proposed(run, name)
+    if proposal is None:
         return False
-    best, told = found[0], writers.foreseen(run.home)
-    much = f"That is {told.in_words}; it" if told.tokens else "It"
     paper = run.paper(stderr=True)
     paper.line(bold("Who writes your memories"))
+    told = proposal.foreseen
+    much = f"That is {told.in_words}; it" if told.tokens else "It"
     paper.body(
-        f"{best.label} can read each session once, when it is over, and write down what is worth keeping. {much} "
-        f"never takes more than {told.most:,} tokens a day. It is shown, without secrets, the sessions of all tools "
-        f"and projects that nacre reads{covered(told)}; writer.exclude_tools and writer.exclude_projects leave some "
-        "out.",
+        f"{proposal.writer.label} can read each session once, when it is over, and write down what is worth keeping. "
+        f"{much} {proposal.terms}. {shown(told)}",
         indent=0,
     )
-    if not best.is_signed_in:
-        paper.line(dim(f"Nobody seems to be signed in to {best.label.partition(',')[0]}."))
+    render_beside(paper, proposal)
     click.echo(f"\n{paper.text()}", nl=False, err=True)
-    if not click.confirm(f"Let {best.label} write, up to {told.most:,} tokens a day?", default=False, err=True):
+    if not click.confirm(f"Let {proposal.writer.label} write{proposal.bound}?", default=False, err=True):
         return False
-    _answer(run, perform(run, "writer-set", writer=best.name, tokens_per_day=told.most))
+    _answer(run, perform(run, "writer-set", **request_of(proposal)))
     return True
+
+
+def proposed(run: Run, name: str | None) -> WriterProposal | None:
+    """The writer to propose; ``None`` where none can be set, which is told."""
+    if name:
+        found = [found_writers.writer_named(run.settings, name)]
+        writers.check_obstacle(run.settings, name)
+    else:
+        found = found_writers.found_writers(run.settings)
+    best = found_writers.best_writer(found)
+    if best is None:
+        for one in found:
+            run.tell(f"{one.label}: {one.problem}")
+        run.tell("No one who could write is here; nacre setup sets a model by key, or a local one.")
+        return None
+    return found_writers.proposal_of(run.settings, best, writers.foreseen(run.home), found)
+
+
+def request_of(proposal: WriterProposal) -> dict[str, Any]:
+    """What is asked of ``writer-set`` after a yes."""
+    wanted = proposal.request
+    return {
+        "writer": wanted.writer, "tokens_per_day": wanted.tokens_per_day, "dollars_per_day": wanted.dollars_per_day,
+    }  # fmt: skip
+
+
+def render_beside(paper: Paper, proposal: WriterProposal) -> None:
+    """What may keep the one that is proposed from answering, and who else could write."""
+    if proposal.writer.problem:
+        paper.line(dim(proposal.writer.problem))
+    if proposal.others:
+        paper.line(dim(f"Also here: {', '.join(map(_named, proposal.others))}; nacre writer set NAME takes that one."))
+
+
+def _named(one: FoundWriter) -> str:
+    return f"{one.name} ({one.problem.rstrip('.')})" if one.problem else one.name
+
+
+def shown(told: Foreseen) -> str:
+    """Which sessions a writer is shown, in sentences."""
+    return (
+        f"It is shown, without secrets, the sessions of all tools and projects that nacre reads{covered(told)}; "
+        "writer.exclude_tools and writer.exclude_projects leave some out."
+    )
 
 
 def covered(told: Foreseen) -> str:
@@ -165,7 +220,7 @@ def _record(found: WriterStatus) -> Record:
 def _render(paper: Paper, found: WriterStatus) -> None:
     if found.state == "off":
         paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
-        paper.line(dim("nacre writer set proposes an agent that you have anyway"))
+        paper.line(dim("nacre writer set proposes one that you have anyway"))
         return
     paper.line(bold(found.writer), "  ", _STATES[found.state])
     taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"

@@ -1,0 +1,209 @@
+"""Who is proposed to write: what is found on this machine, in which order, within which bounds, and by whose pay."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre, Outcome
+from tests.fakes.provider import FakeProvider
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in for a command is a script")
+
+Dialog = Callable[..., Outcome]
+Install = Callable[..., Path]
+
+QUIET = {"NO_COLOR": "1", "COLUMNS": "100"}
+
+
+@pytest.fixture(autouse=True)
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """``install("claude")`` puts a command on PATH, on which nothing else of this machine's agents is."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def put(name: str, script: str = "#!/bin/sh\nexit 1\n") -> Path:
+        program = folder / name
+        program.write_text(script, encoding="utf-8")
+        program.chmod(0o755)
+        return program
+
+    return put
+
+
+@pytest.fixture
+def ollama() -> Iterator[FakeProvider]:
+    """Ollama runs on this machine, with a model for vectors and one that answers."""
+    with FakeProvider([{"metal": "mercury"}], repeats=True, models=("bge-m3:latest", "qwen3:8b")) as provider:
+        home = Path(os.environ["NACRE_HOME"])
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text(f'[models.providers.ollama]\nbase_url = "{provider.url}/v1"\n')
+        yield provider
+
+
+def signed_in(user_home: Path, **more: Any) -> None:
+    """Somebody is signed in to Claude Code."""
+    file = user_home / ".claude" / ".credentials.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"claudeAiOauth": {"accessToken": "sk-ant-oat01-test", **more}}), encoding="utf-8")
+
+
+def words(shown: Outcome) -> str:
+    return " ".join(shown.out.split())
+
+
+def proposed(dialog: Dialog, *, says: str = "n") -> str:
+    return words(dialog("writer", "set", answers=[("[y/N]", says)], environ=QUIET))
+
+
+def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
+    dialog: Dialog, nacre: Nacre, ollama: FakeProvider
+) -> None:
+    told = proposed(dialog, says="y")
+    assert "Ollama, qwen3:8b can read each session once" in told
+    assert "It costs nothing." in told
+    assert "Let Ollama, qwen3:8b write?" in told
+    status = nacre("writer", "--json").json
+    assert (status["writer"], status["state"]) == ("ollama:qwen3:8b", "ready")
+
+
+def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(
+    dialog: Dialog, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
+    nacre("config", "set", "models.daily_budget_usd", "0.25")
+    told = proposed(dialog, says="y")
+    assert "OpenAI, gpt-6-luna can read each session once" in told
+    assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
+    assert "Let OpenAI, gpt-6-luna write, for at most US$ 0.25 a day?" in told
+    assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
+    assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25
+
+
+def test_agents_go_before_servers_before_keys_and_the_others_are_named(
+    dialog: Dialog, install: Install, user_home: Path, ollama: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
+    assert "Let Ollama, qwen3:8b" in proposed(dialog)
+    install("claude")
+    install("gemini")
+    assert "Let Ollama, qwen3:8b" in proposed(dialog)  # nobody is signed in to either
+    signed_in(user_home)
+    told = proposed(dialog)
+    assert "Let Claude Code, haiku write, up to 100,000 tokens a day?" in told
+    assert (
+        "Also here: ollama:qwen3:8b, openai:gpt-6-luna, "
+        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); nacre writer set NAME takes that one."
+    ) in told
+
+
+def test_on_a_terminal_one_that_is_named_is_asked_for_with_its_bound(
+    dialog: Dialog, nacre: Nacre, install: Install
+) -> None:
+    install("opencode")
+    told = words(dialog("writer", "set", "opencode-cli:", answers=[("[y/N]", "y")], environ=QUIET))
+    assert "Let OpenCode, its default model write, up to 100,000 tokens a day?" in told
+    assert nacre("writer", "--json").json["writer"] == "opencode-cli:default"
+
+
+def test_init_and_quickstart_propose_what_is_found_and_tell_where_nobody_is_signed_in(
+    dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
+) -> None:
+    (user_home / ".cursor").mkdir()
+    assert nacre("quickstart", "--json").json["reach"]["writer_found"] == "ollama:qwen3:8b"
+    told = words(dialog("init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
+    assert "Ollama, qwen3:8b could write the rest once a session is over" in told
+    assert nacre("writer", "--json").json["writer"] == "ollama:qwen3:8b"
+
+
+def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Install) -> None:
+    install("codex")
+    told = words(nacre("quickstart"))
+    assert "Codex, gpt-6-luna can write the rest once a session is over" in told
+    assert "nacre writer set. Nobody seems to be signed in to Codex." in told
+
+
+def test_a_login_that_is_over_and_is_not_renewed_is_none(dialog: Dialog, install: Install, user_home: Path) -> None:
+    install("claude")
+    over = (datetime.now(UTC) - timedelta(days=2)).timestamp() * 1000
+    signed_in(user_home, expiresAt=over)
+    assert "Nobody seems to be signed in to Claude Code." in proposed(dialog)
+    install("codex")
+    (user_home / ".codex").mkdir()
+    (user_home / ".codex" / "auth.json").write_text('{"tokens": {"access_token": "a-token"}}', encoding="utf-8")
+    assert "Let Codex, gpt-6-luna" in proposed(dialog)
+    signed_in(user_home, expiresAt=over, refreshToken="another-token")
+    assert "Let Claude Code, haiku" in proposed(dialog)
+
+
+def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
+    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
+) -> None:
+    (user_home / ".cursor").mkdir()
+    install("claude")
+    install("codex")
+    signed_in(user_home)
+    named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "5000")
+    dry = nacre(*named, "--dry-run")
+    assert "codex-cli:gpt-6-luna, once a session is over, up to 5,000 tokens a day" in words(dry)
+    record = nacre(*named, "--dry-run", "--json").json
+    assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 5000)
+    assert nacre("writer", "--json").json["writer"] == "none"
+    told = words(dialog(*named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
+    assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 5,000" in told
+    status = nacre("writer", "--json").json
+    assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 5000)
+
+
+TELLS_ITS_KEYS = """#!/bin/sh
+cat >/dev/null
+echo "${ANTHROPIC_API_KEY:-none}" >>"$(dirname "$0")/keys"
+exit 1
+"""
+
+
+def test_no_key_that_is_billed_goes_to_an_agent_that_a_subscription_pays(
+    nacre: Nacre, install: Install, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = install("claude", TELLS_ITS_KEYS).with_name("keys")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
+    nacre("models", "test", "claude-cli:haiku", code=None)
+    assert set(keys.read_text().split()) == {"a-key-of-a-test"}
+    keys.unlink()
+    signed_in(user_home)
+    nacre("models", "test", "claude-cli:haiku", code=None)
+    assert set(keys.read_text().split()) == {"none"}
+
+
+def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
+    nacre: Nacre, install: Install, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("claude")
+    install("opencode")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
+    refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "100000", code=None)
+    assert refused.code != 0
+    assert "OpenCode would be billed to the key in $ANTHROPIC_API_KEY" in refused.err
+    nacre("config", "set", "models.daily_budget_usd", "0")
+    stopped = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "100000", code=2)
+    assert "models.daily_budget_usd is 0" in stopped.err
+    nacre("config", "set", "models.daily_budget_usd", "0.5")
+    nacre("writer", "set", "claude-cli:haiku")
+    assert nacre("writer", "--json").json["tokens_per_day"] is None
+    signed_in(user_home)
+    assert "--tokens-per-day" in nacre("writer", "set", "claude-cli:haiku", code=2).err
+
+
+def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, user_home: Path) -> None:
+    install("codex")
+    (user_home / ".codex").mkdir()
+    (user_home / ".codex" / "auth.json").write_text('{"OPENAI_API_KEY": "another-key"}', encoding="utf-8")
+    nacre("writer", "set", "codex-cli:gpt-6-luna")
+    assert nacre("writer", "--json").json["tokens_per_day"] is None
