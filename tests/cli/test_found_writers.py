@@ -207,3 +207,77 @@ def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, 
     (user_home / ".codex" / "auth.json").write_text('{"OPENAI_API_KEY": "another-key"}', encoding="utf-8")
     nacre("writer", "set", "codex-cli:gpt-6-luna")
     assert nacre("writer", "--json").json["tokens_per_day"] is None
+
+
+def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
+    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
+) -> None:
+    install("claude")
+    signed_in(user_home)
+    command = "nacre writer set claude-cli:haiku --tokens-per-day 100000"
+    for told in (nacre("setup", "-y"), dialog("setup", "-y", answers=[], environ=QUIET)):
+        assert told.code == 0
+        assert command in words(told)
+    assert nacre("setup", "-y", "--json").json["writer_command"] == command
+    assert nacre("writer", "--json").json["writer"] == "none"
+    nacre("setup", "--writer", "claude-cli:haiku", code=2)
+    nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "7000")
+    status = nacre("writer", "--json").json
+    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 7000)
+
+
+ANSWERS = """#!/bin/sh
+cat >/dev/null
+echo '{"type": "result", "subtype": "success", "is_error": false, "result": "", "structured_output": \
+{"metal": "mercury"}, "usage": {"input_tokens": 9, "output_tokens": 1}}'
+"""
+
+
+def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
+    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
+) -> None:
+    install("claude", ANSWERS)
+    signed_in(user_home)
+    shown = dialog(
+        "setup",
+        answers=[("Number", "3"), ("Model [1]", ""), ("Vectors [", ""), ("background? [", "y"), ("tokens a day [", "")],
+        environ=QUIET,
+    )  # fmt: skip
+    assert shown.code == 0, shown.out
+    assert "the sessions of all tools and projects that nacre reads" in words(shown)
+    status = nacre("writer", "--json").json
+    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 100_000)
+    assert status["since"]
+
+
+def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: Nacre, install: Install) -> None:
+    install("claude", ANSWERS)
+    asked = ("setup", "--model", "claude-cli:haiku", "--background")
+    assert "--tokens-per-day" in nacre(*asked, code=2).err
+    assert nacre("config", "get", "models.default").out == "none\n"
+    nacre(*asked, "--tokens-per-day", "5000")
+    assert nacre("writer", "--json").json["tokens_per_day"] == 5000
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        [("setup", "--provider", "ollama", "--model", "qwen3:8b", "--background", "-y")],
+        [("config", "set", "models.background", "true"), ("config", "set", "models.default", "ollama:qwen3:8b")],
+        [("config", "set", "models.extraction", "ollama:qwen3:8b"), ("config", "set", "models.background", "true")],
+    ],
+    ids=["setup", "the model by config", "the background by config"],
+)
+def test_however_a_writer_is_set_it_is_shown_no_session_that_was_over_before(
+    nacre: Nacre, ollama: FakeProvider, transcript: Path, ways: list[tuple[str, ...]]
+) -> None:
+    for way in ways:
+        nacre(*way)
+    status = nacre("writer", "--json").json
+    assert (status["state"], bool(status["since"])) == ("ready", True)
+    before = len(ollama.calls)
+    nacre("ingest")
+    assert len(ollama.calls) == before
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    nacre("config", "set", "models.background", "true")
+    assert nacre("writer", "--json").json["since"] == "2026-01-01T00:00:00Z"

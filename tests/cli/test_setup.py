@@ -100,7 +100,7 @@ def test_running_it_again_changes_only_what_is_asked(
     nacre("setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5")
     asked = len(anthropic.calls)
     only = nacre("setup", "--background", "--daily-budget", "2", "--json").json
-    assert [one["key"] for one in only["changed"]] == ["models.background", "models.daily_budget_usd"]
+    assert [one["key"] for one in only["changed"]] == ["models.background", "models.daily_budget_usd", "writer.since"]
     assert len(anthropic.calls) == asked
     model = nacre("setup", "--model", "claude-sonnet-5-5", "--json").json
     assert model["changed"] == [{"key": "models.default", "value": "anthropic:claude-sonnet-5-5"}]

@@ -113,6 +113,19 @@ class WriterProposal:
         return f", for at most US$ {self.request.dollars_per_day:,.2f} a day"
 
     @property
+    def command(self) -> str:
+        """The command that sets it so."""
+        tokens, dollars = self.request.tokens_per_day, self.request.dollars_per_day
+        bound = (
+            f" --tokens-per-day {tokens}"
+            if tokens
+            else ""
+            if self.writer.is_free
+            else f" --dollars-per-day {dollars:g}"
+        )
+        return f"nacre writer set {self.writer.name}{bound}"
+
+    @property
     def terms(self) -> str:
         """The same as a clause, with who pays."""
         if self.request.tokens_per_day is not None:

@@ -15,6 +15,7 @@ from nacre.errors import (
     AnswerUnusable,
     CredentialsUnusable,
     EmbedderUnavailable,
+    InvalidInput,
     ModelRefused,
     NacreError,
     Unavailable,
@@ -28,10 +29,12 @@ from nacre.llm.credentials.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
 from nacre.llm.registry import describe
 from nacre.llm.retry import Setback
+from nacre.platform.ids import utc_now
 from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
+from nacre.setup.beginning import begins
 from nacre.setup.credentials import keep
-from nacre.spending.budget import unpriced
+from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, unpriced
 from nacre.spending.embedding_consent import told_of
 from nacre.spending.models import NONE
 from nacre.values.model_calls import Task
@@ -45,7 +48,8 @@ class Wish:
     """What is to change; ``None`` stays as it is.
 
     ``model`` is ``provider:model`` or ``none``, ``auth`` one of the methods, ``secret`` a key to be kept for the
-    model's provider, ``base_url`` where a provider answers that nacre does not know.
+    model's provider, ``base_url`` where a provider answers that nacre does not know. ``tokens_per_day`` bounds what a
+    subscription pays in the background, ``daily_budget`` what has a price.
     """
 
     model: str | None = None
@@ -55,6 +59,7 @@ class Wish:
     embedding: str | None = None
     background: bool | None = None
     daily_budget: float | None = None
+    tokens_per_day: int | None = None
 
     @property
     def provider(self) -> str:
@@ -108,16 +113,33 @@ def method_for(provider: str, auth: str | None, secret: str | None) -> Method | 
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
-    """The settings that a wish changes, with their new values. Raises SettingsInvalid."""
+    """The settings that a wish changes, with their new values; where that sets a writer, it is shown what ends from now
+    on. Raises SettingsInvalid.
+    """
     wanted: dict[str, Any] = {
         "models.default": wish.model, "models.auth": wish.auth, "embedding.model": wish.embedding,
-        "models.background": wish.background, "models.daily_budget_usd": wish.daily_budget,
+        "models.background": wish.background, DAILY: wish.daily_budget, TOKENS: wish.tokens_per_day,
         "models.providers": _providers(settings, wish),
     }  # fmt: skip
     if wish.model == NONE:
         wanted |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {"models.background": False}
     checked = {key: check(key, value) for key, value in wanted.items() if value is not None}
+    after = settings
+    for key, value in checked.items():
+        after = after.having(key, value)
+    checked |= begins(settings, after, utc_now())
     return {key: value for key, value in checked.items() if value != settings[key] or _is_overridden(settings, key)}
+
+
+def check_bound(settings: Settings, wish: Wish) -> None:
+    """Raises InvalidInput where a model would work in the background that a subscription pays, and it is not said what
+    it may take.
+    """
+    after = wished(settings, wish)
+    name = after.text("models.default")
+    is_asked = wish.background or (wish.model and after.flag("models.background"))
+    if is_asked and not after.whole(TOKENS) and is_by_subscription(after, name):
+        raise InvalidInput(f"{name} is paid by subscription: say what it may take", hint="--tokens-per-day 100000")
 
 
 def wished(settings: Settings, wish: Wish) -> Settings:
@@ -201,7 +223,7 @@ def _idle(after: Settings) -> list[str]:
     if not after["models.background"] or name == NONE:
         return []
     try:
-        if describe(after, name)[1].price is not None:
+        if describe(after, name)[1].price is not None or is_by_subscription(after, name):
             return []
     except ModelRefused:  # the trial tells
         return []

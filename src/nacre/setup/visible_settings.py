@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from nacre.context.hold_out import note_share
+from nacre.errors import SettingsInvalid
 from nacre.known_settings import CHOICES, SETTINGS, known
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
+from nacre.setup.beginning import begins
 from nacre.setup.requests import SetRequest, SettingRequest
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
@@ -77,21 +79,33 @@ def set_setting(settings: Settings, request: SetRequest) -> SettingView:
 
 def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
     """Remove one setting from the config file, so that its default holds. Raises SettingsInvalid, StoreUnusable."""
+    before = _before(settings, request.key)
     unwrite_setting(settings.config, request.key)
-    return _view(_written(settings), request.key)
+    return _view(_written(before), request.key)
 
 
 def write(settings: Settings, key: str, value: Any) -> Any:
     """Write a setting, and note what follows from it; returns what holds now. Raises SettingsInvalid, StoreUnusable."""
+    before = _before(settings, key)
     written = write_setting(settings.config, key, value)
-    _written(settings)
+    _written(before)
     return written
 
 
-def _written(settings: Settings) -> Settings:
+def _before(settings: Settings, key: str) -> Settings:
+    """The settings as the file has them; without a key of which it says what cannot be."""
+    try:
+        return load_settings(settings.home, settings.environ)
+    except SettingsInvalid:
+        return load_settings(settings.home, settings.environ, mending=key)
+
+
+def _written(before: Settings) -> Settings:
     """The settings as the file has them now, with what follows from them noted."""
-    now = load_settings(settings.home, settings.environ)
+    now = load_settings(before.home, before.environ)
     note_share(now, to_ms(utc_now()) or 0)
+    for key, value in begins(before, now, utc_now()).items():
+        write_setting(now.config, key, value)
     return now
 
 

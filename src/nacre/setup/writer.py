@@ -10,9 +10,9 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
-from nacre.extraction.coverage import QUIET, is_covered
+from nacre.extraction.coverage import is_covered
 from nacre.extraction.substance import is_worth_asking
-from nacre.extraction.with_model import is_set, rests
+from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
@@ -20,13 +20,13 @@ from nacre.known_settings import check
 from nacre.llm.credentials.billing import key_of
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, write_setting
+from nacre.setup.beginning import SINCE, beginning
 from nacre.setup.examples import is_one
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
-from nacre.spending.models import NONE, name_for
+from nacre.spending.models import NONE, has_writer, name_for
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
-from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.model_calls import Task
 from nacre.values.session import Session, SessionKind, StoredSession, Turn
@@ -179,7 +179,7 @@ def status(home: Home) -> WriterStatus:
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = _waiting(home)
     state, problem, hint = _faring(home, name, tokens, limit)
-    return WriterStatus(name, state, tokens, calls, limit, settings.text("writer.since"), waiting, problem, hint)
+    return WriterStatus(name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint)
 
 
 def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str, str | None, str | None]:
@@ -246,7 +246,7 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
         name = f"{name.rstrip(':')}:default"
     wanted: dict[str, Any] = {
         MODEL: name, "models.background": True, "writer.paused": False,
-        "writer.since": (settings.text("writer.since") if is_set(home) else "") or stamp(since(home.now())),
+        SINCE: (settings.text(SINCE) if has_writer(settings) else "") or beginning(home.now()),
     }  # fmt: skip
     if request.tokens_per_day is not None:
         wanted[TOKENS] = request.tokens_per_day
@@ -273,11 +273,6 @@ def check_obstacle(settings: Settings, name: str) -> None:
     problem = obstacle_to(settings, name)
     if problem:
         raise problem
-
-
-def since(now: datetime) -> datetime:
-    """The end of sessions that a writer is shown at least: what is being worked on just now is one of them."""
-    return now - QUIET
 
 
 def pause(home: Home) -> WriterStatus:

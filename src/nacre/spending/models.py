@@ -8,6 +8,7 @@ from nacre.home.home import Home
 from nacre.llm.aliases import full_name
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
+from nacre.settings import Settings
 from nacre.values.model_calls import Task
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ def set_for(home: Home, task: Task) -> str:
     own = "" if task is Task.TEST else settings[f"models.{task.value}"]
     own = own or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
     return own or settings.text("models.default") or NONE
+
+
+def has_writer(settings: Settings) -> bool:
+    """Whether a model is to write in the background."""
+    name = settings[f"models.{Task.EXTRACTION.value}"] or settings.text("models.default") or NONE
+    return settings.flag("models.background") and name != NONE
 
 
 def waits_for_models(home: Home) -> bool:

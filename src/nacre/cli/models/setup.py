@@ -21,9 +21,20 @@ from nacre.errors import InvalidInput, ModelRefused
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.cli.models import writer as cli_writer
     from nacre.setup import models, visible_settings
+    from nacre.setup import requests as setup_requests
+    from nacre.setup import writer as writers
+    from nacre.setup.found_writers import WriterProposal
     from nacre.setup.models import Done, Tried, Wish
+    from nacre.setup.requests import WriterRequest
+    from nacre.setup.writer import WriterStatus
+    from nacre.spending import budget as budgets
 else:
+    budgets = Module("nacre.spending.budget")
+    cli_writer = Module("nacre.cli.models.writer")
+    setup_requests = Module("nacre.setup.requests")
+    writers = Module("nacre.setup.writer")
     models = Module("nacre.setup.models")
     visible_settings = Module("nacre.setup.visible_settings")
 
@@ -42,6 +53,7 @@ _OUTCOMES = {
     examples=[
         "nacre setup",
         "nacre setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
+        "nacre setup --writer claude-cli:haiku --tokens-per-day 100000",
         "nacre setup --none",
     ],
 )
@@ -56,6 +68,8 @@ _OUTCOMES = {
 )
 @click.option("--background/--no-background", default=None, help="Let the model work while sessions are read, or not.")
 @click.option("--daily-budget", type=click.FloatRange(0), metavar="USD", help="What that may cost a day.")
+@click.option("--tokens-per-day", type=click.IntRange(1), metavar="N", help="The same where a subscription pays.")
+@click.option("--writer", type=TEXT, metavar="NAME", help="Who writes memories, as claude-cli:haiku; nacre writer.")
 @click.option("--none", "goes_without", is_flag=True, help="Go back to no model.")
 @click.option("--test/--no-test", "tests", default=True, show_default=True, help="Ask the model one short question.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take what is proposed.")
@@ -63,13 +77,13 @@ _OUTCOMES = {
 def setup(  # noqa: PLR0913 - one a question
     run: Run, provider: str | None, auth: str | None, key_env: str | None, key_stdin: bool, model: str | None,
     base_url: str | None, embedding: str | None, background: bool | None, daily_budget: float | None,
-    goes_without: bool, tests: bool, yes: bool,
+    tokens_per_day: int | None, writer: str | None, goes_without: bool, tests: bool, yes: bool,
 ) -> None:  # fmt: skip
     """Choose a language model, sign in, and say what it may cost.
 
     nacre works without one; with one it writes better memories. On a terminal it asks for what the options leave open.
     Keys go into the system's keyring, where none works into credentials.toml, and never into the config. Run again,
-    it changes only what it is asked to.
+    it changes only what it is asked to. --yes alone sets nothing that would ask a model: it names what does.
     """
     run.settings.actor.require_owner("nacre setup")
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
@@ -78,16 +92,24 @@ def setup(  # noqa: PLR0913 - one a question
         wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
     else:
         secret = _given_key(run, key_env, key_stdin=key_stdin)
-        asked = SetupOptions(provider, auth, model, base_url, embedding, background, daily_budget, secret, yes)
-        wish = _wish(run, asked, may_ask=run.is_interactive and not yes and not key_stdin)
+        asked = SetupOptions(
+            provider, auth, model, base_url, embedding, background, daily_budget, tokens_per_day, secret, yes
+        )
+        wish = _wish(run, asked, writer, may_ask=run.is_interactive and not yes and not key_stdin)
     models.changes(run.settings, wish)  # what cannot be set is told before anything is asked of the network
+    models.check_bound(run.settings, wish)
+    named = setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
+    if named:
+        writers.refuse(models.wished(run.settings, wish), named)
     tried = _try(run, wish, tests=tests, may_ask=run.is_interactive and not yes)
-    _finish(run, wish, tried)
+    _finish(run, wish, tried, named)
 
 
-def _wish(run: Run, asked: SetupOptions, *, may_ask: bool) -> Wish:
+def _wish(run: Run, asked: SetupOptions, writer: str | None, *, may_ask: bool) -> Wish:
     if not asked.is_nothing:
         return settle(run.settings, asked, setup_dialog.Dialog(run) if may_ask else None)
+    if writer or asked.takes_proposals:
+        return models.Wish()
     if may_ask:
         return setup_dialog.walk(run)
     raise InvalidInput(
@@ -128,15 +150,20 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
     raise ModelRefused(f"{tried.message}; nothing was changed", hint=f"{tried.hint}; --no-test sets it all the same")
 
 
-def _finish(run: Run, wish: Wish, tried: Tried) -> None:
+def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> None:
     if not wish.provider and wish.secret:
         wish = replace(wish, secret=None)
     done = models.apply(run.settings, wish)
     run.warnings += done.notes
-    run.answer(_setup_record(done, tried), lambda paper: _render_setup(paper, done, tried))
+    home = replace(run.home, settings=done.settings)
+    status = writers.set_writer(home, named) if named else writers.status(home)
+    could = cli_writer.best_for(home) if status.state == "off" else None
+    run.answer(
+        _setup_record(done, tried, status, could), lambda paper: _render_setup(paper, done, tried, status, could)
+    )
 
 
-def _setup_record(done: Done, tried: Tried) -> Record:
+def _setup_record(done: Done, tried: Tried, status: WriterStatus, could: WriterProposal | None) -> Record:
     """What holds now, what was changed where, and how the test went."""
     settings = done.settings
     return {
@@ -148,6 +175,8 @@ def _setup_record(done: Done, tried: Tried) -> Record:
         "changed": [
             {"key": key, "value": visible_settings.hidden(settings, value)} for key, value in done.changed.items()
         ],
+        "writer": status.writer,
+        "writer_command": could.command if could else None,
         "config": str(settings.config),
         "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
         "test": {
@@ -157,7 +186,9 @@ def _setup_record(done: Done, tried: Tried) -> Record:
     }  # fmt: skip
 
 
-def _render_setup(paper: Paper, done: Done, tried: Tried) -> None:
+def _render_setup(
+    paper: Paper, done: Done, tried: Tried, status: WriterStatus, could: WriterProposal | None
+) -> None:  # fmt: skip
     """What holds now, where it was written, and how to go on."""
     settings = done.settings
     has_model = settings.text("models.default") != "none"
@@ -168,11 +199,12 @@ def _render_setup(paper: Paper, done: Done, tried: Tried) -> None:
             ("key", f"{done.masked}, kept in {_place(done.kept)}" if done.kept else ""),
             ("vectors", settings.text("embedding.model")),
             ("background", _background(done) if has_model else ""),
+            ("writer", _writer(status)),
             ("written", f"{', '.join(done.changed)} in {settings.config}" if done.changed else "nothing: it was so"),
         )
     )
     paper.blank()
-    for words, why in _next(done):
+    for words, why in _next(done, could):
         paper.line(bold(words), dim(f"  {why}"))
 
 
@@ -194,18 +226,26 @@ def _place(kept: str) -> str:
 def _background(done: Done) -> str:
     if not done.settings.flag("models.background"):
         return "off: the model works only when you ask for it"
+    name, tokens = done.settings.text("models.default"), done.settings.whole("writer.tokens_per_day")
+    if budgets.is_by_subscription(done.settings, name):
+        return f"on: up to {tokens:,} tokens a day"
     budget = done.settings.number("models.daily_budget_usd")
     if not budget:
         return "on, but the budget is US$ 0 a day: nothing is asked"
-    return f"on: it works while sessions are read, for at most US$ {budget:,.2f} a day"
+    return f"on: for at most US$ {budget:,.2f} a day"
 
 
-def _next(done: Done) -> list[tuple[str, str]]:
+def _writer(status: WriterStatus) -> str:
+    if status.state == "off":
+        return "none: what you say plainly is kept"
+    bound = f", up to {status.limit:,} tokens a day" if status.limit else ""
+    return f"{status.writer}, once a session is over{bound}"
+
+
+def _next(done: Done, could: WriterProposal | None) -> list[tuple[str, str]]:
+    more = [(could.command, f"lets {could.writer.label} write memories{could.bound}")] if could else []
     if done.settings.text("models.default") == "none":
-        return [("nacre ingest", "reads what is new, by rules alone"), ("nacre auth status", "what keys are left")]
+        return [*more, ("nacre ingest", "reads what is new"), ("nacre auth status", "what keys are left")]
     if done.settings.flag("models.background"):
-        return [("nacre ingest", "reads what is new, with the model")]
-    return [
-        ("nacre setup --background --daily-budget 1", "lets the model work while sessions are read"),
-        ("nacre auth status", "what nacre signs in with"),
-    ]
+        return [*more, ("nacre ingest", "reads what is new, with the model")]
+    return [*more, ("nacre auth status", "what nacre signs in with")]

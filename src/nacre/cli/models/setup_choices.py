@@ -36,13 +36,15 @@ class SetupOptions:
     embedding: str | None
     background: bool | None
     daily_budget: float | None
+    tokens_per_day: int | None = None
     secret: str | None = field(default=None, repr=False)
     takes_proposals: bool = False
 
     @property
     def is_nothing(self) -> bool:
         """Whether no option names anything to change."""
-        return not self.names_model and (self.embedding, self.background, self.daily_budget) == (None, None, None)
+        rest = (self.embedding, self.background, self.daily_budget, self.tokens_per_day)
+        return not self.names_model and all(one is None for one in rest)
 
     @property
     def names_model(self) -> bool:
@@ -65,7 +67,10 @@ def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wi
 
     Raises UsageError where it is not interactive, naming the options that are missing.
     """
-    rest = models.Wish(embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget)
+    rest = models.Wish(
+        embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget,
+        tokens_per_day=asked.tokens_per_day,
+    )  # fmt: skip
     if not asked.names_model:
         return rest
     provider = _provider(settings, asked)
@@ -76,7 +81,7 @@ def settle(settings: Settings, asked: SetupOptions, somebody: Asks | None) -> Wi
     method = models.method_for(provider, asked.auth, asked.secret)
     wish = models.Wish(
         f"{provider}:", method.name if method else asked.auth, asked.secret, asked.base_url, asked.embedding,
-        asked.background, asked.daily_budget,
+        asked.background, asked.daily_budget, asked.tokens_per_day,
     )  # fmt: skip
     missing = []
     if models.needs_key(settings, wish):

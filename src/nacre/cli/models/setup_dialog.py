@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli.models import writer
 from nacre.cli.models.auth import checked_key, kept_in, programs
 from nacre.cli.models.setup_choices import through, with_key
 from nacre.cli.paper import Cell, Paper, bold, dim
@@ -55,7 +56,7 @@ def walk(run: Run) -> Wish:
     """Ask for everything, with what holds now or what was found as the default. Raises NacreError."""
     dialog = Dialog(run)
     found = credentials.status(run.settings)
-    local = {name: names for name, names in _local(run.settings).items() if names is not None}
+    local = proposals.servers_here(run.settings)
     dialog.show_found(found, local)
     option = dialog.choose(_options(run.settings, found, local))
     if option.provider == spending_models.NONE:
@@ -175,18 +176,32 @@ class Dialog:
         return str(click.prompt("Vectors", default=present, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
-        """Whether the model works in the background, and what that may cost."""
-        self._explain(
-            "In the background: while sessions are read, nacre asks the model to write memories. "
-            "Otherwise it only works when you ask for it."
+        """Whether the model works in the background, what it would be shown then, and what that may take."""
+        after = models.wished(self._settings, wish)
+        proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
+        paper = self._paper()
+        paper.line(
+            "In the background: once a session is over, nacre asks the model to write memories from it, and what else "
+            "models do. Otherwise it only works when you ask for it."
         )
+        told = proposal.foreseen
+        much = f"To write takes {told.in_words}. " if told.tokens else ""
+        paper.line(f"{much}{writer.shown(told)}")
+        writer.render_beside(paper, proposal)
+        self._show(paper)
         present = self._settings.flag("models.background")
         if not click.confirm("Let it work in the background?", default=present, err=True):
             return replace(wish, background=False)
+        wanted = proposal.request
+        if wanted.tokens_per_day is not None:
+            least = self._settings.whole("writer.tokens_per_day") or wanted.tokens_per_day
+            tokens = click.prompt("At most so many tokens a day", default=least, type=click.IntRange(1), err=True)
+            return replace(wish, background=True, tokens_per_day=int(tokens))
+        if proposal.writer.is_free:
+            return replace(wish, background=True, daily_budget=wanted.dollars_per_day)
         budget = click.prompt(
-            "At most so many US dollars a day", default=self._settings.number("models.daily_budget_usd"),
-            type=click.FloatRange(0), err=True,
-        )  # fmt: skip
+            "At most so many US dollars a day", default=wanted.dollars_per_day, type=click.FloatRange(0), err=True
+        )
         return replace(wish, background=True, daily_budget=float(budget))
 
     def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
@@ -223,15 +238,6 @@ def _numbered(rows: Sequence[tuple[str, str]]) -> list[tuple[str, Cell]]:
     return [
         (f"{number:>4}", (label, dim(f" ({note})" if note else ""))) for number, (label, note) in enumerate(rows, 1)
     ]
-
-
-def _local(settings: Settings) -> dict[str, list[str] | None]:
-    """The models of each server on this machine, ``None`` where it does not answer."""
-    return {name: proposals.listed_here(one) for name, one in providers.providers(settings).items() if _is_local(one)}
-
-
-def _is_local(provider: Provider) -> bool:
-    return provider.api == "chat" and not provider.needs_key
 
 
 def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, list[str]]) -> list[Option]:

@@ -15,6 +15,7 @@ from nacre.cli.run import Run
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.home.home import Home
     from nacre.setup import found_writers
     from nacre.setup import requests as setup_requests
     from nacre.setup import writer as writers
@@ -155,10 +156,9 @@ def offer(run: Run, name: str | None = None) -> bool:
 def proposed(run: Run, name: str | None) -> WriterProposal | None:
     """The writer to propose; ``None`` where none can be set, which is told."""
     if name:
-        found = [found_writers.writer_named(run.settings, name)]
         writers.check_obstacle(run.settings, name)
-    else:
-        found = found_writers.found_writers(run.settings)
+        return named(run.home, name)
+    found = found_writers.found_writers(run.settings)
     best = found_writers.best_writer(found)
     if best is None:
         for one in found:
@@ -166,6 +166,22 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
         run.tell("No one who could write is here; nacre setup sets a model by key, or a local one.")
         return None
     return found_writers.proposal_of(run.settings, best, writers.foreseen(run.home), found)
+
+
+def named(home: Home, name: str) -> WriterProposal:
+    """A writer by its name, with what it would take, whether it can be set or not. Raises ModelRefused."""
+    found = found_writers.writer_named(home.settings, name)
+    return found_writers.proposal_of(home.settings, found, writers.foreseen(home))
+
+
+def best_for(home: Home) -> WriterProposal | None:
+    """The model that is set where it could write, else the best on this machine; ``None`` where there is none."""
+    name = home.settings.text("models.default")
+    found = found_writers.found_writers(home.settings)
+    if name not in ("", "none"):
+        found.insert(0, found_writers.writer_named(home.settings, name))
+    best = found_writers.best_writer(found)
+    return found_writers.proposal_of(home.settings, best, writers.foreseen(home), found) if best else None
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
