@@ -118,7 +118,7 @@ SETTINGS: tuple[Setting, ...] = (
         for task in Task
         if task is not Task.TEST
     ),
-    Setting("writer.since", str, "", "sessions that ended before are not shown to a writer; set by nacre writer"),
+    Setting("writer.since", str, "", "sessions that ended before are not shown to a writer; set when one is"),
     Setting("writer.tokens_per_day", int, 0, "tokens that a writer paid by subscription may take a day; 0 sets none"),
     Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
     Setting("writer.on_battery", bool, False, "a writer works on battery, too"),

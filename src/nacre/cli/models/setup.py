@@ -54,7 +54,6 @@ _OUTCOMES = {
         "nacre setup",
         "nacre setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
         "nacre setup --writer claude-cli:haiku --tokens-per-day 100000",
-        "nacre setup --none",
     ],
 )
 @click.option("--provider", type=TEXT, help="Who answers: anthropic, openai, ollama, claude-cli … or a name of yours.")
