@@ -214,6 +214,8 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
 ) -> None:
     install("claude")
     signed_in(user_home)
+    keyed = {**QUIET, "ANTHROPIC_API_KEY": "a-key-of-a-test"}
+    assert "Number [3]" in words(dialog("setup", answers=[("Number", "8")], environ=keyed))  # Claude Code's command
     command = "nacre writer set claude-cli:haiku --tokens-per-day 100000"
     for told in (nacre("setup", "-y"), dialog("setup", "-y", answers=[], environ=QUIET)):
         assert told.code == 0
@@ -255,8 +257,11 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: 
     asked = ("setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
     assert nacre("config", "get", "models.default").out == "none\n"
+    nacre("writer", "off")
     nacre(*asked, "--tokens-per-day", "5000")
-    assert nacre("writer", "--json").json["tokens_per_day"] == 5000
+    status = nacre("writer", "--json").json
+    assert (status["state"], status["tokens_per_day"]) == ("ready", 5000)
+    assert status["problem"] == "Nobody seems to be signed in to Claude Code."
 
 
 @pytest.mark.parametrize(

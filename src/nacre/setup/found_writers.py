@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from nacre.errors import ModelRefused
 from nacre.known_settings import known
-from nacre.llm.credentials import logins
-from nacre.llm.credentials.billing import key_of
+from nacre.llm.credentials.billing import absence, key_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.credentials.methods import API_KEY
 from nacre.llm.proposals import proposed, servers_here
-from nacre.llm.providers import COMMANDS, Provider, provider_of, providers
+from nacre.llm.providers import Provider, provider_of, providers
 from nacre.llm.registry import describe
 from nacre.settings import Settings
 from nacre.setup.credentials import programs
@@ -62,17 +61,7 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
         return FoundWriter(name, label, problem=f"{problem.message}{hint}", is_refused=True)
     asked, able = describe(settings, name)
     payer = key_of(settings, provider) or (asked.credential.origin if asked.credential else "")
-    return FoundWriter(name, label, payer, able.price == Price(), _absence(settings, provider))
-
-
-def _absence(settings: Settings, provider: Provider) -> str:
-    """What is told where nobody seems to be signed in to an agent's command."""
-    tool = COMMANDS.get(provider.api)
-    if tool is None or logins.is_signed_in(settings, tool):
-        return ""
-    key = key_of(settings, provider)
-    told = f"Nobody seems to be signed in to {provider.label}"
-    return f"{told}, which would be billed to the key in {key}." if key else f"{told}."
+    return FoundWriter(name, label, payer, able.price == Price(), absence(settings, provider))
 
 
 def _names(settings: Settings) -> Iterator[str]:

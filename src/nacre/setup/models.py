@@ -123,6 +123,8 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
     }  # fmt: skip
     if wish.model == NONE:
         wanted |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {"models.background": False}
+    elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
+        wanted[f"models.{Task.EXTRACTION}"] = ""  # it was sent away as a writer
     checked = {key: check(key, value) for key, value in wanted.items() if value is not None}
     after = settings
     for key, value in checked.items():

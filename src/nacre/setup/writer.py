@@ -17,7 +17,8 @@ from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
 from nacre.known_settings import check
-from nacre.llm.credentials.billing import key_of
+from nacre.llm.credentials.billing import absence, key_of
+from nacre.llm.providers import provider_of
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, write_setting
 from nacre.setup.beginning import SINCE, beginning
@@ -88,7 +89,8 @@ class WriterStatus:
     """Who writes (``none``), how it fares, and what it took today.
 
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off``,
-    ``failing`` (when it was asked last) or ``unavailable``; ``problem`` and ``hint`` say why and what changes it.
+    ``failing`` (when it was asked last) or ``unavailable``; ``problem`` and ``hint`` say why and what changes it; of a
+    ready one that was not asked today, that nobody seems to be signed in.
     ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
     to be shown to it.
     """
@@ -179,6 +181,8 @@ def status(home: Home) -> WriterStatus:
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = _waiting(home)
     state, problem, hint = _faring(home, name, tokens, limit)
+    if state == "ready" and not calls:  # else it answers, however it is signed in
+        problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint)
 
 

@@ -135,7 +135,8 @@ def init(  # noqa: PLR0913 - one a question
         _confirm(run, wanted, named_writer)
     _carry_out(run, wishes, wanted if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks)
     if writer:
-        perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
+        status = perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
+        run.warnings += [status.problem] if status.problem else []
 
 
 def _go_through(

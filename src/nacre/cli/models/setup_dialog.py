@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from nacre.llm.credentials import methods as credentials_methods
     from nacre.llm.providers import Provider
     from nacre.settings import Settings
-    from nacre.setup import credentials, models
+    from nacre.setup import credentials, found_writers, models
     from nacre.setup.models import Wish
     from nacre.spending import models as spending_models
 else:
     capabilities = Module("nacre.llm.capabilities")
     credentials = Module("nacre.setup.credentials")
+    found_writers = Module("nacre.setup.found_writers")
     credentials_methods = Module("nacre.llm.credentials.methods")
     keys = Module("nacre.llm.credentials.keys")
     llm_providers = Module("nacre.llm.providers")
@@ -258,11 +259,13 @@ def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, 
 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
-    """The option to propose: what is set now, else the first of which something was found, else none."""
+    """The option to propose: what is set now, else the best writer of which something was found, else none."""
     present, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     same = [at for at, one in enumerate(options) if one.provider == present and one.auth in ("", auth)]
     there = [at for at, one in enumerate(options) if one.note == "found" or (one.note and _models_of(one))]
     if present == spending_models.NONE:
+        best = [one.name.partition(":")[0] for one in found_writers.found_writers(settings) if not one.problem]
+        there.sort(key=lambda at: best.index(options[at].provider) if options[at].provider in best else len(best))
         return next(iter([*there, len(options) - 1]))
     return next(iter([*same, *there, len(options) - 2]))
 

@@ -26,6 +26,16 @@ def key_of(settings: Settings, provider: Provider) -> str:
     return ""
 
 
+def absence(settings: Settings, provider: Provider) -> str:
+    """What is told of an agent's command to which nobody seems to be signed in; empty where somebody is."""
+    tool = COMMANDS.get(provider.api)
+    if tool is None or logins.is_signed_in(settings, tool):
+        return ""
+    key = key_of(settings, provider)
+    told = f"Nobody seems to be signed in to {provider.label}"
+    return f"{told}, which would be billed to the key in {key}." if key else f"{told}."
+
+
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
     """The environment of an agent's command: without API keys where a subscription pays, which they would go before."""
     kept = dict(settings.environ)
