@@ -40,8 +40,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 @pytest.fixture
 def ollama() -> Iterator[FakeProvider]:
-    """Ollama runs on this machine, with a model for vectors and one that answers."""
-    with FakeProvider([{"metal": "mercury"}], repeats=True, models=("bge-m3:latest", "qwen3:8b")) as provider:
+    """Ollama runs on this machine, with a model for vectors, one of its cloud, and one that answers here."""
+    names = ("bge-m3:latest", "gpt-oss:120b-cloud", "qwen3:8b")
+    with FakeProvider([{"metal": "mercury"}], repeats=True, models=names) as provider:
         home = Path(os.environ["NACRE_HOME"])
         home.mkdir(mode=0o700)
         (home / "config.toml").write_text(f'[models.providers.ollama]\nbase_url = "{provider.url}/v1"\n')

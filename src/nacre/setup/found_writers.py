@@ -21,6 +21,9 @@ from nacre.setup.writer import Foreseen, obstacle_to
 from nacre.spending.budget import DAILY, is_by_subscription
 from nacre.values.model_calls import Price
 
+_ELSEWHERE = "cloud"
+"""How names of models end that Ollama lists, and that answer elsewhere."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundWriter:
@@ -69,7 +72,8 @@ def _names(settings: Settings) -> Iterator[str]:
     commands = [one.provider for one in programs(settings) if one.path]
     yield from (f"{name}:{proposed(provider_of(settings, name))[0]}" for name in commands)
     with suppress(ModelRefused):  # models.providers is written wrongly
-        yield from (f"{name}:{models[0]}" for name, models in servers_here(settings).items() if models)
+        for name, models in servers_here(settings).items():
+            yield from [f"{name}:{one}" for one in models if not one.endswith(_ELSEWHERE)][:1]
         yield from (f"{one.name}:{proposed(one)[0]}" for one in providers(settings).values() if _has_key(settings, one))
 
 
@@ -104,15 +108,12 @@ class WriterProposal:
     @property
     def command(self) -> str:
         """The command that sets it so."""
-        tokens, dollars = self.request.tokens_per_day, self.request.dollars_per_day
-        bound = (
-            f" --tokens-per-day {tokens}"
-            if tokens
-            else ""
-            if self.writer.is_free
-            else f" --dollars-per-day {dollars:g}"
-        )
-        return f"nacre writer set {self.writer.name}{bound}"
+        words = ["nacre writer set", self.writer.name]
+        if self.request.tokens_per_day is not None:
+            words.append(f"--tokens-per-day {self.request.tokens_per_day}")
+        elif not self.writer.is_free:
+            words.append(f"--dollars-per-day {self.request.dollars_per_day:g}")
+        return " ".join(words)
 
     @property
     def terms(self) -> str:
