@@ -161,6 +161,9 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 5,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 5000)
+    keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
+    priced = words(dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed))
+    assert "OpenAI, gpt-6-luna writes the rest once a session is over: it never costs more than US$ 1.00" in priced
 
 
 TELLS_ITS_KEYS = """#!/bin/sh

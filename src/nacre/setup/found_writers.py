@@ -137,6 +137,13 @@ def proposal_of(
     return WriterProposal(writer, _bounded(settings, writer, foreseen), foreseen, able)
 
 
+def proposal_as_named(settings: Settings, request: WriterRequest, foreseen: Foreseen) -> WriterProposal:
+    """A writer that the owner named, within the bounds that hold for it."""
+    if not is_by_subscription(settings, request.writer):
+        request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
+    return WriterProposal(writer_named(settings, request.writer), request, foreseen)
+
+
 def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> WriterRequest:
     if is_by_subscription(settings, writer.name):
         return WriterRequest(writer=writer.name, tokens_per_day=foreseen.most)

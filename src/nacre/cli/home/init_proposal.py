@@ -91,7 +91,7 @@ def proposed(run: Run, named: WriterRequest | None = None) -> Proposal:
 def _writer(home: Home, foreseen: Foreseen, named: WriterRequest | None) -> WriterProposal | None:
     settings = home.settings
     if named:
-        return found_writers.WriterProposal(found_writers.writer_named(settings, named.writer), named, foreseen)
+        return found_writers.proposal_as_named(settings, named, foreseen)
     if writers.status(home).state != "off":
         return None
     found = found_writers.found_writers(settings)
