@@ -211,6 +211,14 @@ def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, 
     (user_home / ".codex" / "auth.json").write_text('{"OPENAI_API_KEY": "another-key"}', encoding="utf-8")
     nacre("writer", "set", "codex-cli:gpt-6-luna")
     assert nacre("writer", "--json").json["tokens_per_day"] is None
+    install("opencode")
+    kept = user_home / ".local" / "share" / "opencode" / "auth.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"openai": {"type": "api", "key": "another-key"}}', encoding="utf-8")
+    refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "5000", code=None)
+    assert f"billed to the key in {kept}" in " ".join(refused.err.split())
+    kept.write_text('{"anthropic": {"type": "oauth", "access": "a", "refresh": "b", "expires": 1}}', encoding="utf-8")
+    nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "5000")
 
 
 def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(

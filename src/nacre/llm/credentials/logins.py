@@ -72,7 +72,7 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
     except CredentialsUnusable:
         return False
     if not found:
-        return settings.platform == "darwin"
+        return settings.platform == "darwin" and tool in _IN_KEYCHAIN
     ends = [one.expires for one in found if one.kind == BEARER and not one.is_renewable]
     renewable = any(one.kind == BEARER and one.is_renewable for one in found)
     return renewable or any(end is None or end > clock() for end in ends)
@@ -107,6 +107,18 @@ def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
     return found
 
 
+def _opencode(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+    """One login for each provider: an API key, or a sign-in, which it renews."""
+    found = []
+    for one in record.values():
+        if isinstance(one, dict):
+            is_key = one.get("type") == "api"
+            secret = one.get("key" if is_key else "access")
+            kind = API_KEY if is_key else BEARER
+            found.append(Login(file.path, kind, str(secret or ""), None, file.warning, is_renewable=not is_key))
+    return found
+
+
 def _end_of(token: str) -> datetime | None:
     """When a JSON web token ends, as it says itself (RFC 7519, ``exp``)."""
     parts = token.split(".")
@@ -136,5 +148,8 @@ _PLACES = {
 }
 _TOKENS = {"claude": ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"), "codex": ("CODEX_ACCESS_TOKEN",)}
 """Variables that hold a token of a login."""
+_IN_KEYCHAIN = ("claude", "codex")
 
-_READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {"claude": _claude, "codex": _codex}
+_READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
+    "claude": _claude, "codex": _codex, "opencode": _opencode,
+}  # fmt: skip
