@@ -112,6 +112,13 @@ class Settings:
         """The same with another value of a setting. Raises SettingsInvalid."""
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
+    def read_again(self) -> Settings:
+        """The same as its file has it by now; what this process set itself stays. Raises SettingsInvalid."""
+        now = load_settings(self.home, self.environ)
+        read = ("default", str(self.config))
+        own = {key: one for key, one in self.values.items() if one.origin not in read and one.origin[:1] != "$"}
+        return replace(self, values={**now.values, **own})
+
     @property
     def actor(self) -> Actor:
         """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from nacre.home.home import Home
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store as remember
 from nacre.platform.power import is_on_battery
+from nacre.settings import write_setting
 from nacre.setup.requests import WriterRequest
 from nacre.setup.writer import WriterStatus, end, pause, resume, set_writer, status
+from nacre.spending.models import model_for
 from nacre.values.memory import Source
+from nacre.values.model_calls import Prompt, Task
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
@@ -369,3 +373,54 @@ def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it
     do_waiting(world.context())
     assert contents(world) == [RULE]
     assert [one.kind for one in waiting(world.home)] == []
+
+
+@pytest.mark.parametrize(
+    "said", ["writer.paused", "models.background", "models.extraction", "writer.exclude_projects", "nonsense"]
+)
+def test_a_run_that_goes_on_shows_no_session_once_the_owner_says_so(world: World, said: str) -> None:
+    for number in range(3):
+        depths = " ".join(f"At bollard {at} the water of berth {number} is {at} feet deep." for at in range(250))
+        talk(world, ("user", OWNER), ("assistant", depths), name=f"one{number}")  # too long to be shown together
+    config = world.settings().config
+    values = {
+        "writer.paused": True, "models.background": False, "models.extraction": "ollama:qwen3",
+        "writer.exclude_projects": ["acme-*"],
+    }  # fmt: skip
+    write_setting(config, "models.extraction", "scripted:1")
+    write_setting(config, "models.background", value=True)
+    world.environ |= {"NACRE_MODELS_EXTRACTION": "", "NACRE_MODELS_BACKGROUND": ""}
+
+    def answered(_: Prompt) -> dict[str, Any]:
+        if said in values:
+            write_setting(config, said, values[said])
+        else:
+            config.write_text(said)
+        return found(told())
+
+    model = ScriptedModel([answered, found(told())], repeats=True)
+    world.model, world.environ["NACRE_EMBEDDING_MODEL"] = model, "none"
+    with world.open() as memory:
+        memory.ingest()
+    assert len(model.prompts) == 1
+    assert len(model.compared) == (said == "writer.exclude_projects")  # what it has begun it ends
+    if said == "writer.paused":
+        write_setting(config, "writer.paused", value=False)
+        with world.open() as memory:
+            memory.ingest()
+        assert contents(world) == [RULE]
+        assert len(model.prompts) == 3  # what the first session was asked is kept
+
+
+def test_a_dream_ends_for_now_where_its_writer_is_paused(world: World) -> None:
+    write_setting(world.settings().config, "models.default", "scripted:1")
+    world.environ["NACRE_MODELS_BACKGROUND"] = "true"
+    world.model = writes()
+    with closing(world.context()) as context:
+        model = model_for(context, Task.DREAM, background=True)
+        assert model is not None
+        prompt = Prompt(Task.DREAM, "", "Which berth is it?", {}, name="berth", version="berth/1", output_tokens=9)
+        assert model.complete(prompt).text
+        write_setting(context.settings.config, "writer.paused", value=True)
+        with pytest.raises(BudgetSpent, match="paused"):
+            model.complete(replace(prompt, text="And which one is that?"))

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from nacre.errors import NacreError
-from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.protocols import LanguageModel
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final
+from nacre.spending.permission import rests
 from nacre.values.model_calls import Task
 from nacre.values.reports import OnProgress, Progress
 
@@ -32,7 +32,7 @@ def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel |
         yield None, NO_WRITER if name_for(home, Task.DREAM) == NONE else "models.background is off"
         return
     try:
-        if background and rests(home):
+        if background and rests(home.settings):
             yield None, "the writer is paused, or waits for the mains"
         else:
             yield model, ""

@@ -18,13 +18,13 @@ from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extraction.coverage import is_agreed
 from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
-from nacre.extraction.with_model import is_set
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
 from nacre.spending.budget import left_today, tokens_left
 from nacre.spending.models import NONE, name_for
+from nacre.spending.permission import is_set
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.model_calls import Capabilities, Task, Tokens

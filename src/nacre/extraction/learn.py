@@ -21,7 +21,7 @@ from nacre.extraction.extractor import extract
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
-from nacre.extraction.with_model import ModelExtractor, is_left_alone, is_set, rests
+from nacre.extraction.with_model import ModelExtractor, is_left_alone
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
@@ -31,6 +31,7 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
+from nacre.spending.permission import is_set, rests
 from nacre.storage.sessions import Unlearned
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
@@ -140,7 +141,7 @@ def is_due(home: Home) -> bool:
     """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
     if not home.settings.flag("extraction.enabled"):
         return False
-    now, is_asking = home.now(), is_set(home) and not (rests(home) or is_left_alone(home))
+    now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
     for one in home.sessions.to_extract():
         is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
         if one.begin >= one.end and not is_left:
@@ -196,7 +197,8 @@ class _Learner:
 
     def is_asked_about(self, stored: StoredSession) -> bool:
         """Whether the writer is to be shown a session now."""
-        return self.extractor.serves(stored) and self.is_over(stored) and not self.extractor.rests
+        is_its = self.extractor.serves(stored) and self.is_over(stored)
+        return is_its and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
     def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
         """Find what is new in a session; returns whether a model was asked."""

@@ -21,10 +21,10 @@ from nacre.extraction.known import related, touched
 from nacre.extraction.later import days_to_look, due, note, touched_by
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
-from nacre.platform.power import is_on_battery
 from nacre.protocols import LanguageModel
 from nacre.spending.circuit_breaker import FAILURES
-from nacre.spending.models import NONE, model_for, name_for
+from nacre.spending.models import model_for, name_for
+from nacre.spending.permission import Permission, is_set
 from nacre.spending.spool import fold_notes
 from nacre.spending.tracing import tracing
 from nacre.text.passages import count, shorten
@@ -49,6 +49,7 @@ class ModelExtractor:
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
         self._home = home
+        self._permission = Permission(home)
         self.is_elsewhere = is_elsewhere
         self._tally = _Tally()
         self._ahead: dict[str, Extraction] = {}
@@ -137,12 +138,16 @@ class ModelExtractor:
 
     def serves(self, stored: StoredSession) -> bool:
         """Whether a writer is to be shown a session, once it is over, by what the owner agreed to."""
-        return is_set(self._home) and is_agreed(self._home.settings, stored, self._writer)
+        return is_set(self._home) and is_agreed(self._permission.settings, stored, self._writer)
 
-    @cached_property
+    @property
     def rests(self) -> bool:
         """Whether the writer is shown nothing for now."""
-        return self.is_elsewhere or rests(self._home) or is_left_alone(self._home)
+        return self.is_elsewhere or self._is_left_alone or self._permission.obstacle(Task.EXTRACTION) is not None
+
+    @cached_property
+    def _is_left_alone(self) -> bool:
+        return is_left_alone(self._home)
 
     @property
     def is_spent(self) -> bool:
@@ -185,16 +190,6 @@ class ModelExtractor:
         except NacreError as error:
             self._tally.fail(error.message, error.hint)
             return None
-
-
-def is_set(home: Home) -> bool:
-    """Whether a model is to write in the background."""
-    return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
-
-
-def rests(home: Home) -> bool:
-    """Whether the writer is paused, or waits for the mains."""
-    return home.settings.flag("writer.paused") or (not home.settings.flag("writer.on_battery") and is_on_battery())
 
 
 def is_left_alone(home: Home) -> bool:

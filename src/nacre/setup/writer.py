@@ -12,7 +12,6 @@ from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
 from nacre.extraction.coverage import is_covered
 from nacre.extraction.substance import is_worth_asking
-from nacre.extraction.with_model import rests
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
@@ -26,6 +25,7 @@ from nacre.setup.examples import is_one
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, has_writer, name_for
+from nacre.spending.permission import is_set, rests
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.filters import SessionFilter
@@ -199,7 +199,7 @@ def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str,
     if _is_spent(home, name, tokens, limit):
         key = DAILY if limit is None else TOKENS
         return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"
-    if rests(home):
+    if rests(home.settings):
         return "resting", None, "it goes on with the mains; nacre config set writer.on_battery true lets it go on now"
     return "ready", None, None
 

@@ -23,6 +23,7 @@ from nacre.llm.meter import tokens_of
 from nacre.llm.providers import provider_of
 from nacre.settings import Settings
 from nacre.spending import tracing
+from nacre.spending.permission import Permission
 from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.database import Database
 from nacre.storage.spending import Spending
@@ -51,7 +52,11 @@ def resets_at(home: Home) -> datetime:
 
 def budget(home: Home, task: str | None = None) -> int | None:
     """What a day, or a task a day, may cost in the background, in millionths of a US dollar; ``None`` sets no bound."""
-    amount = home.settings[TASKS].get(task) if task else home.settings[DAILY]
+    return _bound(home.settings, task)
+
+
+def _bound(settings: Settings, task: str | None) -> int | None:
+    amount = settings[TASKS].get(task) if task else settings[DAILY]
     return None if amount is None else int(Decimal(str(amount)) * DOLLAR)
 
 
@@ -99,10 +104,14 @@ class HomeBooks:
         self._home = home
         self._connection = connection
         self._background = background
+        self._permission = Permission(home)
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
         """A call that may cost so much at most. Raises BudgetSpent, Unavailable, where it is not to be made."""
         run = tracing.current()
+        problem = self._permission.obstacle(prompt.task) if self._background else None
+        if problem:
+            raise BudgetSpent(f"{model} is not asked now: {problem}", hint="nacre writer")
         call = Call(
             self._home.ids(), self._home.clock(), today(self._home), prompt.task.value, model,
             self._background, tokens=self._expected(model, prompt), cost=most, trace=run.trace.id if run else None,
@@ -166,7 +175,7 @@ class HomeBooks:
             return "no price", unpriced(call.model)
         wanted = call.cost or 0
         for reason, task, spent in budgets:
-            most = budget(self._home, task)
+            most = _bound(self._permission.settings, task)
             if most is not None and (most <= 0 or spent + wanted > most):
                 return reason, self._spent(task, spent, most, wanted)
         return None
@@ -184,7 +193,7 @@ class HomeBooks:
     def _beyond_tokens(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         is_chat = call.task == Task.CHAT
         key = CHAT_TOKENS if is_chat else TOKENS
-        most = self._home.settings.whole(key)
+        most = self._permission.settings.whole(key)
         taken, _ = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
         wanted = call.tokens.input + call.tokens.output
         if most <= 0:
