@@ -179,6 +179,13 @@ def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(wor
     [
         ("qwen3:8b", "anthropic:claude-haiku-4-5", False),
         ("ollama_chat/llama3", "claude-cli:haiku", False),
+        ("llama3.2", "claude-cli:haiku", False),
+        ("gpt-oss", "claude-cli:haiku", False),
+        ("openai/gpt-oss-20b", "claude-cli:haiku", False),
+        ("Gemma-3-27b-it", "claude-cli:haiku", False),
+        ("qwen3-coder-30b-a3b-instruct-mlx", "claude-cli:haiku", False),
+        ("gemini-2.5-pro", "claude-cli:haiku", True),
+        ("openai/gpt-5", "claude-cli:haiku", True),
         ("qwen3:8b", "ollama:qwen3:8b", True),
         ("claude-sonnet-4-5", "anthropic:claude-haiku-4-5", True),
         ("anthropic.claude-sonnet-4-5-v1:0", "anthropic:claude-haiku-4-5", True),
@@ -193,6 +200,26 @@ def test_what_was_said_to_a_model_on_this_machine_goes_to_no_other_one(
     model = writes()
     read(world, model, NACRE_MODELS_EXTRACTION=writer)
     assert bool(model.prompts) is is_shown
+
+
+@pytest.mark.parametrize("is_read_between", [False, True])
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_session_is_a_local_models_also_where_another_one_answered_last(
+    world: World, is_read_between: bool, is_elsewhere: bool
+) -> None:
+    def answer(number: int, model: str) -> dict[str, Any]:
+        said = says("assistant", f"Done {number}.", uuid=f"m-{number}", session="5e55-mixed")
+        said["message"]["model"] = model
+        return said
+
+    model = writes()
+    world.transcript("mixed", says("user", OWNER, uuid="m-0", session="5e55-mixed"), answer(1, "qwen3:8b"))
+    if is_read_between:
+        read(world, model)
+    asked = says("user", f"{OWNER} So does the quay.", uuid="m-2", session="5e55-mixed")
+    world.transcript("further" if is_elsewhere else "mixed", asked, answer(3, "claude-sonnet-4-5"))
+    read(world, model)
+    assert not model.prompts
 
 
 def test_sessions_are_shown_in_the_order_of_time_the_latest_ones_before_older_ones(world: World) -> None:

@@ -287,6 +287,7 @@ def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_ta
 ) -> None:
     told = dialog("writer", "set", answers=[("tokens a day?", "y")])
     assert "Claude Code, haiku can read each session once" in told.out
+    assert "Sessions with a model that may run on your own machine" in " ".join(told.out.split())
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
@@ -315,6 +316,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
     assert "y(es), w(riter too), n(o), d(iff), ?" in after
+    assert "Sessions with a model that may run on your own machine" in before
     assert "every word of 2 turns of 1 session" in after
     assert ("claude-cli:haiku writes the rest once a session is over" in after) is (said == "w")
     told = nacre("writer", "--json").json

@@ -69,6 +69,15 @@ def test_the_messages_a_person_saw_are_told_by_speaker(read: Any, write: Any) ->
     assert dict(source.tally.unknown) == {"say weather": 1}
 
 
+def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answers_later(
+    read: Any, write: Any
+) -> None:
+    models = ("claude-haiku-4-5", "qwen3", "claude-sonnet-4-5")
+    said = [message(at, "say", "text", "Yes.", modelInfo={"modelId": one}) for at, one in enumerate(models, start=1)]
+    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], *said)))
+    assert sessions[-1].model == "qwen3"
+
+
 def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, write: Any) -> None:
     fetched = {"tool": "webFetch", "path": "https://m.example", "content": "Fetching"}
     told = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import datetime, timedelta
 from fnmatch import fnmatch
@@ -11,20 +10,12 @@ from nacre.errors import ModelRefused
 from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
+from nacre.text.open_weights import has_open_weights, is_called_local
 from nacre.values.memory import Memory
 from nacre.values.session import StoredSession
 
-LOCAL_MODELS = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.cpp/*", "*.gguf")
-"""What models that run on the owner's machine are called in transcripts, beside Ollama's."""
-
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
-
-_TAGGED = re.compile(
-    r"[^:]+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto|low|medium|high)$|.*cloud$)[^:]+"
-)
-"""Ollama's end in a tag, as ``qwen3:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants of
-OpenRouter (``:free``), Ollama's own cloud (``:120b-cloud``). What was tuned for somebody has several signs."""
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
@@ -64,16 +55,18 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
 
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
-    """Whether a model on the owner's machine answered last in a session: by its provider, where it is named with one
-    that is known, else by its name.
+    """Whether a model answered in a session that may run on the owner's machine: one whose weights anybody can have, or
+    one whose provider is there or, where that is not known, whose name says so.
     """
     model = (stored.session.model or "").lower()
+    if has_open_weights(model):
+        return True
     for sign in (":", "/"):
         provider, _, rest = model.partition(sign)
         with suppress(ModelRefused):
             if rest:
                 return is_on_this_machine(provider_of(settings, provider))
-    return bool(_TAGGED.fullmatch(model)) or any(fnmatch(model, pattern) for pattern in LOCAL_MODELS)
+    return is_called_local(model)
 
 
 def _runs_here(settings: Settings, writer: str) -> bool:

@@ -12,6 +12,7 @@ from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database, Indexed, Row, Words
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.turn_rows import did_of, encode, stored_turn, tools_column, turn_identity, turn_row
+from nacre.text.open_weights import noted
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import Deeds
@@ -76,11 +77,12 @@ class Sessions:
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Record what is known of a session; returns its row."""
         spent = session.tokens
+        before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
             "upsert_session", tool=session.tool, native_id=session.native_id, project=project, title=session.title,
             cwd=session.cwd, branch=session.branch, kind=session.kind.value, parent=session.parent,
-            started=to_ms(session.started), tool_version=session.tool_version, model=session.model,
-            label=session.label, file=file,
+            started=to_ms(session.started), tool_version=session.tool_version,
+            model=noted(before[0] if before else None, session.model), label=session.label, file=file,
             tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
             tokens_output=spent and spent.output,
         )  # fmt: skip

@@ -15,6 +15,7 @@ import msgspec
 
 from nacre.platform import json_values
 from nacre.platform.ids import turn_hash
+from nacre.text.open_weights import noted
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned
@@ -72,13 +73,23 @@ class Conversation:
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
         known = source.carry.get("session")
-        self.session: Session = json_values.convert(known, Session) if known else session
+        self._session: Session = json_values.convert(known, Session) if known else session
         self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
         spent = source.carry.get("spent")
         self.spent: Tokens | None = json_values.convert(spent, Tokens) if spent else None
         self._yielded: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """What is known of it by now."""
+        return self._session
+
+    @session.setter
+    def session(self, told: Session) -> None:
+        before = self._session.model if told.native_id == self._session.native_id else None
+        self._session = replace(told, model=noted(before, told.model))
 
     def spend(self, tokens: Tokens) -> None:
         """What one answer cost. It is told when the reading ends: a session is not yielded for it."""

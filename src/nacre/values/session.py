@@ -153,7 +153,8 @@ class Session:
     """One conversation with one agent tool, as far as its transcript tells.
 
     ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one. ``model``
-    is the one that answered last; ``tokens`` is ``None`` where the transcript does not count them.
+    is the one that answered last, or one before that may be the owner's own; ``tokens`` is ``None`` where the
+    transcript does not count them.
     """
 
     tool: str

@@ -29,6 +29,12 @@ else:
 _NAMED = 4
 """Projects that are named where a writer is proposed."""
 
+KEPT_HERE = (
+    "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
+    "go only to a writer on this machine."
+)
+"""What a consent says of sessions that no writer elsewhere is shown."""
+
 _STATES = {
     "ready": Span("writes when a session is over", "green"),
     "paused": Span("paused", "yellow"),
@@ -208,7 +214,7 @@ def shown(told: Foreseen) -> str:
     """Which sessions a writer is shown, in sentences."""
     return (
         f"It is shown, without secrets, the sessions of all tools and projects that nacre reads{covered(told)}; "
-        "writer.exclude_tools and writer.exclude_projects leave some out."
+        f"writer.exclude_tools and writer.exclude_projects leave some out. {KEPT_HERE}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.text.open_weights import noted
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source, records
 from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage
@@ -306,7 +307,7 @@ class Reader:
             self.open[side] = OpenMessage(offset, self.saved(), self.exchange.mark(), key, record)
         group = self.open[side]
         if message.model:
-            self.carry["model"] = message.model
+            self.carry["model"] = noted(self.carry.get("model"), message.model)
         group.usage = decode_raw(message.usage, Usage) or group.usage
         self.add_blocks(group, message.content)
 

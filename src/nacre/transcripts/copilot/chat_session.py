@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nacre.platform.ids import turn_hash
+from nacre.text.open_weights import noted
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
@@ -47,7 +48,9 @@ class _Reader:
         self.requests = objects(values, "requests")
         first = self.requests[0] if self.requests else {}
         own = string(values, "sessionId") or turn_hash("session", str(first.get("requestId") or _typed(first)), 0)
-        models = [name for request in self.requests if (name := string(request, "modelId"))]
+        model = None
+        for request in self.requests:
+            model = noted(model, (string(request, "modelId") or "").removeprefix("copilot/"))
         versions = [
             name for request in self.requests if (name := string(mapping(request, "agent"), "extensionVersion"))
         ]
@@ -55,7 +58,7 @@ class _Reader:
         source.carry.clear()
         self.talk = Conversation(source, Session(
             TOOL, own, title=string(values, "customTitle", "computedTitle"), cwd=cwd or folder_of(_folder(values)),
-            label=label, started=started, model=models[-1].removeprefix("copilot/") if models else None,
+            label=label, started=started, model=model or None,
             tool_version=versions[-1] if versions else None,
         ))  # fmt: skip
 

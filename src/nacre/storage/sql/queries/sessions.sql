@@ -27,6 +27,10 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     )
 RETURNING row;
 
+-- model_of_session --
+-- The model that a session is noted with.
+SELECT model FROM sessions WHERE tool = :tool AND native_id = :native_id;
+
 -- next_seqs --
 -- Where the next turns of some sessions go.
 SELECT CAST(value AS BIGINT), (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = CAST(value AS BIGINT))

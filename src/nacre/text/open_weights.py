@@ -1,0 +1,54 @@
+"""Which models may run on the owner's own machine, by what transcripts call them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from fnmatch import fnmatch
+from functools import cache
+from importlib.resources import files
+
+_LOCAL = ("ollama*/*", "lmstudio/*", "lm_studio/*", "llamacpp/*", "llama.cpp/*", "*.gguf")
+"""What models that run on the owner's machine are called, beside Ollama's."""
+
+_TAGGED = re.compile(
+    r"[^:]+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto|low|medium|high)$|.*cloud$)[^:]+"
+)
+"""Ollama's end in a tag, as ``tinystories:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants
+of OpenRouter (``:free``), Ollama's own cloud (``:120b-cloud``). What was tuned for somebody has several signs."""
+
+_HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:\d+)")
+"""Signs by which a name says that the model ran at a provider, whatever its weights: those of OpenRouter, of Ollama's
+cloud and of Bedrock."""
+
+
+def has_open_weights(model: str) -> bool:
+    """Whether a model is of a family that people run on machines of their own, and has no sign of a host."""
+    name = model.lower()
+    return bool(_families().search(name)) and not _HOSTED.fullmatch(name)
+
+
+def is_called_local(model: str) -> bool:
+    """Whether a model has a name as those have that run on the owner's machine."""
+    name = model.lower()
+    return bool(_TAGGED.fullmatch(name)) or any(fnmatch(name, pattern) for pattern in _LOCAL)
+
+
+def noted(before: str | None, now: str | None) -> str | None:
+    """The model that a session is noted with, where another one answers: the later one, but never instead of one that
+    is more likely to be the owner's own.
+    """
+    if not (before and now):
+        return now or before
+    return before if _likely_local(before) >= max(1, _likely_local(now)) else now
+
+
+def _likely_local(model: str) -> int:
+    return 2 if has_open_weights(model) else int(is_called_local(model))
+
+
+@cache
+def _families() -> re.Pattern[str]:
+    told = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))["families"]
+    names = "|".join(re.escape(one).replace(r"\-", r"[^a-z0-9]?") for one in told)
+    return re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")
