@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -367,6 +368,25 @@ def test_an_agent_sets_no_writer(nacre: Nacre, claude: Path, monkeypatch: pytest
     assert refused.code != 0
     monkeypatch.delenv("CLAUDECODE")
     assert nacre("writer", "--json").json["writer"] == "none"
+
+
+@pytest.mark.parametrize("key", ["writer.exclude_tools", "ingest.exclude_tools"])
+def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key: str) -> None:
+    refused = nacre("config", "set", key, '["claude"]', code=None)
+    assert refused.code != 0
+    assert "no tool is called 'claude'" in refused.err
+    assert "claude-code" in refused.err
+    assert nacre("config", "get", key, "--json").json["value"] == []
+
+
+def test_a_project_that_is_not_there_is_left_out_with_a_warning(
+    nacre: Nacre, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    told = nacre("config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]')
+    assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
+    assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
 def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:

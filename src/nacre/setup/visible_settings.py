@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from nacre.context.hold_out import note_share
 from nacre.errors import SettingsInvalid
-from nacre.known_settings import CHOICES, SETTINGS, known
+from nacre.home.home import Home
+from nacre.known_settings import CHOICES, SETTINGS, check, known
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
+from nacre.projects.moving import known_slugs
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
 from nacre.setup.beginning import begins
 from nacre.setup.requests import SetRequest, SettingRequest
+from nacre.transcripts import registry
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _FORMS = {str: "text", int: "whole", float: "number", bool: "switch"}
+_OF_TOOLS = ("ingest.exclude_tools", "writer.exclude_tools")
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
@@ -86,6 +91,8 @@ def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
 
 def write(settings: Settings, key: str, value: Any) -> Any:
     """Write a setting, and note what follows from it; returns what holds now. Raises SettingsInvalid, StoreUnusable."""
+    if key in _OF_TOOLS:
+        _refuse_unknown(check(key, value))
     before = _before(settings, key)
     written = write_setting(settings.config, key, value)
     _written(before)
@@ -98,6 +105,20 @@ def _before(settings: Settings, key: str) -> Settings:
         return load_settings(settings.home, settings.environ)
     except SettingsInvalid:
         return load_settings(settings.home, settings.environ, mending=key)
+
+
+def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
+    """Those of some patterns that no project of a home matches."""
+    names = known_slugs(home)
+    return [one for one in patterns if not any(fnmatch(name, one) for name in names)]
+
+
+def _refuse_unknown(names: Sequence[str]) -> None:
+    """Raises SettingsInvalid for a tool that nobody knows: what it was to keep away would be shown."""
+    tools = list(registry.tools())
+    for name in names:
+        if name not in tools:
+            raise SettingsInvalid(f"no tool is called {name!r}", hint=f"known tools: {', '.join(tools)}")
 
 
 def _written(before: Settings) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,8 @@ def set_value(run: Run, key: str, value: str) -> None:
         run.warnings.append(f"${variable} is set and goes before the file")
     if key == "embedding.model":
         run.warnings += _told_of(written)
+    if key == "writer.exclude_projects":
+        run.warnings += _matching_nothing(run, written)
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
         lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
@@ -135,6 +138,14 @@ def _told_of(model: str) -> list[str]:
     except NacreError:  # nacre embed tells what is wrong with it
         return []
     return [told] if told else []
+
+
+def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
+    """Which patterns keep nothing from a writer: a name that is misspelt does not."""
+    if not (run.settings.server or run.settings.database.is_file()):
+        return []
+    names = visible_settings.unmatched(run.home, patterns)
+    return [f"no project is called {name!r} so far, so nothing is left out by it: nacre project list" for name in names]
 
 
 def _told(value: Any) -> str:
