@@ -292,13 +292,33 @@ def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_ta
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
+def test_what_it_would_take_of_long_sessions_is_what_an_estimate_says(
+    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    for number in range(7):
+        path = session(f"0123big{number}-0000", timedelta(days=number, hours=5))
+        record = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+        depths = " ".join(f"At bollard {at} the water is {at} feet deep." for at in range(4_000))
+        record["message"]["content"], record["uuid"] = depths, f"big-{number}"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(record)}\n")
+    nacre("ingest", "--no-extract")
+    told = " ".join(dialog("writer", "set", answers=[("tokens a day?", "y")]).out.split())
+    shown = re.search(r"about one session and ([0-9,]+) tokens a day", told)
+    assert shown
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    (task, *_) = nacre("ingest", "--estimate", "--json").json["tasks"]
+    a_day = (task["tokens"]["input"] + task["tokens"]["output"]) / 7
+    assert int(shown[1].replace(",", "")) == pytest.approx(a_day, rel=0.1)
+
+
 def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
     assert "Claude Code, haiku can write the rest once a session is over, about one session and" in told
-    assert "by your last week: nacre writer set" in told
+    assert "tokens a week, by your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == ("none", "claude-cli:haiku", 0.1)
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")

@@ -250,14 +250,13 @@ def _looks(home: Home, sessions: int, days: int) -> int:
 
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int) -> TaskEstimate:
     """``looks``: so often known memories are held against what was said later, at most."""
-    able = _capabilities(home, name)
+    able = capabilities_of(home, name)
     count, read, written, seconds = home.spending.usual(task.value, name)
     side_by_side = 1
     usual = _Usual(read, written, seconds) if count >= ENOUGH_CALLS else _THUMB[task]
     if task is Task.EXTRACTION:
-        parts = [_parts(size, able) for size in sizes]
-        calls = sum(parts)
-        own = sum(size * _FRAME + (number - 1) * OVERLAP_TOKENS for size, number in zip(sizes, parts, strict=True))
+        calls = sum(_parts(size, able) for size in sizes)
+        own = sum(_shown(size, able) for size in sizes)
         side_by_side = _THREADS if calls > len(sizes) else 1
         calls *= _CALLS
         asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
@@ -270,6 +269,17 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int
     return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
 
 
+def of_session(size: int, able: Capabilities) -> int:
+    """Tokens that a writer takes for a session of so many, read and written, by rule of thumb."""
+    beside = _THUMB[Task.EXTRACTION].read + _THUMB[Task.EXTRACTION].written
+    return ceil(_TIMES * _shown(size, able) + beside * _CALLS * _parts(size, able))
+
+
+def _shown(size: int, able: Capabilities) -> float:
+    """Tokens of a session of so many as it is shown once, in parts that overlap where it is long."""
+    return size * _FRAME + (_parts(size, able) - 1) * OVERLAP_TOKENS
+
+
 def _parts(size: int, able: Capabilities) -> int:
     """Calls for a session of so many tokens: one where it fits the model's window, else one a chunk."""
     if able.known and size * _FRAME <= able.window - able.output - _RESERVED_TOKENS:
@@ -277,7 +287,7 @@ def _parts(size: int, able: Capabilities) -> int:
     return max(1, ceil(size * _FRAME / (CHUNK_TOKENS - OVERLAP_TOKENS)))
 
 
-def _capabilities(home: Home, name: str) -> Capabilities:
+def capabilities_of(home: Home, name: str) -> Capabilities:
     """What a model can do and costs, also where it cannot be opened now: without a key, without its library."""
 
     with suppress(NacreError):

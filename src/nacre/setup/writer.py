@@ -11,6 +11,7 @@ from typing import Any
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
 from nacre.extraction.coverage import is_covered
+from nacre.extraction.estimate import capabilities_of, of_session
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
@@ -29,7 +30,7 @@ from nacre.spending.permission import is_set, rests
 from nacre.spending.spool import fold_notes
 from nacre.text.passages import count_tokens
 from nacre.values.filters import SessionFilter
-from nacre.values.model_calls import Task
+from nacre.values.model_calls import Capabilities, Task
 from nacre.values.session import Session, SessionKind, StoredSession, Turn
 from nacre.values.spending import DOLLAR
 
@@ -38,16 +39,9 @@ TOKENS_A_DAY = 100_000
 
 MODEL = f"models.{Task.EXTRACTION}"
 _WEEK = timedelta(days=7)
-_MOST_TOKENS = 12_000
-_FRAME = 1.3
-"""What calls, numbers and speakers add to the words of a session, on average."""
-
-_BESIDE = 7_000
-"""Tokens of the calls that are not the session's: the words that ask, what is known, the answers, and the comparison
-with evidence. By 82 sessions of a project, small ones of which are read together; the first call is reckoned."""
-
-_TIMES = 2
-"""A session is read for what it changes about what is known, and for what it teaches."""
+_MOST_A_CALL = 31_000
+"""Tokens of the largest session that is read as a whole, twice, and of what goes with it: with fewer left, one that was
+refused goes on waiting."""
 
 _SAMPLE = 60
 _LOOKED_AT = 50
@@ -80,8 +74,9 @@ class Foreseen:
         if not self.tokens:
             return ""
         week = f"the week to {self.until:%Y-%m-%d}" if self.until else "your last week"
-        often = f"{self.sessions:.0f} sessions" if self.sessions >= 1.5 else "one session"
-        return f"about {often} and {round(self.tokens, -2):,} tokens a day, by {week}"
+        days, span = (1, "day") if self.sessions >= 1 else (_WEEK.days, "week")
+        often = f"{self.sessions * days:.0f} sessions" if self.sessions * days >= 1.5 else "one session"
+        return f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, by {week}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,9 @@ def foreseen(home: Home) -> Foreseen:
     if not sessions and (last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_LOOKED_AT)):
         until = last[0].ended
         sessions = _week(home, until) if until else []
-    return _foreseen(sessions, [_tokens(home, one) for one in sessions[:_SAMPLE]], len(sessions), until)
+    able = _able(home)
+    taken = [_taken(home.settings, one.session, home.sessions.whole(one.row), able) for one in sessions[:_SAMPLE]]
+    return _foreseen(sessions, taken, len(sessions), until)
 
 
 def _own(home: Home, wanted: SessionFilter, most: int) -> list[StoredSession]:
@@ -125,12 +122,12 @@ def _own(home: Home, wanted: SessionFilter, most: int) -> list[StoredSession]:
 
 def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
     """The same by transcripts that are not read yet, the newest first: a sample of them is parsed."""
-    found = []
+    found, able = [], _able(home)
     for session, turns in sessions_in(home, paths[:_SAMPLE]):
         ended = max((turn.time for turn in turns if turn.time), default=session.started)
         stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
         if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
-            found.append((ended, stored, _taken(home.settings, session, turns)))
+            found.append((ended, stored, _taken(home.settings, session, turns, able)))
     last = max((ended for ended, _, _ in found), default=home.now())
     until = last if home.now() - last > _WEEK else None
     week = [(stored, tokens) for ended, stored, tokens in found if ended > (until or home.now()) - _WEEK]
@@ -158,16 +155,17 @@ def _week(home: Home, until: datetime) -> list[StoredSession]:
     return [one for one in _own(home, wanted, most=1000) if is_covered(home.settings, one, "")]
 
 
-def _tokens(home: Home, one: StoredSession) -> int:
-    """What a writer is asked about a session takes; 0 where it is not asked."""
-    return _taken(home.settings, one.session, home.sessions.whole(one.row))
+def _able(home: Home) -> Capabilities:
+    """What the writer can do that would be proposed."""
+    found = found_writers(home.settings)
+    return capabilities_of(home, found[0].name) if found else Capabilities()
 
 
-def _taken(settings: Settings, session: Session, turns: Sequence[Turn]) -> int:
+def _taken(settings: Settings, session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
+    """Tokens that a writer takes for a session; 0 where it is not asked."""
     if not is_worth_asking(session, turns, settings):
         return 0
-    said = sum(count_tokens(turn.text) for turn in turns)
-    return _TIMES * min(_MOST_TOKENS, int(said * _FRAME)) + _BESIDE
+    return of_session(sum(count_tokens(turn.text) for turn in turns), able)
 
 
 def status(home: Home) -> WriterStatus:
@@ -208,7 +206,7 @@ def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
     """Whether a writer has taken what it may today, or was refused a session that what is left does not hold."""
     is_refused = any(one.model == name for one in home.spending.refusals(today(home)) if one.reason in _SPENT)
     if limit is not None:
-        return tokens >= limit or (is_refused and limit - tokens < _TIMES * _MOST_TOKENS + _BESIDE)
+        return tokens >= limit or (is_refused and limit - tokens < _MOST_A_CALL)
     return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
 
 
