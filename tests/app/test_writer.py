@@ -15,7 +15,8 @@ import pytest
 from nacre.chores.kinds import do_waiting
 from nacre.chores.queue import Chore, put, waiting
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.extraction.learn import BLOCK, is_due
+from nacre.extraction.learn import is_due
+from nacre.extraction.order import BLOCK
 from nacre.home.home import Home
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store as remember
@@ -83,6 +84,52 @@ def test_sessions_that_ended_before_a_writer_was_set_are_not_shown(world: World)
     assert read(world, model).sessions == 1
     assert PLAIN in model.prompts[0].text
     assert len(model.prompts) == 1
+
+
+def read_older(world: World, model: ScriptedModel) -> ModelExtraction:
+    with home(world, model) as memory:
+        return memory.call("ingest", older=True).extraction or ModelExtraction()
+
+
+def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_take_more(world: World) -> None:
+    for day in (3, 17, 9):
+        depths = " ".join(f"At bollard {at} the water is {at} feet deep." for at in range(500))
+        talk(world, ("user", f"{OWNER} It is day {day}."), ("assistant", depths), name=f"d{day}", day=day, month=10)
+    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    model = writes()
+    assert read(world, model).calls == 0
+    model = ScriptedModel([found(told()), BudgetSpent("it took what it may")], repeats=True)
+    read_older(world, model)
+    assert contents(world) == [RULE]
+    assert not due(world)
+    model = writes()
+    read_older(world, model)
+    assert len(model.prompts) == 2
+    assert read_older(world, model).calls == 0
+    assert len(model.prompts) == 2
+
+
+def test_what_is_left_of_an_older_session_is_shown_on_the_next_request(world: World) -> None:
+    parts = [
+        line for part in range(4)
+        for line in (("user", f"{OWNER} It is part {part}."), ("assistant", f"Bollard {part} is deep. " * 3_000))
+    ]  # fmt: skip
+    talk(world, *parts, month=10)
+    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    answers = [found(told()), found(told()), BudgetSpent("it took what it may")]
+    read_older(world, ScriptedModel(answers, repeats=True))
+    model = writes()
+    read_older(world, model)
+    assert model.prompts
+    assert read_older(world, model).calls == 0
+
+
+def test_older_sessions_that_are_left_out_are_not_shown_on_request_either(world: World) -> None:
+    talk(world, ("user", OWNER), month=10)
+    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
+    read_older(world, ScriptedModel([]))
+    assert contents(world) == []
 
 
 @pytest.mark.parametrize(("setting", "left_out"), [("PROJECTS", '["acme-*"]'), ("TOOLS", '["codex", "claude-code"]')])

@@ -137,6 +137,28 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == [RULE]
 
 
+def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
+    nacre: Nacre, dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    session("0123old0-0000", timedelta(days=40))
+    nacre("ingest")
+    assert "nacre writer set" in nacre("ingest", "--older", "--yes", code=None).err
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
+    assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 1
+    assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
+    assert "not interactive: pass --yes" in nacre("ingest", "--older", code=2).err
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert nacre("ingest", "--older", "--yes", code=None).code != 0
+    monkeypatch.delenv("CLAUDECODE")
+    asked = "Let the writer read them, within what it may take a day?"
+    assert "1 session of substance" in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
+    assert contents(nacre) == []
+    nacre("ingest", "--older", "--yes")
+    assert contents(nacre) == [RULE]
+    assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 0
+
+
 def test_what_waits_for_a_writer_waits_for_the_next_one(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from nacre.storage.database import Database
 from nacre.storage.file_history import DeedIndex
 from nacre.storage.projects import ProjectContents
-from nacre.storage.sessions import Sessions, Unlearned
+from nacre.storage.sessions import Sessions
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.file_history import FileUse
 from nacre.values.filters import DeedFilter, SessionFilter
@@ -23,6 +23,7 @@ from nacre.values.session import (
     Tokens,
     ToolCall,
     Trust,
+    Unlearned,
 )  # fmt: skip
 from tests.storage.made import DAY, MS, NOON, memory, put, said, turn
 

@@ -15,7 +15,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
-from nacre.extraction.coverage import is_agreed
+from nacre.extraction.coverage import is_agreed, is_covered
 from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
@@ -152,16 +152,19 @@ class Estimate:
 
 
 def estimate_learning(
-    home: Home, unstored: Iterable[tuple[Session, Sequence[Turn]]] = (), problems: Sequence[Problem] = ()
+    home: Home, unstored: Iterable[tuple[Session, Sequence[Turn]]] = (), problems: Sequence[Problem] = (), *,
+    older: bool = False,
 ) -> Estimate:  # fmt: skip
     """What learning from the sessions in the index that wait would cost, and from others that are not stored yet.
 
-    ``problems`` may grow while these are read.
+    ``older`` ones that no writer was shown are counted, too. ``problems`` may grow while these are read.
     """
     fold_notes(home)
     sizes, trivial, days = [], 0, set()
-    for session, turns, begin in chain(_stored(home), ((session, turns, 0) for session, turns in unstored)):
-        if not _is_shown(home, session, turns):
+    for session, turns, begin in chain(
+        _stored(home, older=older), ((session, turns, 0) for session, turns in unstored)
+    ):
+        if not _is_shown(home, session, turns, older=older):
             continue
         if is_worth_asking(session, turns, home.settings, begin=begin):
             sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
@@ -171,13 +174,13 @@ def estimate_learning(
     return _estimated(home, sizes, len(days), trivial, tuple(problems))
 
 
-def _is_shown(home: Home, session: Session, turns: Sequence[Turn]) -> bool:
+def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
     """Whether the writer that is set may be shown a session; where none is, all are counted."""
     if not is_set(home):
         return True
     ended = max((turn.time for turn in turns if turn.time), default=None)
     stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
-    return is_agreed(home.settings, stored, name_for(home, Task.EXTRACTION))
+    return (is_covered if older else is_agreed)(home.settings, stored, name_for(home, Task.EXTRACTION))
 
 
 def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
@@ -199,11 +202,13 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
     return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
 
 
-def foresee(home: Home) -> str | None:
-    """What to say before learning begins, where today's budget does not hold what waits; ``None`` where it does."""
+def foresee(home: Home, *, older: bool = False) -> str | None:
+    """What to say before learning begins, where today's budget does not hold what waits, ``older`` sessions with it;
+    ``None`` where it does.
+    """
     if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
-    found = estimate_learning(home)
+    found = estimate_learning(home, older=older)
     if found.now >= found.waiting or (found.cost is None and found.tokens_left is None):
         return None
     rest = found.waiting - found.now
@@ -218,9 +223,9 @@ def foresee(home: Home) -> str | None:
     )
 
 
-def _stored(home: Home) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Sessions in the index that extraction has not seen to their end, and where it goes on."""
-    for one in home.sessions.to_extract():
+def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
+    """Sessions in the index that extraction or a writer has not seen to their end, and where it goes on."""
+    for one in [*home.sessions.to_extract(), *(home.sessions.never_shown() if older else ())]:
         turns = home.sessions.turns_of(one.row)
         first = sum(item.seq < one.first for item in turns)
         yield home.sessions.get(one.row).session, [item.turn for item in turns], first

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
@@ -18,6 +17,7 @@ from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.coverage import is_quiet
 from nacre.extraction.extractor import extract
+from nacre.extraction.order import each_of, last_of_owner, latest_first, placed
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
@@ -32,14 +32,13 @@ from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
 from nacre.spending.permission import is_set, rests
-from nacre.storage.sessions import Unlearned
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
 from nacre.values.memory import Confidence, Kind, Memory, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
-from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn
+from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
 
 BATCH_MEMORIES = 500
 _ALIKE = 12
@@ -56,9 +55,6 @@ WAITS = timedelta(days=30)
 
 ASKED_AGAIN = timedelta(hours=1)
 """So long after it could not be asked a writer is asked again, by itself."""
-
-BLOCK = 24
-"""So many sessions, the latest that wait, are read in the order in which they were held, before any older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +79,35 @@ class Lessons:
 
 def learn(
     home: Home, notify: OnProgress, *, only: int | None = None,
-    is_over: bool = False, run: Run | None = None,
+    is_over: bool = False, run: Run | None = None, older: bool = False,
 ) -> Lessons:  # fmt: skip
     """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
 
     ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
     work in the background; what is for it is left alone while another process has it read. What it found in a session
-    is stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
+    is stored before the next one is asked about. ``older`` sessions that no writer has read follow, as far as it may
+    take more. What is written belongs to the ``run``, or is a change of its own.
     """
     if not is_set(home):
         return _learn(home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over))
     with home.writer_lock.if_free() as is_ours:
         learner = _Learner(home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over)
-        return _learn(home, notify, only, learner)
+        return _learn(home, notify, only, learner, older=older)
 
 
-def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) -> Lessons:
+def _learn(
+    home: Home, notify: OnProgress, only: int | None, learner: _Learner, *, older: bool = False
+) -> Lessons:  # fmt: skip
     waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
-    in_turn = _latest_first(waiting) if is_set(home) else [waiting]
+    before = home.sessions.never_shown() if older else []
+    in_turn = [*latest_first(waiting), *latest_first(before)] if is_set(home) else [waiting]
     try:
-        for done, (one, next_ones) in enumerate(_each(in_turn)):
+        for done, (one, next_ones) in enumerate(each_of(in_turn)):
+            if one.is_older and learner.extractor.is_at_rest:
+                break
 
             def tell(note: str, done: int = done) -> None:
-                notify(Progress("learning", done, len(waiting), note))
+                notify(Progress("learning", done, len(waiting) + len(before), note))
 
             learner.read_ahead([one, *next_ones], tell)
             was_asked = learner.session(one, tell)
@@ -123,18 +125,6 @@ def _learn(home: Home, notify: OnProgress, only: int | None, learner: _Learner) 
         learner.extractor.report(), learner.waiting.count, learner.amendments.changed, learner.amendments.ended,
         learner.amendments.doubted + doubted,
     )  # fmt: skip
-
-
-def _latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Blocks of sessions, those held last first: a writer may take only so much a day. Within a block they go in the
-    order of time, so that what a later session changes or ends is known when it is read.
-    """
-    return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
-
-
-def _each(blocks: Sequence[Sequence[Unlearned]]) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Each session, with those that follow it in its block."""
-    return ((one, block[at + 1 :]) for block in blocks for at, one in enumerate(block))
 
 
 def is_due(home: Home) -> bool:
@@ -177,13 +167,13 @@ class _Learner:
         project, sessions = None, list[Shown]()
         for at, one in enumerate(waiting):
             stored = self.stored_session(one)
-            if stored is None or not self.is_asked_about(stored) or self.extractor.is_read(stored.session):
+            if stored is None or not self.is_asked_about(one, stored) or self.extractor.is_read(stored.session):
                 if not at:
                     return
             elif not at or stored.project == project:
                 project = stored.project
                 turns = self.home.sessions.turns_of(one.row)
-                place = _placed(one, turns)
+                place = placed(one, turns)
                 said = [item.turn for item in turns[: place.end]]
                 sessions.append(Shown(stored.session, _to_be_shown(said, place.first), place.first))
         self.extractor.read_ahead(project, sessions, tell)
@@ -195,9 +185,9 @@ class _Learner:
         except KeyError:
             return None
 
-    def is_asked_about(self, stored: StoredSession) -> bool:
+    def is_asked_about(self, one: Unlearned, stored: StoredSession) -> bool:
         """Whether the writer is to be shown a session now."""
-        is_its = self.extractor.serves(stored) and self.is_over(stored)
+        is_its = self.extractor.serves(stored, older=one.is_older) and self.is_over(stored)
         return is_its and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
     def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
@@ -205,19 +195,20 @@ class _Learner:
         stored = self.stored_session(one)
         if stored is None:
             return False
-        is_for_writer, is_asked = self.extractor.serves(stored), self.is_asked_about(stored)
+        is_for_writer = self.extractor.serves(stored, older=one.is_older)
+        is_asked = self.is_asked_about(one, stored)
         if is_for_writer and self.extractor.is_elsewhere and self.is_over(stored):
             self.extractor.leave()
             return False
-        waits = stored.ended is None or self.home.now() - stored.ended < WAITS
-        if one.begin >= one.end and is_for_writer and waits and not is_asked:
+        waits = not one.is_older and (stored.ended is None or self.home.now() - stored.ended < WAITS)
+        if one.begin >= one.end and not is_asked and (one.is_older or (is_for_writer and waits)):
             return False
         turns = self.home.sessions.turns_of(one.row)
-        said, at = [item.turn for item in turns], _placed(one, turns)
-        until = at.end if self.is_over(stored) else max(at.begin, _last_of_owner(said) + 1)
+        said, at = [item.turn for item in turns], placed(one, turns)
+        until = at.end if self.is_over(stored) else max(at.begin, last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
-        self.days |= {stored.ended.date()} if found and stored.ended else set()
+        self.days |= {stored.ended.date()} if found and stored.ended and not one.is_older else set()
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*found.memories, *(one.statement for one in found.overtaken)]
@@ -230,7 +221,8 @@ class _Learner:
         seq = turns[until].seq if until < len(turns) else one.end
         shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
         left = one.first if is_left else min(shown_later, default=None)
-        self.seen.append((one, seq, left if waits else None, self.home.now() if is_asked else None))
+        is_shown = is_asked and (waits or left is None)  # else it is one of the older ones that no writer has read
+        self.seen.append((one, seq, left if waits else None, self.home.now() if is_shown else None))
         return found is not None
 
     def note_new(
@@ -429,20 +421,6 @@ def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
     return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
 
 
-def _placed(one: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """The same, counted by places among a session's turns: where a file took some back, numbers are missing."""
-    numbers = [item.seq for item in turns]
-    begin, end = bisect_left(numbers, one.begin), bisect_left(numbers, one.end)
-    return one._replace(
-        begin=begin, end=end, unwritten=None if one.unwritten is None else bisect_left(numbers, one.unwritten)
-    )
-
-
 def _to_be_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
     """The turns of a session as a writer reads them: by their times, unless some were shown before."""
     return turns if begin else in_time(turns)
-
-
-def _last_of_owner(turns: Sequence[Turn]) -> int:
-    """The place of the owner's last turn; -1 without one."""
-    return max((at for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER and turn.text.strip()), default=-1)

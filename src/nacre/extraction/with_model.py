@@ -16,7 +16,7 @@ from nacre.extraction.by_model.later import Doubt, Held, doubts
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.by_model.prompts import for_later
 from nacre.extraction.by_model.together import Shown, extract_together, fitting, size_of
-from nacre.extraction.coverage import is_agreed
+from nacre.extraction.coverage import is_agreed, is_covered
 from nacre.extraction.known import related, touched
 from nacre.extraction.later import days_to_look, due, note, touched_by
 from nacre.extraction.substance import is_worth_asking
@@ -136,9 +136,12 @@ class ModelExtractor:
             count += note(home, day, held, [*found, *(more or ())])
         return count
 
-    def serves(self, stored: StoredSession) -> bool:
-        """Whether a writer is to be shown a session, once it is over, by what the owner agreed to."""
-        return is_set(self._home) and is_agreed(self._permission.settings, stored, self._writer)
+    def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
+        """Whether a writer is to be shown a session, once it is over, by what the owner agreed to: of ``older`` ones,
+        too.
+        """
+        may_show = is_covered if older else is_agreed
+        return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
 
     @property
     def rests(self) -> bool:
@@ -153,6 +156,11 @@ class ModelExtractor:
     def is_spent(self) -> bool:
         """Whether the model is out of reach, or what it may cost is used up: what is left is asked another time."""
         return self._tally.is_over or self._model is None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it is asked nothing more for now, for whatever reason, and all that it answered was taken."""
+        return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
         """Count a session that another process has read."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nacre.archive.keep import archive
+from nacre.errors import InvalidInput
 from nacre.extraction.estimate import foresee
 from nacre.extraction.learn import Lessons, learn
 from nacre.extraction.set_aside import set_aside
@@ -25,6 +26,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.parsing.parse import Job
 from nacre.platform.ids import to_ms
+from nacre.spending.permission import is_set
 from nacre.spending.stages import Stages, counted
 from nacre.spending.tracing import noting
 from nacre.tombstones.erasure import erase_bytes
@@ -37,7 +39,8 @@ from nacre.vault.layout import LEDGER
 def ingest(
     home: Home, options: IngestOptions | None = None, on_progress: OnProgress | None = None, *, run: Run | None = None
 ) -> IngestReport:  # fmt: skip
-    """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist.
+    """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist, and
+    InvalidInput, OwnerOnly where older sessions cannot be asked for.
 
     What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
     ends. One bad file never stops the others: it is in the report.
@@ -46,6 +49,10 @@ def ingest(
         with home.run("ingest") as own:
             return ingest(home, options, on_progress, run=own)
     wanted = options or IngestOptions()
+    if wanted.older:
+        home.actor.require_owner("nacre ingest --older")
+        if not is_set(home):
+            raise InvalidInput("no writer is set that could read older sessions", hint="nacre writer set")
     with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
         report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
         learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
@@ -135,10 +142,10 @@ class _Ingest:
         """Learn memories from what waits, where that is wanted."""
         if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
             return report
-        foreseen = foresee(self._home)
+        foreseen = foresee(self._home, older=self._options.older)
         if foreseen:
             self._notify(Progress("learning", 0, 1, foreseen))
-        lessons = learn(self._home, self._notify, run=self._run)
+        lessons = learn(self._home, self._notify, run=self._run, older=self._options.older)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
             changed=lessons.changed, ended=lessons.ended, doubted=lessons.doubted,

@@ -68,7 +68,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
             tokens += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
             yield session, turns
 
-    found = estimate_learning(home, counted(), problems)
+    found = estimate_learning(home, counted(), problems, older=options.older)
     return replace(found, vectors=estimate_vectors(home, tokens))
 
 

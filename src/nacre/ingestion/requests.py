@@ -31,6 +31,9 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     force: Annotated[
         bool, Meta(description="Read files again from the start; known turns and memories stay as they are.")
     ] = False
+    older: Annotated[
+        bool, Meta(description="Also have the writer read sessions from before it was set, as far as it may take more.")
+    ] = False
     from_archive: Annotated[
         bool, Meta(description="Also read what the archive has and no transcript tells any more.")
     ] = False

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from nacre.platform.ids import from_ms, to_ms
 from nacre.storage.database import Database, Indexed, Row, Words
@@ -28,6 +27,7 @@ from nacre.values.session import (
     Tokens,
     ToolCall,
     Turn,
+    Unlearned,
 )
 
 _PORTION = 500
@@ -39,24 +39,6 @@ _EVERY = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
 """Turns of one session: its tool, its row, and what is said in order."""
-
-
-class Unlearned(NamedTuple):
-    """A session with turns that extraction has not seen from ``begin`` to ``end``, or a writer from ``unwritten`` on.
-
-    When the writer was asked about it last, ``asked`` tells.
-    """
-
-    row: int
-    begin: int
-    end: int
-    unwritten: int | None
-    asked: datetime | None
-
-    @property
-    def first(self) -> int:
-        """The first turn that extraction or a writer has not seen."""
-        return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
 
 
 _Identified = tuple[int, dict[bytes, Turn]]
@@ -212,6 +194,11 @@ class Sessions:
             Unlearned(row, begin, end, unwritten, from_ms(asked))
             for row, begin, end, unwritten, asked in self._db.all("list_sessions_to_extract")
         ]
+
+    def never_shown(self) -> list[Unlearned]:
+        """Sessions that extraction has seen to their end, and that no writer was shown, the oldest first."""
+        found = self._db.all("list_sessions_never_shown")
+        return [Unlearned(row, end, end, None, None, is_older=True) for row, end in found]
 
     def mark_extracted(self, row: int, seq: int) -> None:
         """Extraction has seen the turns before ``seq``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntFlag, StrEnum
+from typing import NamedTuple
 
 from nacre.platform.fast_dataclass import dataclass
 
@@ -218,3 +219,25 @@ class Heard:
     tool: str
     version: str | None
     owner_spoke: bool
+
+
+class Unlearned(NamedTuple):
+    """A session with turns that extraction has not seen from ``begin`` to ``end``, or a writer from ``unwritten`` on.
+
+    When the writer was asked about it last, ``asked`` tells. One that ``is_older`` was seen to its end before there was
+    a writer for it.
+    """
+
+    row: int
+    begin: int
+    end: int
+    unwritten: int | None
+    asked: datetime | None
+    is_older: bool = False
+
+    @property
+    def first(self) -> int:
+        """The first turn that extraction or a writer has not seen."""
+        if self.is_older:
+            return 0
+        return self.begin if self.unwritten is None else min(self.begin, self.unwritten)

@@ -2895,6 +2895,7 @@ export interface IngestOptions {
   extract?: boolean;
   vectors?: boolean;
   force?: boolean;
+  older?: boolean;
   from_archive?: boolean;
   reads?: boolean;
   vector_seconds?: number | null;

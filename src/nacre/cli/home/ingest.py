@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ _ELSEWHERE = {
         "nacre ingest",
         "nacre ingest ~/exports/meetings session.jsonl",
         "nacre ingest --no-vectors        # the fast half first; the next ingest makes the vectors",
+        "nacre ingest --older --estimate",
     ],
 )
 @argument("ingest", "paths")
@@ -54,14 +56,16 @@ _ELSEWHERE = {
 @option("ingest", "vectors", help="Leave the vectors to the next ingest.")
 @option("ingest", "extract", help="Make sessions searchable, write no memories.")
 @option("ingest", "force", help="Read files again that did not change.")
+@option("ingest", "older", help="Also have the writer read sessions from before it was set; asks first.")
+@click.option("--yes", is_flag=True, help="With --older: do not ask.")
 @refused(_ELSEWHERE)
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj
-def ingest(
+def ingest(  # noqa: PLR0913 - one parameter an option
     run: Run, paths: tuple[Path, ...], globs: tuple[str, ...], vectors: bool, extract: bool, force: bool,
-    dry_run: bool, estimate: bool,
+    older: bool, yes: bool, dry_run: bool, estimate: bool,
 ) -> None:  # fmt: skip
     """Read transcripts and learn from them.
 
@@ -69,8 +73,13 @@ def ingest(
     An agent may name none: what a file says that somebody typed would be your word.
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
+
+    With --older, the writer also reads sessions that ended before it was set, or that waited for it in vain: the
+    latest first, two dozen at a time, as many as it may take today. The next --older goes on from there.
     """
-    wanted: dict[str, Any] = {"paths": paths, "extract": extract, "vectors": vectors, "force": force, "globs": globs}
+    wanted: dict[str, Any] = {
+        "paths": paths, "extract": extract, "vectors": vectors, "force": force, "globs": globs, "older": older,
+    }  # fmt: skip
     if dry_run:
         plan: IngestPlan = perform(run, "ingest-plan", **wanted)
         run.exit_code = 1 if plan.problems else 0
@@ -83,6 +92,8 @@ def ingest(
         return
     if paths and extract:
         run.settings.actor.require_owner("nacre ingest of files that are named")
+    if older:
+        _agree(run, wanted, yes=yes)
     with progress.shown(run) as notify:
         report: IngestReport = perform(run, "ingest", notify, **wanted)
     if report.problems:
@@ -93,3 +104,14 @@ def ingest(
         f"{one.in_words()} (nacre archive status)" for one in retention.leaving(run.home) if not one.is_kept
     ]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
+
+
+def _agree(run: Run, wanted: Mapping[str, Any], *, yes: bool) -> None:
+    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, Abort."""
+    run.settings.actor.require_owner("nacre ingest --older")
+    found: Estimate = perform(run, "ingest-estimate", **wanted)
+    paper = run.paper(stderr=True)
+    render_estimate(paper, found)
+    click.echo(paper.text(), nl=False, err=True)
+    refusal = "not interactive: pass --yes; nacre ingest --older --estimate tells what it would take"
+    run.confirm("Let the writer read them, within what it may take a day?", yes=yes, refusal=refusal)
