@@ -371,8 +371,8 @@ def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: Wor
         with closing(world.context()) as context:
             return change(context)
 
-    shown = do(lambda context: set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=5_000)))
-    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == ("claude-cli:haiku", "ready", 5_000, 0)
+    shown = do(lambda context: set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=20_000)))
+    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == ("claude-cli:haiku", "ready", 20_000, 0)
     assert shown.since == "2026-11-20T11:30:00Z"
     assert do(pause).state == "paused"
     assert do(status).state == "paused"

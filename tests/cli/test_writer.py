@@ -64,7 +64,8 @@ def session(user_home: Path) -> Callable[[str, timedelta], Path]:
 
 def let_write(nacre: Nacre, tokens: int) -> None:
     """Let Claude Code write from all sessions of this year, within so many tokens a day."""
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", str(tokens))
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
+    nacre("config", "set", "writer.tokens_per_day", str(tokens))
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
 
 
@@ -82,6 +83,14 @@ def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) 
     refused = nacre("writer", "set", "claude-cli:haiku", code=2)
     assert "--tokens-per-day" in refused.err
     assert nacre("writer", "--json").json["writer"] == "none"
+
+
+def test_a_bound_that_holds_no_call_is_refused_with_the_least_that_does(nacre: Nacre, claude: Path) -> None:
+    refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000", code=2)
+    (least,) = re.findall("one takes ([0-9,]+) at least", refused.err)
+    assert nacre("writer", "--json").json["writer"] == "none"
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", least.replace(",", ""))
+    assert "hold no call of claude-cli:haiku" in nacre("config", "set", "writer.tokens_per_day", "1000").err
 
 
 def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
@@ -115,7 +124,8 @@ def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
     session("0123two0-0000", timedelta(minutes=31))
     calls = {}
     for name in ("codex-cli:default", "claude-cli:haiku"):
-        nacre("writer", "set", name, "--tokens-per-day", "6000")
+        nacre("writer", "set", name, "--tokens-per-day", "50000")
+        nacre("config", "set", "writer.tokens_per_day", "6000")
         nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
         nacre("ingest")
         calls[name] = nacre("writer", "--json").json["calls_today"]

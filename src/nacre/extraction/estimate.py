@@ -15,6 +15,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.by_model.layout import Chunk
+from nacre.extraction.by_model.prompts import for_transcript
 from nacre.extraction.coverage import is_agreed, is_covered
 from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
@@ -22,7 +24,8 @@ from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
-from nacre.spending.budget import left_today, tokens_left
+from nacre.settings import Settings
+from nacre.spending.budget import left_today, reserved, tokens_left
 from nacre.spending.models import NONE, name_for
 from nacre.spending.permission import is_set
 from nacre.spending.spool import fold_notes
@@ -272,6 +275,13 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int
     tokens = Tokens(round(asked), round(usual.written * calls))
     cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
     return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
+
+
+def least_call(settings: Settings, name: str, able: Capabilities) -> int:
+    """Tokens that a subscription has to have left for the smallest call about a session, rounded up to hundreds."""
+    prompt = for_transcript("whole", Session("", ""), Chunk(()), (), able, settings.number("models.timeout_seconds"))
+    held = reserved(settings, name, prompt)
+    return ceil((held.input + held.output) / 100) * 100
 
 
 def of_session(size: int, able: Capabilities) -> int:

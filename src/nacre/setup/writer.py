@@ -11,7 +11,7 @@ from typing import Any
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction import later
 from nacre.extraction.coverage import is_covered
-from nacre.extraction.estimate import capabilities_of, of_session
+from nacre.extraction.estimate import capabilities_of, least_call, of_session
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
@@ -268,6 +268,17 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
     dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
     if not dollars and not is_by_subscription(settings, request.writer):
         raise InvalidInput(f"{DAILY} is 0, which stops {request.writer}", hint=f"nacre config set {DAILY} 1")
+    holds_none = too_few(settings, request.writer, request.tokens_per_day)
+    if holds_none:
+        raise InvalidInput(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate tells what waits")
+
+
+def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
+    """What is wrong with tokens a day that hold not a single call of a writer; ``None`` where they hold one."""
+    if tokens is None or name == NONE or not is_by_subscription(settings, name):
+        return None
+    least = least_call(settings, name, describe(settings, name)[1])
+    return f"{tokens:,} tokens a day hold no call of {name}: one takes {least:,} at least" if tokens < least else None
 
 
 def check_obstacle(settings: Settings, name: str) -> None:

@@ -184,8 +184,7 @@ class HomeBooks:
         """The tokens that a call is held for while it runs: only those of a subscription are counted so."""
         if not (self._background and self._is_by_subscription(model)):
             return Tokens()
-        beside = provider_of(self._home.settings, model.partition(":")[0]).beside
-        return Tokens(input=tokens_of(prompt) + beside, output=min(prompt.output_tokens, _ANSWER_TOKENS))
+        return reserved(self._home.settings, model, prompt)
 
     def _is_by_subscription(self, model: str) -> bool:
         return is_by_subscription(self._home.settings, model)
@@ -248,6 +247,12 @@ class HomeAnswers:
         """Keep it no longer."""
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.drop_answer(key)
+
+
+def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
+    """What a call of a subscription is held for until its answer is there."""
+    beside = provider_of(settings, model.partition(":")[0]).beside
+    return Tokens(input=tokens_of(prompt) + beside, output=min(prompt.output_tokens, _ANSWER_TOKENS))
 
 
 def costs(home: Home, days: int = 30) -> CostReport:

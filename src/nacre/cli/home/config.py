@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from nacre import known_settings
     from nacre import settings as nacre_settings
     from nacre.setup import requests, visible_settings
+    from nacre.setup import writer as writers
     from nacre.setup.visible_settings import SettingView
     from nacre.spending import embedding_consent
 else:
     requests = Module("nacre.setup.requests")
     visible_settings = Module("nacre.setup.visible_settings")
+    writers = Module("nacre.setup.writer")
     embedding_consent = Module("nacre.spending.embedding_consent")
     known_settings = Module("nacre.known_settings")
     nacre_settings = Module("nacre.settings")
@@ -104,6 +106,9 @@ def set_value(run: Run, key: str, value: str) -> None:
         run.warnings.append(f"${variable} is set and goes before the file")
     if key == "embedding.model":
         run.warnings += _told_of(written)
+    if key == "writer.tokens_per_day" and written:
+        name = settings.text("models.extraction") or settings.text("models.default")
+        run.warnings += [told] if (told := writers.too_few(settings, name, written)) else []
     if key == "writer.exclude_projects":
         run.warnings += _matching_nothing(run, written)
     run.answer(
