@@ -7,8 +7,8 @@ NacreError
 ├── OwnerOnly               an agent asked for what only the owner may do
 ├── NotAllowed              the role that an account has in a space does not allow it
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
-│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone),
-│                           BudgetSpent, ChannelUnavailable
+│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone,
+│                           ModelUnreadable), BudgetSpent, ChannelUnavailable
 ├── ChannelRefused          a channel's platform says no; trying again does not help
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
@@ -193,6 +193,10 @@ class ModelUnavailable(Unavailable):
 
 class UnexpectedService(ModelUnavailable):
     """Something answers that is not the language model's provider."""
+
+
+class ModelUnreadable(ModelUnavailable):
+    """The language model's command ended well, and wrote nothing that can be read."""
 
 
 class ModelLeftAlone(ModelUnavailable):

@@ -79,6 +79,59 @@ def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
     assert nacre("writer", "--json").json["state"] == "off"
 
 
+@pytest.mark.parametrize("change", ["pause", "resume"])
+def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(nacre: Nacre, change: str) -> None:
+    assert "Nobody writes" in nacre("writer", change).out
+    assert nacre("config", "path", "--json").json["exists"] is False
+
+
+def test_since_when_it_reads_is_told_by_the_owners_clock(
+    nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_write(nacre, 50000)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        told = nacre("writer").out
+    time.tzset()
+    assert "sessions that ended after 2026-01-01 09:00" in told
+
+
+def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(nacre: Nacre, claude: Path) -> None:
+    assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
+    let_write(nacre, 50000)
+    assert "claude-cli:haiku stays the writer" in nacre("init", "--uninstall", "--yes").err
+    nacre("writer", "off")
+    assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
+
+
+def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 50000)
+    refused = {"is_error": True, "api_error_status": 401, "result": "Please run /login"}
+    claude.write_text(f"#!/bin/sh\ncat >/dev/null\necho '{json.dumps(refused)}'\n", encoding="utf-8")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert "sign in with Claude Code itself" in " ".join(nacre("writer").out.split())
+    assert "sign in with Claude Code itself" in " ".join(nacre("health", code=None).out.split())
+
+
+def test_one_that_writes_what_nobody_can_read_is_left_alone_for_a_day(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 50000)
+    claude.write_text("#!/bin/sh\ncat >/dev/null\necho 'It is a fine day.'\n", encoding="utf-8")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    asked = nacre("writer", "--json").json
+    assert (asked["state"], asked["waiting"]) == ("failing", 1)
+    session("0123new0-0000", timedelta(minutes=32))
+    nacre("ingest")
+    after = nacre("writer", "--json").json
+    assert (after["calls_today"], after["waiting"]) == (asked["calls_today"], 2)
+
+
 def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) -> None:
     refused = nacre("writer", "set", "claude-cli:haiku", code=2)
     assert "--tokens-per-day" in refused.err

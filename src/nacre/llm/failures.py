@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from nacre.errors import ModelDeclined, ModelRefused, ModelUnavailable, NacreError, PromptTooLong, UnexpectedService
+from nacre.errors import (
+    ModelDeclined,
+    ModelRefused,
+    ModelUnavailable,
+    ModelUnreadable,
+    NacreError,
+    PromptTooLong,
+    UnexpectedService,
+)
 from nacre.llm.credentials import key_file
 from nacre.llm.credentials.keys import Credential
 from nacre.llm.credentials.methods import BEARER, methods
@@ -206,14 +214,14 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-def no_answer(asked: CallTarget, said: str) -> ModelUnavailable:
+def no_answer(asked: CallTarget, said: str) -> ModelUnreadable:
     """The error for an agent's command that ends well and does not answer in its form: asked again it would do the
     same.
     """
     label = asked.provider.label
     told = f"the command of {label} ends well, and its answer cannot be read ({asked.name})"
     message = f"{told}{_quoted(asked, said.strip())}"
-    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
+    return ModelUnreadable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
 
 
 def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:

@@ -270,7 +270,9 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
         raise InvalidInput(f"{DAILY} is 0, which stops {request.writer}", hint=f"nacre config set {DAILY} 1")
     holds_none = too_few(settings, request.writer, request.tokens_per_day)
     if holds_none:
-        raise InvalidInput(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate tells what waits")
+        raise InvalidInput(
+            holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate tells what waits"
+        )
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
@@ -288,14 +290,20 @@ def check_obstacle(settings: Settings, name: str) -> None:
         raise problem
 
 
+def named(settings: Settings) -> str:
+    """The writer, as the settings name it; empty where none is to work."""
+    name = settings.text(MODEL) or settings.text("models.default")
+    return name if name != NONE and settings.flag("models.background") else ""
+
+
 def pause(home: Home) -> WriterStatus:
-    """Show no session to the writer for now. Raises Unavailable."""
-    return _written(home, {"writer.paused": True})
+    """Show no session to the writer for now, where there is one. Raises Unavailable."""
+    return _written(home, {"writer.paused": True}) if is_set(home) else status(home)
 
 
 def resume(home: Home) -> WriterStatus:
     """Show it sessions again: those that ended meanwhile, too. Raises Unavailable."""
-    return _written(home, {"writer.paused": False})
+    return _written(home, {"writer.paused": False}) if is_set(home) else status(home)
 
 
 def end(home: Home) -> WriterStatus:

@@ -72,7 +72,8 @@ class CircuitBreaker:
     def _after(self, health: Health | None, error: NacreError) -> Health:
         failures = (health.failures if health else 0) + 1
         now = self._home.clock()
-        told = self._home.redactor.clean(error.message)[:_TOLD_CHARACTERS]
+        remedy = f"; {error.hint}" if error.hint and isinstance(error, ModelRefused) else ""
+        told = self._home.redactor.clean(f"{error.message[: _TOLD_CHARACTERS - len(remedy)]}{remedy}")
         if failures < FAILURES:
             return Health(self.name, failures, now, told)
         pause = _FIRST_PAUSE * 2 ** min(failures - FAILURES, _MOST_DOUBLINGS)

@@ -107,8 +107,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     if key == "embedding.model":
         run.warnings += _told_of(written)
     if key == "writer.tokens_per_day" and written:
-        name = settings.text("models.extraction") or settings.text("models.default")
-        run.warnings += [told] if (told := writers.too_few(settings, name, written)) else []
+        run.warnings += [told] if (told := writers.too_few(settings, writers.named(settings), written)) else []
     if key == "writer.exclude_projects":
         run.warnings += _matching_nothing(run, written)
     run.answer(

@@ -137,6 +137,8 @@ def init(  # noqa: PLR0913 - one a question
     if writer:
         status = perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
         run.warnings += [status.problem] if status.problem else []
+    if uninstall and (name := setup_writer.named(run.settings)):
+        run.warnings.append(f"{name} stays the writer of your sessions: nacre writer off ends that")
 
 
 def _go_through(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.command import DefaultGroup
-from nacre.cli.formats import Record, count
+from nacre.cli.formats import Record, count, minute
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
@@ -250,7 +252,7 @@ def _render(paper: Paper, found: WriterStatus) -> None:
         (
             ("today", f"{taken}, of {found.limit:,}" if found.limit else taken),
             ("waiting", count(found.waiting, "session") if found.waiting else ""),
-            ("reads", f"sessions that ended after {found.since}" if found.since else "all sessions"),
+            ("reads", f"sessions that ended after {_local(found.since)}" if found.since else "all sessions"),
         ),
         indent=2,
     )
@@ -258,3 +260,10 @@ def _render(paper: Paper, found: WriterStatus) -> None:
         paper.line(found.problem)
     if found.hint:
         paper.line(dim(f"hint: {found.hint}"))
+
+
+def _local(since: str) -> str:
+    """A time as the person's clock has it; what is none stays as it was written."""
+    with suppress(ValueError):
+        return minute(datetime.fromisoformat(since))
+    return since

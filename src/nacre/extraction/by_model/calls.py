@@ -12,7 +12,15 @@ from typing import TypeVar
 
 import msgspec
 
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelLeftAlone, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import (
+    AnswerUnusable,
+    BudgetSpent,
+    ModelLeftAlone,
+    ModelRefused,
+    ModelUnavailable,
+    ModelUnreadable,
+    NacreError,
+)
 from nacre.extraction.by_model.answer import tidied, tidied_changes
 from nacre.extraction.by_model.prompts import CHANGES, MEMORIES
 from nacre.llm.answers import ask
@@ -138,8 +146,8 @@ class Caller:
 
     @property
     def is_useless(self) -> bool:
-        """Whether nothing more is asked since the model never answered in the shape asked for."""
-        return isinstance(self.stopped, AnswerUnusable)
+        """Whether nothing more is asked since the model never answered in the shape asked for, or in none."""
+        return isinstance(self.stopped, AnswerUnusable | ModelUnreadable)
 
     def _failed(self, error: NacreError) -> None:
         if not (self.problem and isinstance(error, ModelLeftAlone)):  # which follows from what came before
