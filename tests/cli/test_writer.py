@@ -216,6 +216,9 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     monkeypatch.delenv("CLAUDECODE")
     asked = "Let the writer read them, within what it may take a day?"
     assert "1 session of substance" in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
+    nacre("writer", "pause")
+    assert "the writer is paused" in nacre("ingest", "--older", "--yes", code=2).err
+    nacre("writer", "resume")
     assert contents(nacre) == []
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]

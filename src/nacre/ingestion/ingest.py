@@ -26,7 +26,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.parsing.parse import Job
 from nacre.platform.ids import to_ms
-from nacre.spending.permission import is_set
+from nacre.spending.permission import is_set, rests
 from nacre.spending.stages import Stages, counted
 from nacre.spending.tracing import noting
 from nacre.tombstones.erasure import erase_bytes
@@ -53,6 +53,9 @@ def ingest(
         home.actor.require_owner("nacre ingest --older")
         if not is_set(home):
             raise InvalidInput("no writer is set that could read older sessions", hint="nacre writer set")
+        if rests(home.settings):
+            told = "the writer is paused, or waits for the mains: it reads no older sessions now"
+            raise InvalidInput(told, hint="nacre writer tells which")
     with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
         report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
         learned = counted({"sessions": report.sessions, "memories": len(report.memories)})

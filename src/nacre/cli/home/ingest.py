@@ -113,5 +113,7 @@ def _agree(run: Run, wanted: Mapping[str, Any], *, yes: bool) -> None:
     paper = run.paper(stderr=True)
     render_estimate(paper, found)
     click.echo(paper.text(), nl=False, err=True)
+    if not (found.waiting and found.tasks):
+        return
     refusal = "not interactive: pass --yes; nacre ingest --older --estimate tells what it would take"
     run.confirm("Let the writer read them, within what it may take a day?", yes=yes, refusal=refusal)
