@@ -15,9 +15,9 @@ from nacre.health.database import rebuild
 from nacre.home.home import open_home
 from nacre.retrieval.recall import recall
 from nacre.setup import examples
+from nacre.setup.foreseeing import Foreseen, foreseen
 from nacre.setup.questions import about
 from nacre.setup.quickstart import QuickstartResult, run_quickstart
-from nacre.setup.writer import Foreseen, foreseen
 from nacre.values.memory import Kind
 from nacre.values.recall import RecallQuery
 from nacre.values.reports import Progress

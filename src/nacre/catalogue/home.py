@@ -78,7 +78,7 @@ PROJECTS = (
 _WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
 MODELS = (
     Operation("writer", "setup.answers:writer_status", NOTHING, "setup.writer:WriterStatus"),
-    Operation("writer-foreseen", "setup.answers:writer_foreseen", NOTHING, "setup.writer:Foreseen"),
+    Operation("writer-foreseen", "setup.answers:writer_foreseen", NOTHING, "setup.foreseeing:Foreseen"),
     Operation(
         "writer-set", "setup.answers:set_writer", "setup.requests:WriterRequest", "setup.writer:WriterStatus", **_WRITER
     ),

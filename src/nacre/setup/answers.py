@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from nacre.home.home import Home
 from nacre.settings import Settings
-from nacre.setup import credentials, offers, writer
+from nacre.setup import credentials, foreseeing, offers, writer
+from nacre.setup.foreseeing import Foreseen
 from nacre.setup.offers import Offer, Trial
 from nacre.setup.requests import ProviderRequest, SetKeyRequest, TryModelRequest, WriterRequest
-from nacre.setup.writer import Foreseen, WriterStatus
+from nacre.setup.writer import WriterStatus
 
 
 def list_models(home: Home) -> list[Offer]:
@@ -37,7 +38,7 @@ def writer_status(home: Home) -> WriterStatus:
 
 def writer_foreseen(home: Home) -> Foreseen:
     """What a writer would take a day, going by the last week."""
-    return writer.foreseen(home)
+    return foreseeing.foreseen(home)
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:

@@ -15,7 +15,7 @@ from nacre.ingestion import discovery
 from nacre.ingestion import plan as planning
 from nacre.ingestion.requests import IngestOptions
 from nacre.settings import Settings
-from nacre.setup.writer import Foreseen, foreseen_of
+from nacre.setup.foreseeing import Foreseen, foreseen_of
 from nacre.spending.models import NONE
 
 RECENT = timedelta(days=7)

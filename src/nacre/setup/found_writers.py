@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nacre.errors import ModelRefused
 from nacre.known_settings import known
@@ -17,9 +18,12 @@ from nacre.llm.registry import describe
 from nacre.settings import Settings
 from nacre.setup.credentials import programs
 from nacre.setup.requests import WriterRequest
-from nacre.setup.writer import Foreseen, obstacle_to
+from nacre.setup.writer import obstacle_to
 from nacre.spending.budget import DAILY, is_by_subscription
 from nacre.values.model_calls import Price
+
+if TYPE_CHECKING:
+    from nacre.setup.foreseeing import Foreseen
 
 _ELSEWHERE = "cloud"
 """How names of models end that Ollama lists, and that answer elsewhere."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nacre.home.home import Home
+from nacre.setup.foreseeing import Foreseen, foreseen
 from nacre.setup.found_writers import FoundWriter, best_writer, found_writers
-from nacre.setup.writer import Foreseen, WriterStatus, foreseen, status
+from nacre.setup.writer import WriterStatus, status
 from nacre.text.passages import shorten
 
 _LIKELIEST = 2

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from nacre.cli.models import writer as cli_writer
     from nacre.home.home import Home
     from nacre.hosts import codex
-    from nacre.setup import examples, first_ingest, found_writers
+    from nacre.setup import examples, first_ingest, foreseeing, found_writers
     from nacre.setup import writer as writers
     from nacre.setup.first_ingest import FirstReading
+    from nacre.setup.foreseeing import Foreseen
     from nacre.setup.found_writers import WriterProposal
     from nacre.setup.requests import WriterRequest
-    from nacre.setup.writer import Foreseen
     from nacre.values.wiring import WiringPlan
     from nacre.wiring.ways import FoundHost
 else:
@@ -34,6 +34,7 @@ else:
     codex = Module("nacre.hosts.codex")
     examples = Module("nacre.setup.examples")
     first_ingest = Module("nacre.setup.first_ingest")
+    foreseeing = Module("nacre.setup.foreseeing")
     found_writers = Module("nacre.setup.found_writers")
     writers = Module("nacre.setup.writer")
 
@@ -81,7 +82,7 @@ def proposed(run: Run, named: WriterRequest | None = None) -> Proposal:
     with first_ingest.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
         reading = first_ingest.look(home) if is_new else None
-        foreseen = reading.foreseen if reading else writers.foreseen(home)
+        foreseen = reading.foreseen if reading else foreseeing.foreseen(home)
         return Proposal(
             reading if reading and reading.files else None, _writer(home, foreseen, named), named is not None,
             bool(examples.present(home)),

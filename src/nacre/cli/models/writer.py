@@ -18,12 +18,14 @@ from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
-    from nacre.setup import found_writers
+    from nacre.setup import foreseeing, found_writers
     from nacre.setup import requests as setup_requests
     from nacre.setup import writer as writers
+    from nacre.setup.foreseeing import Foreseen
     from nacre.setup.found_writers import FoundWriter, WriterProposal
-    from nacre.setup.writer import Foreseen, WriterStatus
+    from nacre.setup.writer import WriterStatus
 else:
+    foreseeing = Module("nacre.setup.foreseeing")
     found_writers = Module("nacre.setup.found_writers")
     setup_requests = Module("nacre.setup.requests")
     writers = Module("nacre.setup.writer")
@@ -173,13 +175,13 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
             run.tell(f"{one.label}: {one.problem}")
         run.tell("No one who could write is here; nacre setup sets a model by key, or a local one.")
         return None
-    return found_writers.proposal_of(run.settings, best, writers.foreseen(run.home), found)
+    return found_writers.proposal_of(run.settings, best, foreseeing.foreseen(run.home), found)
 
 
 def named(home: Home, name: str) -> WriterProposal:
     """A writer by its name, with what it would take, whether it can be set or not. Raises ModelRefused."""
     found = found_writers.writer_named(home.settings, name)
-    return found_writers.proposal_of(home.settings, found, writers.foreseen(home))
+    return found_writers.proposal_of(home.settings, found, foreseeing.foreseen(home))
 
 
 def best_for(home: Home) -> WriterProposal | None:
@@ -189,7 +191,7 @@ def best_for(home: Home) -> WriterProposal | None:
     if name not in ("", "none"):
         found.insert(0, found_writers.writer_named(home.settings, name))
     best = found_writers.best_writer(found)
-    return found_writers.proposal_of(home.settings, best, writers.foreseen(home), found) if best else None
+    return found_writers.proposal_of(home.settings, best, foreseeing.foreseen(home), found) if best else None
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
