@@ -238,7 +238,7 @@ def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_
     found = foresee(world)
     assert (round(found.sessions * 7), found.until) == (6, None)
     assert 17_000 < found.tokens < 20_000, "and once a day known memories are held against what was said"
-    assert "about one session and 18,100 tokens a day" in found.in_words
+    assert "about 6 sessions and 129,800 tokens a week" in found.in_words
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
     assert foresee(world).in_words == ""
 
