@@ -104,11 +104,11 @@ class MemoryHome:
         """Read transcripts: the files and folders named, or all that discovery finds.
 
         ``extract`` learns memories from them, ``vectors`` makes what the vector lane needs. Unreadable files are in
-        the report's ``problems``. Raises NotFound for a path that does not exist, OwnerOnly where an agent names files
-        to learn from: what they say that somebody typed would be the owner's word.
+        the report's ``problems``. Raises NotFound for a path that does not exist, OwnerOnly where an agent names files:
+        what they say that somebody typed would be the owner's word.
         """
         named = tuple(Path(path) for path in paths)
-        if named and extract:
+        if named:
             self._home.actor.require_owner("ingest of files that are named")
         options = IngestOptions(paths=named, extract=extract, vectors=vectors)
         return ingesting.ingest(self._home, options, on_progress)

@@ -90,7 +90,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return
-    if paths and extract:
+    if paths:
         run.settings.actor.require_owner("nacre ingest of files that are named")
     if older:
         _agree(run, wanted, yes=yes)

@@ -85,7 +85,7 @@ def watch(  # noqa: PLR0913 - its options
     this machine write; with PATHS, those files and folders. It runs until Ctrl-C, or nacre watcher stop. With --json
     it prints one object for each event, each on a line of its own.
     """
-    if paths and learns and not dry_run:
+    if paths and not dry_run:
         run.settings.actor.require_owner("nacre watch of files that are named")
     if dry_run:
         _survey(run, paths)

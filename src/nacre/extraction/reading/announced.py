@@ -1,29 +1,37 @@
-"""Reads: whether what stands before a statement announces somebody else's words."""
+"""Reads: whether a statement may be somebody else's, whom the owner only shows."""
 
 from __future__ import annotations
 
 from nacre.extraction.explicit.cues import cues
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.pasted_cues import announcing_words, labelled_words
+from nacre.extraction.reading.pasted_cues import announcing_words
 from nacre.extraction.reading.sentences import Statement
+from nacre.text.passages import words
+
+_BRIEF = 3
+"""Words of an order that shows something: "please fix this:"."""
 
 
 def is_announced(statement: Statement) -> bool:
-    """Whether what stands before a statement may announce somebody else's words: an order with a colon ("fix this:"), a
-    label ("Issue: …"), a line above it that ends with a colon. Not where that says that it is to be kept, or a rule.
+    """Whether a statement may be somebody else's: it stands on a later line of what was typed than the first, behind a
+    labelled sentence ("Issue: it breaks. …") or behind a short order with a colon ("fix this:").
+
+    Who pastes says first what it is, and in no words that could be listed. A later line is the owner's own where the
+    first one, or the line that leads into its list, says with a colon that what follows is to hold.
     """
-    above = [statement.under] if statement.under else []
     before, colon, _ = statement.text.replace("：", ":").partition(":")
-    if colon and (labelled_words().match(statement.text) or _is_errand(before)):
-        above.append(before + colon)
-    return not all(map(_is_own, above))
+    if statement.label or (colon and _is_errand(before) and not _announces(before + colon)):
+        return True
+    return bool(statement.line) and not any(map(_announces, (statement.lead or "", statement.opening)))
 
 
 def _is_errand(text: str) -> bool:
     language = language_of(text)
-    return bool(language.reject["errand"].search(language.trim(text)))
+    order = language.trim(text)
+    return len(words(order)) <= _BRIEF and bool(language.reject["errand"].search(order))
 
 
-def _is_own(text: str) -> bool:
+def _announces(text: str) -> bool:
+    """Whether words before a colon say that what follows is to hold."""
     own = (cues().remember, cues().rule, cues().place, announcing_words())
-    return any(one.search(text) for one in own)
+    return text.rstrip().endswith((":", "：")) and any(one.search(text) for one in own)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from nacre.extraction.explicit.cues import cues
 from nacre.extraction.reading.pasted import without_pasted
 from nacre.extraction.reading.pasted_cues import labelled_words
 
@@ -109,13 +110,17 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: its text, the letter or number it was listed under, the line that led into the list, and the last
-    words above it in its message that announce what follows: with a colon, or a label ("Issue: …")."""
+    """One statement: its text, the letter or number it was listed under, the line that led into the list; the line of
+    what was typed on which it stands, from 0 on, the first line of that (``opening``), and a label before it on its own
+    ("Issue: it breaks. …").
+    """
 
     text: str
     mark: str | None = None
     lead: str | None = None
-    under: str | None = None
+    line: int = 0
+    opening: str = ""
+    label: str | None = None
 
 
 def split(text: str) -> list[Statement]:
@@ -136,18 +141,18 @@ def split_report(text: str) -> list[Statement]:
 @lru_cache(maxsize=_REMEMBERED)
 def _split(text: str) -> tuple[Statement, ...]:
     statements: list[Statement] = []
-    lead = under = None
-    for line in _lines(_strip(text)):
-        item = _ITEM.match(line)
+    lead: str | None = None
+    lines = _lines(_strip(text))
+    for number, line in enumerate(lines):
+        item, label = _ITEM.match(line), None
         body = (line[item.end() :] if item else line).strip()
         if not item:
             lead = None
         for part in sentences(body):
             if len(part) > _MAX_STATEMENT or _LINK.fullmatch(part):
                 continue
-            statements.append(Statement(part, item["mark"] if item else None, lead, under))
-            if part.endswith((":", "：")) or labelled_words().match(part):
-                under = part
+            statements.append(Statement(part, item["mark"] if item else None, lead, number, lines[0], label))
+            label = label or (part if labelled_words().match(part) and not cues().rule.search(part) else None)
         if not item and body.endswith((":", "：")):
             lead = body
     if len(statements) > MAX_STATEMENTS:
