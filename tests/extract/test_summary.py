@@ -202,7 +202,8 @@ EDITED = agent("", calls=(edit("a.py"), run("pytest 2>&1 | tail -5")))
         "The flag is renamed; running the tests now.", "The flag is renamed. Next: the docs.", "Good. Now the docs.",
         "Tests are running in the background; I will report when they finish.", "Moving on to the docs.",
         "The flag is renamed. Let me know how you want to proceed.", "I need the password of the registry.",
-        "The plan is to rename src first. Please confirm and I'll begin.", "The docs are trickier than the rest.",
+        "The plan is to rename src first. Please confirm and I'll begin.", "Sure, I can do that.", "I don't know.",
+        "The docs are trickier than the rest.",
         "改名完成，但有三个测试失败。", "还没有完成：文档还要改。", "模块已改名。接下来运行测试。",
         "模块已改名，请告诉我要不要改文档。",
     ],
@@ -224,6 +225,41 @@ def test_what_the_agent_denies_announces_or_waits_for_is_not_done(words: str) ->
 )  # fmt: skip
 def test_work_that_the_agent_reports_is_done(words: str) -> None:
     assert summary(RENAME, EDITED, agent(words)).outcome.ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Fixed the crash: the parser no longer fails on empty input, and I added a test for it.",
+        "Fixed. The page doesn't flicker while loading.", "Guests can't see the delete button.",
+        "Guests can't see the delete button. I moved it.",
+        "Updated the README. I left the license section as it was.",
+        "The parser returned None for empty input, which the caller did not check. It now returns an empty list.",
+        "The parser crashed on empty input. It now returns an empty list.", "Broken links are now skipped.",
+        "Guests no longer see the page.", "Fixed. The sidebar is on the left.", "Passwords aren't logged.",
+        "Renamed the flag. It is not read from the environment.", "Unsigned requests are rejected now.",
+        "Users with a missing address are skipped now.", "Admins can still delete posts. I renamed the flag.",
+        "已修复。访客看不到删除按钮。", "已完成。页面加载时不会闪烁。",
+    ],
+)  # fmt: skip
+def test_what_what_was_built_does_not_do_denies_no_work(words: str) -> None:
+    assert summary(RENAME, EDITED, agent(words)).outcome.ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Renamed the flag. The export no longer works.", "Renamed in src; the tests aren't.",
+        "Renamed. Two docs are left.", "Renamed the flag, but the export is broken.",
+        "The flag is renamed. The docs still mention the old one.", "Renamed the flag. The docs have not been touched.",
+        "I renamed it, but not everywhere.", "Renamed src. I left the docs for later.", "Renamed. The docs remain.",
+        "Renamed the flag. The server doesn't start.", "Renamed. The export failed.", "Renamed. The push was rejected.",
+        "Renamed. The docs are not finished.", "The docs remain to be done. The flag is now renamed.",
+        "模块已改名，文档还没改。", "模块已改名。文档没有改。", "已改名，但测试不通过。",
+    ],
+)  # fmt: skip
+def test_a_denial_of_the_work_itself_counts(words: str) -> None:
+    assert summary(RENAME, EDITED, agent(words)).outcome.ending is not Ending.DONE
 
 
 @pytest.mark.parametrize(

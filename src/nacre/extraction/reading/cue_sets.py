@@ -135,9 +135,9 @@ class LessonCues:
 
 @dataclass(frozen=True, slots=True)
 class ConcludedCues:
-    """What an agent reports: that it is ``done``, or what was done (``work``). Words of failure or denial speak
-    ``against`` it; some say outright that it is ``undone`` in part. Neither counts ``beside`` what is told: in a
-    reason, a name, or as the trouble that was mended.
+    """What an agent reports: that it is ``done``, or what was done (``work``). Words of failure, or that deny the work,
+    speak ``against`` it; some say outright that it is ``undone`` in part. Neither counts ``beside`` what is told: in a
+    reason, a name, or as the trouble that was ``mended`` as what follows tells.
 
     How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
     ``persists``; the agent's claim is ``refuted`` by itself, or its ``guess`` is ``confirmed``.
@@ -147,6 +147,7 @@ class ConcludedCues:
     work: Pattern
     beside: Pattern
     against: Pattern
+    mended: Pattern
     undone: Pattern
     onward: Pattern
     objection: Pattern

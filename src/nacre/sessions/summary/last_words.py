@@ -45,10 +45,11 @@ def tells_work(text: str) -> bool:
 
 
 def speaks_against(text: str) -> str:
-    """The first sentence that says that something failed, or is left: of a long text only how it opens is taken so."""
+    """The first sentence that says that the work failed, or is left: of a long text only how it opens is taken so."""
     said = _said(text)
     denied = said if len(said) <= _ENDS else said[:1]
-    return next((one for one in denied if _holds_besides(one, _cues(one).against)), "") or says_undone(text)
+    held = (one for at, one in enumerate(denied) if _speaks_against(one, " ".join(said[at + 1 :][:_ENDS])))
+    return next(held, "") or says_undone(text)
 
 
 def says_undone(text: str) -> str:
@@ -101,6 +102,13 @@ def _cues(sentence: str) -> ConcludedCues:
 def _holds_besides(sentence: str, wanted: Pattern) -> bool:
     """Whether a sentence says so itself, and not of a reason, or of the trouble that was mended."""
     return bool(wanted.search(_cues(sentence).beside.sub("", sentence)))
+
+
+def _speaks_against(sentence: str, following: str) -> bool:
+    """Whether a sentence denies the work, and tells of no trouble that is over by what follows."""
+    cues = _cues(sentence)
+    told = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
+    return bool(cues.against.search(told))
 
 
 def _without_offers(text: str) -> list[str]:
