@@ -151,6 +151,51 @@ def test_only_what_says_nothing_else_is_the_same(earlier: str, later: str, expec
     assert found is expected or (expected is Relation.UNRELATED and found is Relation.RELATED)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Always use pnpm, never npm", "Use pnpm, never npm"),
+        ("Never use em dashes", "Don't use em dashes"),
+        ("Never use em dashes", "Please do not use em dashes"),
+        ("Keep all answers short", "Keep answers short"),
+        ("From now on answer in German", "Please answer in German from now on"),
+        ("I prefer tabs", "I always prefer tabs"),
+        ("Update the changelog with every change", "Update the changelog with each change"),
+        ("Don't add comments to the code", "Do not add any comments to code"),
+        ("Always run the tests before committing", "Run the tests before you commit"),
+        ("以后用中文回答", "请用中文回答"),
+        ("总是先运行测试", "先运行测试"),
+        ("别加注释", "不要加注释"),
+        ("不要加任何注释", "不要加注释"),
+    ],
+)
+def test_an_order_that_is_given_again_in_other_small_words_is_the_same(one: str, other: str) -> None:
+    for earlier, later in ((one, other), (other, one)):
+        assert relation(earlier, later, kind="preference") is Relation.SAME
+        assert relation(earlier, later) is Relation.SAME
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Always use npm", "Never use npm"),
+        ("Only use tabs", "Use tabs"),
+        ("Always ask before you commit", "Ask after you commit"),
+        ("Delete all branches", "Delete branches"),
+        ("Do not delete all branches", "Do not delete branches"),
+        ("Don't always run the tests", "Don't run the tests"),
+        ("I sometimes prefer tabs", "I prefer tabs"),
+        ("Don't trust just any source", "Don't trust sources"),
+        ("Carts are always washed", "Carts are washed"),
+        ("请求失败", "失败"),
+        ("不要用任何框架", "可以用任何框架"),
+    ],
+)
+def test_small_words_that_change_what_an_order_asks_for_tell_two_apart(one: str, other: str) -> None:
+    for earlier, later in ((one, other), (other, one)):
+        assert relation(earlier, later, kind="preference") not in (Relation.SAME, Relation.FULLER)
+
+
 def test_a_reason_quotes_what_changed() -> None:
     verdict = judge(said("The gate listens on port 8080"), said("The gate listens on port 8443", days=1), None, LIMITS)
     assert verdict.reason == "8080 → 8443"

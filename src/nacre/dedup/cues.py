@@ -83,7 +83,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLanguage:
-    """All that is known of one language: ``scope`` is class → words, ``alike`` word → the word it stands for."""
+    """All that is known of one language: ``scope`` is class → words, ``alike`` word → the word it stands for.
+
+    ``plain`` are ways to give an order, or to tell a preference, each with a plain one that says as much.
+    """
 
     language: str
     detect: Pattern
@@ -93,6 +96,7 @@ class ChangeLanguage:
     scope: dict[str, frozenset[str]]
     opposites: tuple[tuple[str, str], ...]
     alike: dict[str, str]
+    plain: tuple[tuple[Pattern, str], ...]
 
 
 @cache
@@ -147,6 +151,7 @@ def _load(table: dict[str, Any]) -> ChangeLanguage:
         words[name] = words[name].split()
     table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
     groups = [group.split() for group in table["alike"]["groups"]]
+    table["plain"] = table["plain"]["ways"]
     table["alike"] = {word: group[0] for group in groups for word in group}
     return json_values.convert(table, ChangeLanguage, dec_hook=_pattern)
 

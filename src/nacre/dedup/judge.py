@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from nacre.dedup.cues import language_of
 from nacre.dedup.pair import Pair, held, says
-from nacre.dedup.repetition import alone, differ
+from nacre.dedup.repetition import alone, differ, plain
 from nacre.dedup.statement import Statement, read
 from nacre.dedup.words import Amount
 from nacre.embed.calibration import Calibration
@@ -79,7 +79,7 @@ def judge(earlier: Memory, later: Memory, cosine: float | None, limits: Calibrat
     pair = pair_of(earlier, later, cosine)
     is_whole = max(len(earlier.content), len(later.content)) <= LONGEST
     likeness = _likeness(pair, earlier.kind is later.kind, limits) if is_whole else _UNRELATED
-    if _keeps(earlier.kind, later.kind):
+    if _keeps(earlier.kind, later.kind) or likeness.relation is Relation.SAME:
         return likeness
     change = None if _excludes(pair) else _change(pair, earlier.kind, later.kind)
     return change or _case(pair) or likeness
@@ -217,8 +217,9 @@ def _likeness(pair: Pair, same_kind: bool, limits: Calibration) -> Verdict:
     if pair.new.moods & _NO_CLAIM != pair.old.moods & _NO_CLAIM:
         return _UNRELATED
     near = pair.cosine if pair.cosine is not None else 0.0
-    if pair.likeness >= SOME_WORDS and same_kind and not differ(pair):
-        return _said_again(pair)
+    both = plain(pair)
+    if both.likeness >= SOME_WORDS and same_kind and not differ(both):
+        return _said_again(both)
     if pair.same_subject or near >= limits.link or pair.likeness >= SAME_WORDS:
         return Verdict(Relation.RELATED, "about the same")
     return _UNRELATED

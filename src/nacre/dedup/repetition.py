@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
 from nacre.dedup.pair import Pair, says
 from nacre.dedup.statement import Statement, as_one
-from nacre.dedup.words import Amount, Word, is_chinese
+from nacre.dedup.words import Amount, Word, is_chinese, tokens
 
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 """Options, and signs that compare: one more or in other letters is something else."""
+
+
+def plain(pair: Pair) -> Pair:
+    """The two without what says nothing more in an order or a preference: "from now on", "please", "always"."""
+    return replace(pair, old=_plain(pair.old), new=_plain(pair.new))
+
+
+def _plain(one: Statement) -> Statement:
+    text = one.text
+    for way, put in one.language.plain:
+        text = way.sub(put, text)
+    return one if text == one.text else replace(one, text=text, every=tuple(tokens(text, one.language)))
 
 
 def differ(pair: Pair) -> bool:
