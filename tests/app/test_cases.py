@@ -208,6 +208,10 @@ def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(world:
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
         ("Cranes of the quarry lie in Zurich", "The cranes of the quarry lie in Zurich!"),
         ("Blasts are logged in the tower, the book is green", "Blasts are logged in the tower"),
+        ("Never use dynamite in the north pit", "Please don't use dynamite in the north pit"),
+        ("Weigh the carts with every load", "From now on always weigh the carts with each load"),
+        ("Don't blast without any witnesses", "Do not blast without witnesses"),
+        ("永远不要直接炸北坑", "以后请勿直接炸北坑"),
     ],
 )
 def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(world: World, one: str, again: str) -> None:
