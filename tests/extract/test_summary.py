@@ -242,7 +242,7 @@ def test_work_that_the_agent_reports_is_done(words: str) -> None:
         "已修复。访客看不到删除按钮。", "已完成。页面加载时不会闪烁。",
     ],
 )  # fmt: skip
-def test_what_what_was_built_does_not_do_denies_no_work(words: str) -> None:
+def test_a_denial_that_tells_how_things_behave_is_none_of_the_work(words: str) -> None:
     assert summary(RENAME, EDITED, agent(words)).outcome.ending is Ending.DONE
 
 
