@@ -118,9 +118,26 @@ def test_what_is_left_of_an_older_session_is_shown_on_the_next_request(world: Wo
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     answers = [found(told()), found(told()), BudgetSpent("it took what it may")]
     read_older(world, ScriptedModel(answers, repeats=True))
+    assert not due(world)
     model = writes()
+    assert read(world, model).calls == 0
+    with home(world, model) as memory:
+        assert memory.call("writer").waiting == 0
+    read_older(world, ScriptedModel([BudgetSpent("it took what it may")], repeats=True))
     read_older(world, model)
     assert model.prompts
+    assert not any("It is part 0." in one.text for one in model.prompts)
+    assert read_older(world, model).calls == 0
+
+
+def test_older_sessions_that_are_read_in_the_same_run_are_shown_as_well(world: World) -> None:
+    talk(world, ("user", OWNER), month=10)
+    world.environ["NACRE_WRITER_SINCE"] = "2026-11-19T00:00:00Z"
+    model = writes()
+    with home(world, model) as memory:
+        foreseen = memory.call("ingest-estimate", older=True)
+    assert foreseen.waiting == read_older(world, model).sessions == 1
+    assert contents(world) == [RULE]
     assert read_older(world, model).calls == 0
 
 

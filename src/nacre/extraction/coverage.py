@@ -10,8 +10,10 @@ from nacre.errors import ModelRefused
 from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
+from nacre.spending.models import name_for
 from nacre.text.open_weights import has_open_weights, is_called_local
 from nacre.values.memory import Memory
+from nacre.values.model_calls import Task
 from nacre.values.session import StoredSession
 
 QUIET = timedelta(minutes=30)
@@ -39,6 +41,15 @@ def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
     since = settings.text("writer.since")
     is_after = not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since).astimezone()
     return is_after and is_covered(settings, stored, writer)
+
+
+def awaiting(home: Home) -> int:
+    """How many sessions are to be shown to the writer. Of an older one the rest waits until the owner asks for it."""
+    writer, count = name_for(home, Task.EXTRACTION), 0
+    for one in home.sessions.to_extract():
+        with suppress(KeyError):  # forgotten since it was listed
+            count += one.unwritten is not None and is_agreed(home.settings, home.sessions.get(one.row), writer)
+    return count
 
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:

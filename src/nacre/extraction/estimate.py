@@ -228,7 +228,8 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
 
 def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
     """Sessions in the index that extraction or a writer has not seen to their end, and where it goes on."""
-    for one in [*home.sessions.to_extract(), *(home.sessions.never_shown() if older else ())]:
+    listed = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
+    for one in {one.row: one for one in listed}.values():  # of an older one the rest may be left
         turns = home.sessions.turns_of(one.row)
         first = sum(item.seq < one.first for item in turns)
         yield home.sessions.get(one.row).session, [item.turn for item in turns], first

@@ -15,7 +15,7 @@ from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.amending import Amendments
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
-from nacre.extraction.coverage import is_quiet
+from nacre.extraction.coverage import is_agreed, is_quiet
 from nacre.extraction.extractor import extract
 from nacre.extraction.order import each_of, last_of_owner, latest_first, placed
 from nacre.extraction.reading.chronology import in_time
@@ -31,12 +31,14 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
+from nacre.spending.models import name_for
 from nacre.spending.permission import is_set, rests
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
 from nacre.values.memory import Confidence, Kind, Memory, Source
+from nacre.values.model_calls import Task
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
 
@@ -99,24 +101,10 @@ def _learn(
     home: Home, notify: OnProgress, only: int | None, learner: _Learner, *, older: bool = False
 ) -> Lessons:  # fmt: skip
     waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
-    before = home.sessions.never_shown() if older else []
-    in_turn = [*latest_first(waiting), *latest_first(before)] if is_set(home) else [waiting]
     try:
-        for done, (one, next_ones) in enumerate(each_of(in_turn)):
-            if one.is_older and learner.extractor.is_at_rest:
-                break
-
-            def tell(note: str, done: int = done) -> None:
-                notify(Progress("learning", done, len(waiting) + len(before), note))
-
-            learner.read_ahead([one, *next_ones], tell)
-            was_asked = learner.session(one, tell)
-            if was_asked or len(learner.pending) >= BATCH_MEMORIES:
-                learner.flush()
-            if was_asked:
-                embed_memories(home, begins=True)  # the next session is shown them as known
-            tell(learner.note(), done + 1)
-        learner.flush()
+        _read(home, notify, learner, latest_first(waiting) if is_set(home) else [waiting])
+        if older:  # those that were read just now, too
+            _read(home, notify, learner, latest_first(learner.before_writer()))
         doubted = learner.extractor.look_later(learner.days)
     finally:
         learner.extractor.close()
@@ -127,17 +115,40 @@ def _learn(
     )  # fmt: skip
 
 
+def _read(home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]) -> None:
+    """Learn from some sessions, one after another; of older ones, from as many as the writer may take."""
+    total = sum(map(len, in_turn))
+    for done, (one, next_ones) in enumerate(each_of(in_turn)):
+        if one.is_older and learner.extractor.is_at_rest:
+            break
+
+        def tell(note: str, done: int = done) -> None:
+            notify(Progress("learning", done, total, note))
+
+        learner.read_ahead([one, *next_ones], tell)
+        was_asked = learner.session(one, tell)
+        if was_asked or len(learner.pending) >= BATCH_MEMORIES:
+            learner.flush()
+        if was_asked:
+            embed_memories(home, begins=True)  # the next session is shown them as known
+        tell(learner.note(), done + 1)
+    learner.flush()
+
+
 def is_due(home: Home) -> bool:
     """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
     if not home.settings.flag("extraction.enabled"):
         return False
     now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
+    writer = name_for(home, Task.EXTRACTION)
     for one in home.sessions.to_extract():
         is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
         if one.begin >= one.end and not is_left:
             continue
         with contextlib.suppress(KeyError):  # forgotten since it was listed
-            if is_quiet(home, home.sessions.get(one.row)):
+            stored = home.sessions.get(one.row)
+            is_its = one.begin < one.end or is_agreed(home.settings, stored, writer)
+            if is_its and is_quiet(home, stored):
                 return True
     return False
 
@@ -185,6 +196,16 @@ class _Learner:
         except KeyError:
             return None
 
+    def before_writer(self) -> list[Unlearned]:
+        """Sessions that no writer was shown to their end, and that none is shown by itself."""
+        listed = ((one, self.stored_session(one)) for one in self.home.sessions.not_shown())
+        return [one for one, stored in listed if stored and (one.unwritten is None or self.is_rest(one, stored))]
+
+    def is_rest(self, one: Unlearned, stored: StoredSession) -> bool:
+        """Whether what is left of a session is shown only where the owner asks for older ones."""
+        is_left = one.unwritten is not None and one.begin >= one.end
+        return is_left and self.extractor.serves(stored, older=True) and not self.extractor.serves(stored)
+
     def is_asked_about(self, one: Unlearned, stored: StoredSession) -> bool:
         """Whether the writer is to be shown a session now."""
         is_its = self.extractor.serves(stored, older=one.is_older) and self.is_over(stored)
@@ -194,6 +215,8 @@ class _Learner:
         """Find what is new in a session; returns whether a model was asked."""
         stored = self.stored_session(one)
         if stored is None:
+            return False
+        if not one.is_older and self.is_rest(one, stored):
             return False
         is_for_writer = self.extractor.serves(stored, older=one.is_older)
         is_asked = self.is_asked_about(one, stored)
@@ -222,7 +245,8 @@ class _Learner:
         shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
         left = one.first if is_left else min(shown_later, default=None)
         is_shown = is_asked and (waits or left is None)  # else it is one of the older ones that no writer has read
-        self.seen.append((one, seq, left if waits else None, self.home.now() if is_shown else None))
+        is_kept = waits or (one.is_older and left)
+        self.seen.append((one, seq, left if is_kept else None, self.home.now() if is_shown else None))
         return found is not None
 
     def note_new(

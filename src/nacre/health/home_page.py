@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 
 from nacre.errors import StoreUnusable
+from nacre.extraction.coverage import awaiting
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.sessions.opening import opening_of
 from nacre.settings import Settings
@@ -104,7 +105,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
         today=tuple(SessionLine(one, opening_of(home, one), active.get(one.row)) for one in lately[:_SESSIONS]),
         sessions_today=len(lately), read=home.sessions.last_ingest(), learned=_learned(home, now),
         candidates=candidates, reviews=reviews, conflicts=len(home.reviews.doubts()),
-        to_write=_to_write(home) if writer.state != "off" else 0, writer=writer,
+        to_write=awaiting(home) if writer.state != "off" else 0, writer=writer,
         cost=spent + noted, budget=budget(home) or 0,
     )  # fmt: skip
 
@@ -113,10 +114,6 @@ def _learned(home: Home, now: datetime) -> tuple[Memory, ...]:
     rows, _ = home.selection.list_memories(Filter(), limit=_MEMORIES, offset=0, today=now.date())
     found = home.memories.by_rows(rows)
     return tuple(found[row] for row in rows if row in found)
-
-
-def _to_write(home: Home) -> int:
-    return sum(one.unwritten is not None for one in home.sessions.to_extract())
 
 
 def _writer(home: Home) -> WriterAtWork:

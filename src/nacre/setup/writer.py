@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
+from nacre.extraction.coverage import awaiting
 from nacre.extraction.estimate import least_call
 from nacre.home.home import Home
 from nacre.known_settings import check
@@ -65,7 +66,7 @@ def status(home: Home) -> WriterStatus:
     fold_notes(home)
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    waiting = _waiting(home)
+    waiting = awaiting(home)
     state, problem, hint = _faring(home, name, tokens, limit)
     if state == "ready" and not calls:  # else it answers, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
@@ -96,11 +97,6 @@ def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
     if limit is not None:
         return tokens >= limit or (is_refused and limit - tokens < _MOST_A_CALL)
     return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
-
-
-def _waiting(home: Home) -> int:
-    """How many sessions it is to be shown."""
-    return sum(one.unwritten is not None for one in home.sessions.to_extract())
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:

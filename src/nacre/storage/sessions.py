@@ -195,10 +195,12 @@ class Sessions:
             for row, begin, end, unwritten, asked in self._db.all("list_sessions_to_extract")
         ]
 
-    def never_shown(self) -> list[Unlearned]:
-        """Sessions that extraction has seen to their end, and that no writer was shown, the oldest first."""
-        found = self._db.all("list_sessions_never_shown")
-        return [Unlearned(row, end, end, None, None, is_older=True) for row, end in found]
+    def not_shown(self) -> list[Unlearned]:
+        """Sessions that extraction has seen to their end, and that no writer was shown to theirs, the oldest first."""
+        return [
+            Unlearned(row, end, end, unwritten, from_ms(asked), is_older=True)
+            for row, end, unwritten, asked in self._db.all("list_sessions_not_shown")
+        ]
 
     def mark_extracted(self, row: int, seq: int) -> None:
         """Extraction has seen the turns before ``seq``."""

@@ -225,7 +225,7 @@ class Unlearned(NamedTuple):
     """A session with turns that extraction has not seen from ``begin`` to ``end``, or a writer from ``unwritten`` on.
 
     When the writer was asked about it last, ``asked`` tells. One that ``is_older`` was seen to its end before there was
-    a writer for it.
+    a writer for it: it is shown from its beginning, or from ``unwritten`` on where a writer got so far.
     """
 
     row: int
@@ -239,5 +239,5 @@ class Unlearned(NamedTuple):
     def first(self) -> int:
         """The first turn that extraction or a writer has not seen."""
         if self.is_older:
-            return 0
+            return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)

@@ -155,10 +155,10 @@ SELECT row, extracted, behind, unwritten, asked FROM (
 ) WHERE extracted < behind OR unwritten IS NOT NULL
 ORDER BY started NULLS FIRST, row;
 
--- list_sessions_never_shown --
--- Sessions that extraction has seen to their end, and that no writer was shown or waits for.
-SELECT row, extracted FROM sessions
-WHERE kind = 'main' AND unwritten IS NULL AND asked IS NULL AND extracted > 0
+-- list_sessions_not_shown --
+-- Sessions that extraction has seen to their end, and that no writer was shown to theirs.
+SELECT row, extracted, unwritten, asked FROM sessions
+WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 ORDER BY started NULLS FIRST, row;
 
