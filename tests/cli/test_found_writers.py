@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.llm.credentials.billing import absence, environment_of
+from nacre.llm.providers import provider_of
+from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, Outcome
 from tests.fakes.provider import FakeProvider
 
@@ -158,6 +162,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 9000)
     assert nacre("writer", "--json").json["writer"] == "none"
     told = words(dialog(*named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
+    assert "Do this? y(es), n(o), d(iff)" in told
     assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 9,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 9000)
@@ -184,6 +189,23 @@ def test_no_key_that_is_billed_goes_to_an_agent_that_a_subscription_pays(
     signed_in(user_home)
     nacre("models", "test", "claude-cli:haiku", code=None)
     assert set(keys.read_text().split()) == {"none"}
+
+
+def test_on_a_mac_an_agent_keeps_the_key_where_no_file_tells_that_somebody_is_signed_in(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seen() -> tuple[str | None, str]:
+        settings = replace(load_settings(), platform="darwin")
+        claude = provider_of(settings, "claude-cli")
+        return environment_of(settings, claude).get("ANTHROPIC_API_KEY"), absence(settings, claude)
+
+    assert seen() == (None, "")  # the keychain may hold a login
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
+    key, told = seen()
+    assert key == "a-key-of-a-test"
+    assert "would be billed to the key in $ANTHROPIC_API_KEY" in told
+    signed_in(user_home)
+    assert seen() == (None, "")
 
 
 def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
@@ -298,3 +320,20 @@ def test_however_a_writer_is_set_it_is_shown_no_session_that_was_over_before(
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
     nacre("config", "set", "models.background", "true")
     assert nacre("writer", "--json").json["since"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("is_set_first", [False, True])
+def test_since_when_a_writer_reads_stays_as_the_owner_set_it_until_it_is_sent_away(
+    nacre: Nacre, ollama: FakeProvider, is_set_first: bool
+) -> None:
+    background = ("config", "set", "models.background")
+    nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
+    if is_set_first:
+        nacre(*background, "true")
+    nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
+    nacre(*background, "false")
+    nacre(*background, "true")
+    assert nacre("writer", "--json").json["since"] == "2026-01-01T00:00:00Z"
+    nacre("writer", "off")
+    nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
+    assert nacre("writer", "--json").json["since"] > "2026-01-01T00:00:00Z"

@@ -18,8 +18,10 @@ def beginning(now: datetime) -> str:
 
 
 def begins(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """What a change of settings sets besides, where there is a writer then and was none.
+    """What a change of settings sets besides, where there is a writer then and was none: since when it is
+    shown sessions, unless that is set.
 
     What is over then is shown to it only where ``writer.since`` is set to an earlier time.
     """
-    return {SINCE: beginning(now)} if has_writer(after) and not has_writer(before) else {}
+    is_new = has_writer(after) and not has_writer(before)
+    return {SINCE: beginning(now)} if is_new and not after.text(SINCE) else {}

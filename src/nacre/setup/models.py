@@ -32,7 +32,7 @@ from nacre.llm.retry import Setback
 from nacre.platform.ids import utc_now
 from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
-from nacre.setup.beginning import begins
+from nacre.setup.beginning import SINCE, begins
 from nacre.setup.credentials import keep
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, unpriced
 from nacre.spending.embedding_consent import told_of
@@ -122,7 +122,10 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
         "models.providers": _providers(settings, wish),
     }  # fmt: skip
     if wish.model == NONE:
-        wanted |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {"models.background": False}
+        wanted |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {
+            "models.background": False,
+            SINCE: "",
+        }
     elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
         wanted[f"models.{Task.EXTRACTION}"] = ""  # it was sent away as a writer
     checked = {key: check(key, value) for key, value in wanted.items() if value is not None}

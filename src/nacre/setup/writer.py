@@ -192,7 +192,7 @@ def resume(home: Home) -> WriterStatus:
 
 def end(home: Home) -> WriterStatus:
     """Have no writer any more. Raises Unavailable."""
-    return _written(home, {MODEL: NONE, "writer.paused": False})
+    return _written(home, {MODEL: NONE, "writer.paused": False, SINCE: ""})
 
 
 def _written(home: Home, wanted: dict[str, Any]) -> WriterStatus:

@@ -107,7 +107,7 @@ def agree(run: Run, found: Sequence[FoundHost], planned: Planned, proposal: Prop
     names = [one.host.name for one in found]
     agreement = Agreement(tuple(names), planned(names))
     _show(run, found, agreement, proposal, places)
-    writes = "w(riter too), " if proposal.writer else ""
+    writes = "w(riter too), " if proposal.writer and not proposal.is_named else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
         said = str(click.prompt(question, default="y", err=True)).strip().lower()

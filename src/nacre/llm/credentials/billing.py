@@ -27,11 +27,13 @@ def key_of(settings: Settings, provider: Provider) -> str:
 
 
 def absence(settings: Settings, provider: Provider) -> str:
-    """What is told of an agent's command to which nobody seems to be signed in; empty where somebody is."""
+    """What is told of an agent's command to which nobody seems to be signed in; empty where somebody is, or may be."""
     tool = COMMANDS.get(provider.api)
     if tool is None or logins.is_signed_in(settings, tool):
         return ""
     key = key_of(settings, provider)
+    if not key and logins.may_be_in_keychain(settings, tool):
+        return ""
     told = f"Nobody seems to be signed in to {provider.label}"
     return f"{told}, which would be billed to the key in {key}." if key else f"{told}."
 

@@ -61,7 +61,7 @@ def read(settings: Settings, tool: str) -> list[Login]:
 
 def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
     """Whether somebody seems to be signed in to a tool, other than by an API key: with a login that goes on or is
-    renewed. On macOS one may lie in the keychain, into which nacre does not look.
+    renewed.
     """
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
@@ -71,11 +71,14 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
         found = read(settings, tool)
     except CredentialsUnusable:
         return False
-    if not found:
-        return settings.platform == "darwin" and tool in _IN_KEYCHAIN
     ends = [one.expires for one in found if one.kind == BEARER and not one.is_renewable]
     renewable = any(one.kind == BEARER and one.is_renewable for one in found)
     return renewable or any(end is None or end > clock() for end in ends)
+
+
+def may_be_in_keychain(settings: Settings, tool: str) -> bool:
+    """Whether a login may lie where nacre does not look: in the keychain of macOS, where there is no file."""
+    return settings.platform == "darwin" and tool in _IN_KEYCHAIN and not path_of(settings, tool).exists()
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
