@@ -25,13 +25,23 @@ cloud and of Bedrock."""
 def has_open_weights(model: str) -> bool:
     """Whether a model is of a family that people run on machines of their own, and has no sign of a host."""
     name = model.lower()
-    return bool(_families().search(name)) and not _HOSTED.fullmatch(name)
+    return bool(_families().search(name)) and not is_hosted(name)
+
+
+def is_hosted(model: str) -> bool:
+    """Whether a model's name says that it ran at a provider, whatever its weights."""
+    name = model.lower()
+    own = name.rpartition("/")[2]
+    return (
+        bool(_HOSTED.fullmatch(name)) or _has_host(name) or any(fnmatch(own, one) for one in _words("hosted"))
+    )  # fmt: skip
 
 
 def is_called_local(model: str) -> bool:
     """Whether a model has a name as those have that run on the owner's machine."""
     name = model.lower()
-    return bool(_TAGGED.fullmatch(name)) or any(fnmatch(name, pattern) for pattern in _LOCAL)
+    is_local = bool(_TAGGED.fullmatch(name)) or any(fnmatch(name, pattern) for pattern in _LOCAL)
+    return is_local and not _has_host(name)
 
 
 def noted(before: str | None, now: str | None) -> str | None:
@@ -47,8 +57,17 @@ def _likely_local(model: str) -> int:
     return 2 if has_open_weights(model) else int(is_called_local(model))
 
 
+def _has_host(name: str) -> bool:
+    return re.split("[/:]", name, maxsplit=1)[0] in _words("hosts")
+
+
+@cache
+def _words(kind: str) -> frozenset[str]:
+    told = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
+    return frozenset(told[kind])
+
+
 @cache
 def _families() -> re.Pattern[str]:
-    told = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))["families"]
-    names = "|".join(re.escape(one).replace(r"\-", r"[^a-z0-9]?") for one in told)
+    names = "|".join(re.escape(one).replace(r"\-", r"[^a-z0-9]?") for one in _words("families"))
     return re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")
