@@ -276,7 +276,10 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
     signed_in(user_home)
     shown = dialog(
         "setup",
-        answers=[("Number", "3"), ("Model [1]", ""), ("Vectors [", ""), ("background? [", "y"), ("tokens a day [", "")],
+        answers=[
+            ("Number", "3"), ("Model [1]", ""), ("Vectors [", ""), ("background? [", "y"), ("tokens a day [", "1000"),
+            ("tokens a day [", ""),
+        ],
         environ=QUIET,
     )  # fmt: skip
     assert shown.code == 0, shown.out
@@ -290,6 +293,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: 
     install("claude", ANSWERS)
     asked = ("setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
+    assert "1,000 tokens a day hold no call" in nacre(*asked, "--tokens-per-day", "1000", code=2).err
     assert nacre("config", "get", "models.default").out == "none\n"
     nacre("writer", "off")
     nacre(*asked, "--tokens-per-day", "9000")

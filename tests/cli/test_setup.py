@@ -233,6 +233,22 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
     assert "$ANTHROPIC_API_KEY holds another key" in done.err
 
 
+def test_a_setting_is_written_also_where_no_writer_can_be_proposed(nacre: Nacre, home: Path) -> None:
+    nacre("ingest")
+    nacre("config", "set", "models.default", "foo:bar")
+    nacre("setup", "--embedding", "none", "--no-test")
+    nacre("config", "unset", "models.default")
+    (database,) = home.glob("*.db")
+    database.write_bytes(b"no database " * 999)
+    done = nacre("setup", "--daily-budget", "3")
+    assert "written  models.daily_budget_usd" in done.out
+    assert f"{database} is not a nacre database" in " ".join(done.err.split())
+
+
+def test_none_goes_without_a_writer_too(nacre: Nacre) -> None:
+    assert "--none" in nacre("setup", "--none", "--writer", "claude-cli:haiku", code=2).err
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
 def test_on_a_home_that_cannot_be_written_to_it_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path) -> None:
     nacre("health")

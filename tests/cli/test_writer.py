@@ -218,8 +218,13 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     assert "1 session of substance" in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
     nacre("writer", "pause")
     assert "the writer is paused" in nacre("ingest", "--older", "--yes", code=2).err
+    refused = dialog("ingest", "--older", answers=[], code=None)
+    assert "the writer is paused" in refused.out
+    assert asked not in refused.out
     nacre("writer", "resume")
     assert contents(nacre) == []
+    assert "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
+    assert "--yes is for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]
     assert nacre("ingest", "--older", "--estimate", "--json").json["sessions"] == 0

@@ -50,17 +50,26 @@ def ingest(
             return ingest(home, options, on_progress, run=own)
     wanted = options or IngestOptions()
     if wanted.older:
-        home.actor.require_owner("nacre ingest --older")
-        if not is_set(home):
-            raise InvalidInput("no writer is set that could read older sessions", hint="nacre writer set")
-        if rests(home.settings):
-            told = "the writer is paused, or waits for the mains: it reads no older sessions now"
-            raise InvalidInput(told, hint="nacre writer tells which")
+        check_older(home, wanted)
     with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
         report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
         learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
         trace.outcome = learned or counted({"transcripts archived": report.archived.files}) or "nothing new"
     return report
+
+
+def check_older(home: Home, options: IngestOptions) -> None:
+    """Raises InvalidInput, OwnerOnly where older sessions cannot be asked for."""
+    home.actor.require_owner("nacre ingest --older")
+    if not options.extract:
+        raise InvalidInput("the writer reads older sessions to write memories", hint="leave --no-extract out")
+    if not home.settings.flag("extraction.enabled"):
+        raise InvalidInput("extraction is off: no writer reads", hint="nacre config set extraction.enabled true")
+    if not is_set(home):
+        raise InvalidInput("no writer is set that could read older sessions", hint="nacre writer set")
+    if rests(home.settings):
+        told = "the writer is paused, or waits for the mains: it reads no older sessions now"
+        raise InvalidInput(told, hint="nacre writer tells which")
 
 
 def _subject(options: IngestOptions) -> str:

@@ -34,6 +34,7 @@ from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
 from nacre.setup.beginning import SINCE, begins
 from nacre.setup.credentials import keep
+from nacre.setup.writer import TOKENS_A_DAY, named, too_few
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, unpriced
 from nacre.spending.embedding_consent import told_of
 from nacre.spending.models import NONE
@@ -138,13 +139,17 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
 
 def check_bound(settings: Settings, wish: Wish) -> None:
     """Raises InvalidInput where a model would work in the background that a subscription pays, and it is not said what
-    it may take.
+    it may take, or what is said holds no call of the writer.
     """
     after = wished(settings, wish)
     name = after.text("models.default")
     is_asked = wish.background or (wish.model and after.flag("models.background"))
     if is_asked and not after.whole(TOKENS) and is_by_subscription(after, name):
         raise InvalidInput(f"{name} is paid by subscription: say what it may take", hint="--tokens-per-day 100000")
+    if is_asked or wish.tokens_per_day is not None:
+        holds_none = too_few(after, named(after), after.whole(TOKENS))
+        if holds_none:
+            raise InvalidInput(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}")
 
 
 def wished(settings: Settings, wish: Wish) -> Settings:

@@ -21,8 +21,12 @@ from nacre.platform.lazy import Module
 if TYPE_CHECKING:
     from nacre.archive import retention
     from nacre.extraction.estimate import Estimate
+    from nacre.ingestion import ingest as ingestion
+    from nacre.ingestion import requests
     from nacre.values.reports import IngestPlan, IngestReport
 else:
+    ingestion = Module("nacre.ingestion.ingest")
+    requests = Module("nacre.ingestion.requests")
     retention = Module("nacre.archive.retention")
 
 
@@ -80,6 +84,8 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     wanted: dict[str, Any] = {
         "paths": paths, "extract": extract, "vectors": vectors, "force": force, "globs": globs, "older": older,
     }  # fmt: skip
+    if yes and not older:
+        raise click.UsageError("--yes is for --older, which asks", click.get_current_context())
     if dry_run:
         plan: IngestPlan = perform(run, "ingest-plan", **wanted)
         run.exit_code = 1 if plan.problems else 0
@@ -107,8 +113,10 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 
 
 def _agree(run: Run, wanted: Mapping[str, Any], *, yes: bool) -> None:
-    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, Abort."""
-    run.settings.actor.require_owner("nacre ingest --older")
+    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, InvalidInput, OwnerOnly,
+    Abort.
+    """
+    ingestion.check_older(run.home, requests.IngestOptions(extract=wanted["extract"], older=True))
     found: Estimate = perform(run, "ingest-estimate", **wanted)
     paper = run.paper(stderr=True)
     render_estimate(paper, found)

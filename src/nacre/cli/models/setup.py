@@ -17,7 +17,7 @@ from nacre.cli.models.auth import MOST_KEY_CHARACTERS, checked_key
 from nacre.cli.models.setup_choices import SetupOptions, settle
 from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.run import Run
-from nacre.errors import InvalidInput, ModelRefused
+from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ def setup(  # noqa: PLR0913 - one a question
     it changes only what it is asked to. --yes alone sets nothing that would ask a model: it names what does.
     """
     run.settings.actor.require_owner("nacre setup")
-    if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
-        raise click.UsageError("--none goes without a provider, a key and a model", click.get_current_context())
+    if goes_without and any((provider, auth, key_env, key_stdin, model, base_url, writer)):
+        raise click.UsageError(
+            "--none goes without a provider, a key, a model and a writer", click.get_current_context()
+        )
     if goes_without:
         wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
     else:
@@ -154,12 +156,26 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
         wish = replace(wish, secret=None)
     done = models.apply(run.settings, wish)
     run.warnings += done.notes
-    home = replace(run.home, settings=done.settings)
-    status = writers.set_writer(home, named) if named else writers.status(home)
-    could = cli_writer.best_for(home) if status.state == "off" else None
+    status, could = _who_writes(run, done, named)
     run.answer(
         _setup_record(done, tried, status, could), lambda paper: _render_setup(paper, done, tried, status, could)
     )
+
+
+def _who_writes(
+    run: Run, done: Done, named: WriterRequest | None
+) -> tuple[WriterStatus, WriterProposal | None]:  # fmt: skip
+    """Who writes now, and who could. What was asked for is done: a database that cannot be read does not fail it."""
+    if named:
+        return writers.set_writer(replace(run.home, settings=done.settings), named), None
+    try:
+        home = replace(run.home, settings=done.settings)
+        status = writers.status(home)
+        return status, cli_writer.best_for(home) if status.state == "off" else None
+    except NacreError as error:
+        run.warnings.append(error.message)
+        name = writers.named(done.settings)
+        return writers.WriterStatus(name or "none", "unavailable" if name else "off"), None
 
 
 def _setup_record(done: Done, tried: Tried, status: WriterStatus, could: WriterProposal | None) -> Record:

@@ -13,7 +13,7 @@ from nacre.cli.models.auth import checked_key, kept_in, programs
 from nacre.cli.models.setup_choices import through, with_key
 from nacre.cli.paper import Cell, Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.errors import NacreError
+from nacre.errors import InvalidInput, NacreError
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -196,14 +196,24 @@ class Dialog:
         wanted = proposal.request
         if wanted.tokens_per_day is not None:
             least = self._settings.whole("writer.tokens_per_day") or wanted.tokens_per_day
-            tokens = click.prompt("At most so many tokens a day", default=least, type=click.IntRange(1), err=True)
-            return replace(wish, background=True, tokens_per_day=int(tokens))
+            return replace(wish, background=True, tokens_per_day=self._tokens(wish, least))
         if proposal.writer.is_free:
             return replace(wish, background=True, daily_budget=wanted.dollars_per_day)
         budget = click.prompt(
             "At most so many US dollars a day", default=wanted.dollars_per_day, type=click.FloatRange(0), err=True
         )
         return replace(wish, background=True, daily_budget=float(budget))
+
+    def _tokens(self, wish: Wish, default: int) -> int:
+        """Tokens a day that hold a call of the writer at least."""
+        while True:
+            said = click.prompt("At most so many tokens a day", default=default, type=click.IntRange(1), err=True)
+            try:
+                models.check_bound(self._settings, replace(wish, background=True, tokens_per_day=int(said)))
+            except InvalidInput as error:
+                click.echo(error.message, err=True)
+                continue
+            return int(said)
 
     def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
         paper = self._paper()

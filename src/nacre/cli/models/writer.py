@@ -14,6 +14,7 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
+from nacre.errors import ModelRefused
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ def best_for(home: Home) -> WriterProposal | None:
     name = home.settings.text("models.default")
     found = found_writers.found_writers(home.settings)
     if name not in ("", "none"):
-        found.insert(0, found_writers.writer_named(home.settings, name))
+        with suppress(ModelRefused):  # its provider is unknown
+            found.insert(0, found_writers.writer_named(home.settings, name))
     best = found_writers.best_writer(found)
     return found_writers.proposal_of(home.settings, best, foreseeing.foreseen(home), found) if best else None
 
