@@ -337,13 +337,14 @@ def test_what_stands_where_people_paste_only_waits(shown: str) -> None:
         "Rules for this repository:\n\nNever push to main.",
         "two things:\n\n1. never push to main\n2. fix the test",
         "please add to AGENTS.md: never push to main",
+        "From now on it is English here.\n\nNever push to main.",
         "Never push to main. And please fix this:\n\nTraceback of the worker\nValueError: no such boat",
         "```\nfatal: no such branch\n```\nNever push to main.",
         "Remember this: never push to main",
     ],
 )
 def test_what_the_owner_announces_themselves_is_theirs(announced: str) -> None:
-    assert "push to main" in only(owner(announced)).content
+    assert any("push to main" in one.content for one in memories(owner(announced)))
 
 
 def test_an_address_stays_in_what_is_to_be_remembered() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.extraction.explicit.cues import cues
+from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted_cues import announcing_words
 from nacre.extraction.reading.sentences import Statement
@@ -17,12 +18,21 @@ def is_announced(statement: Statement) -> bool:
     labelled sentence ("Issue: it breaks. …") or behind a short order with a colon ("fix this:").
 
     Who pastes says first what it is, and in no words that could be listed. A later line is the owner's own where the
-    first one, or the line that leads into its list, says with a colon that what follows is to hold.
+    first one is an order to keep something or a rule, or it or the line that leads into a list says with a colon that
+    what follows is to hold.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.label or (colon and _is_errand(before) and not _announces(before + colon)):
         return True
-    return bool(statement.line) and not any(map(_announces, (statement.lead or "", statement.opening)))
+    if not statement.line or _is_order(statement.opening):
+        return False
+    return not any(map(_announces, (statement.lead or "", statement.opening)))
+
+
+def _is_order(text: str) -> bool:
+    """Whether a line orders to keep something, or states a rule: who begins so goes on in their own words."""
+    order = language_of(text).trim(text)
+    return not asks(text) and any(one.match(order) for one in (cues().remember, cues().rule, cues().ordered))
 
 
 def _is_errand(text: str) -> bool:
