@@ -17,7 +17,7 @@ from nacre.extraction.rules.importance import weighed
 from nacre.extraction.rules.reversal import settle
 from nacre.extraction.rules.stated import stated
 from nacre.values.candidate import Candidate, Why
-from nacre.values.session import Session, SessionKind, Turn
+from nacre.values.session import Session, SessionKind, Speaker, Turn
 
 MAX_CANDIDATES = 6
 _ONE_MORE_PER = 12
@@ -27,6 +27,9 @@ CHOSEN = "you chose it"
 
 SHOWN = "words before it may announce somebody else's"
 """What is told of what the owner may only show: showing it again says nothing either."""
+
+_NOTES = frozenset({"markdown", "text"})
+"""Tools whose files may be the owner's own notes: nobody pastes below the first line of these."""
 
 _HEAVIEST = 2.0
 """A statement that weighs so much is as likely to matter as any."""
@@ -42,7 +45,8 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
         return []
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
-    told = settle(list(explicit(turns, spoken)), spoken)
+    is_note = session.tool in _NOTES and all(one.speaker is Speaker.OWNER for one in turns)
+    told = settle(list(explicit(turns, spoken, is_note=is_note)), spoken)
     sure = tempered([one for one in told if one.score >= SURE])
     likely = [one for one in told if one.score < SURE]
     chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, told))]

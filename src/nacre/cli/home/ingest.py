@@ -51,7 +51,6 @@ _ELSEWHERE = {
     examples=[
         "nacre ingest",
         "nacre ingest ~/exports/meetings session.jsonl",
-        "nacre ingest --no-vectors        # the fast half first; the next ingest makes the vectors",
         "nacre ingest --older --estimate",
     ],
 )

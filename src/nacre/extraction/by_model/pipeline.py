@@ -24,7 +24,7 @@ from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.overtaken import Overtaken, overtaken, standing
 from nacre.extraction.by_model.prompts import chunk_size, for_changes, for_transcript, with_room
 from nacre.extraction.by_model.verify import UNCOMPARED, verified
-from nacre.extraction.by_model.worth import most_of, worthiest
+from nacre.extraction.by_model.worth import first_of, most_of, worthiest
 from nacre.extraction.extractor import extract
 from nacre.extraction.requests import Way
 from nacre.extraction.rules.importance import weighed
@@ -326,7 +326,7 @@ class Asking:
         judged = [self._checks.judge(one, shown) for one in meant]
         self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
         kept = [one for one in judged if isinstance(one, Candidate)]
-        return worthiest(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
+        return first_of(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
 
     def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not left:

@@ -8,7 +8,7 @@ readers' labels (decision 59).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from nacre.extraction.reading.speech import utterances
@@ -27,9 +27,18 @@ def most_of(turns: Sequence[Turn], begin: int) -> int:
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
     """The same candidates, of which ``most`` are memories: those that weigh most, of equal ones the last."""
     memories = [at for at, one in enumerate(candidates) if not one.held]
-    kept = sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
-    minor = set(memories) - set(kept)
+    return _others_wait(candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most])
+
+
+def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """The same candidates, of which only the ``most`` that weigh most may be memories, those that are held back among
+    them: who proposes the same again and again, in one way or another, gets no further.
+    """
+    return _others_wait(candidates, sorted(range(len(candidates)), key=lambda at: -candidates[at].importance)[:most])
+
+
+def _others_wait(candidates: Sequence[Candidate], kept: Collection[int]) -> list[Candidate]:
     return [
-        replace(one, held=Why.MINOR, detail="others of its session matter more") if at in minor else one
+        one if one.held or at in kept else replace(one, held=Why.MINOR, detail="others of its session matter more")
         for at, one in enumerate(candidates)
     ]

@@ -79,9 +79,9 @@ class Said:
     score: float = SURE
 
 
-def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
+def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False) -> Iterator[Finding]:
     """What is explicit in all messages, or likely to be (its score is below ``SURE``), unless the owner took it back in
-    the same message or the next.
+    the same message or the next. What may be somebody else's is no more than likely, but in a note.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -92,12 +92,13 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
             if is_taken_back(texts, place):
                 continue
             said = remembered(statement.text) or (stated(texts, place) if is_typed else None)
-            if said is None or (said.points and is_announced(statement)):
+            is_shown = not is_note and is_announced(statement)
+            if said is None or (said.points and is_shown):
                 continue
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
             if recalled:
                 found = _finding(said, *recalled)
-                yield replace(found, score=min(found.score, LIKELY), shown=True) if is_announced(statement) else found
+                yield replace(found, score=min(found.score, LIKELY), shown=True) if is_shown else found
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
