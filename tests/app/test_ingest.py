@@ -151,7 +151,7 @@ def test_the_evidence_of_a_memory_in_a_long_message_is_the_part_that_says_it(wor
     rule = "we never deploy the gateway of the harbour before the tide turns"
     before = " ".join(f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12))
     with world.open() as memory:
-        world.transcript("s1", says("user", f"{before}\n\nRemember: {rule}.", uuid="u1"))
+        world.transcript("s1", says("user", f"{before} Remember: {rule}.", uuid="u1"))
         memory.ingest()
         (stored,) = [one for one in memory.list() if "tide" in one.content]
         (shown,) = memory.call("look", reference=stored.id).evidence

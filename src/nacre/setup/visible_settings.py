@@ -5,21 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacre.context.hold_out import note_share
 from nacre.errors import SettingsInvalid
-from nacre.home.home import Home
 from nacre.known_settings import CHOICES, SETTINGS, check, known
 from nacre.llm.credentials.keys import mask
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
-from nacre.projects.moving import known_slugs
+from nacre.platform.lazy import Module
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
-from nacre.setup.beginning import begins
 from nacre.setup.requests import SetRequest, SettingRequest
-from nacre.transcripts import registry
+
+if TYPE_CHECKING:
+    from nacre.home.home import Home
+    from nacre.projects import moving
+    from nacre.setup import beginning
+    from nacre.transcripts import registry
+else:
+    moving = Module("nacre.projects.moving")
+    beginning = Module("nacre.setup.beginning")
+    registry = Module("nacre.transcripts.registry")
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -109,7 +116,7 @@ def _before(settings: Settings, key: str) -> Settings:
 
 def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
     """Those of some patterns that no project of a home matches."""
-    names = known_slugs(home)
+    names = moving.known_slugs(home)
     return [one for one in patterns if not any(fnmatch(name, one) for name in names)]
 
 
@@ -125,7 +132,7 @@ def _written(before: Settings) -> Settings:
     """The settings as the file has them now, with what follows from them noted."""
     now = load_settings(before.home, before.environ)
     note_share(now, to_ms(utc_now()) or 0)
-    for key, value in begins(before, now, utc_now()).items():
+    for key, value in beginning.begins(before, now, utc_now()).items():
         write_setting(now.config, key, value)
     return now
 
