@@ -25,7 +25,7 @@ _MOST = 10
 CHOSEN = "you chose it"
 """What is told of an answer: its words are the agent's, so that saying it again says nothing."""
 
-SHOWN = "words before it may announce somebody else's"
+SHOWN = "it stands where people paste what others wrote"
 """What is told of what the owner may only show: showing it again says nothing either."""
 
 _NOTES = frozenset({"markdown", "text"})

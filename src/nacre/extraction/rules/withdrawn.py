@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.extraction.explicit.signs import asks
-from nacre.extraction.reading.announced import is_announced
 from nacre.extraction.reading.course import objects, refutation
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.shown import may_be_shown
 from nacre.extraction.reading.speech import Utterance, utterances
 from nacre.extraction.rules.reversal import revoked_in, taken_back
 from nacre.values.memory import Kind, Memory
@@ -51,7 +51,7 @@ def revocations(turns: Sequence[Turn], begin: int) -> Iterator[Revocation]:
     for utterance in utterances(turns):
         for statement in utterance.statements if utterance.index >= begin else ():
             words = revoked_in(statement.text)
-            if words and not asks(statement.text) and not is_announced(statement):
+            if words and not asks(statement.text) and not may_be_shown(statement):
                 yield Revocation(statement.text, turns[utterance.index].time, words)
 
 

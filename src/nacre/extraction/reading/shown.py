@@ -13,7 +13,7 @@ _BRIEF = 3
 """Words of an order that shows something: "please fix this:"."""
 
 
-def is_announced(statement: Statement) -> bool:
+def may_be_shown(statement: Statement) -> bool:
     """Whether a statement may be somebody else's: it stands on a later line of what was typed than the first, behind a
     labelled sentence ("Issue: it breaks. …") or behind a short order with a colon ("fix this:").
 
