@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from playwright.sync_api import Browser
 
 from scripts.install_chromium import MISSING, find
 from tests.web.driving import PROJECT, Dashboard, chromium, dashboard, nacre
+
+_FIRST_PORT = 7100
+"""Below those that systems give out by themselves."""
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +41,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(told: Path, user_home: Path) -> Iterator[Path]:
-    """A copy of it, which the test may change."""
+def home(told: Path, user_home: Path, worker_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of it, which the test may change. Its port is the worker's own: while its daemon is away, none of another
+    home may be served there."""
+    monkeypatch.setenv("NACRE_WEB_PORT", str(_FIRST_PORT + int(re.sub(r"\D", "", worker_id) or 0)))
     place = Path(os.environ["NACRE_HOME"])
     shutil.copytree(told, place)
     yield place
