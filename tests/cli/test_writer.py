@@ -79,6 +79,13 @@ def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
     assert nacre("writer", "--json").json["state"] == "off"
 
 
+def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre: Nacre) -> None:
+    nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
+    told = nacre("writer").out
+    assert "Nobody writes" in told
+    assert "nacre writer set ollama:qwen3:8b" in told
+
+
 @pytest.mark.parametrize("change", ["pause", "resume"])
 def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(nacre: Nacre, change: str) -> None:
     assert "Nobody writes" in nacre("writer", change).out

@@ -62,7 +62,7 @@ def status(home: Home) -> WriterStatus:
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if name == NONE or not settings.flag("models.background"):
-        return WriterStatus(NONE if name == NONE else name, "off")
+        return WriterStatus(name, "off")
     fold_notes(home)
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None

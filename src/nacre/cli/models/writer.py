@@ -245,10 +245,16 @@ def _record(found: WriterStatus) -> Record:
     }  # fmt: skip
 
 
+def _off(model: str) -> str:
+    if model == "none":
+        return "nacre writer set proposes one that you have anyway"
+    return f"{model} is set, and works only where you ask: nacre writer set {model} has it write by itself"
+
+
 def _render(paper: Paper, found: WriterStatus) -> None:
     if found.state == "off":
         paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
-        paper.line(dim("nacre writer set proposes one that you have anyway"))
+        paper.line(dim(_off(found.writer)))
         return
     paper.line(bold(found.writer), "  ", _STATES[found.state])
     taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"
