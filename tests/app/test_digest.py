@@ -17,10 +17,11 @@ QUOTE = "numbered from the lighthouse, not from the gate"
 CHOSEN = "Berths are numbered from the lighthouse, not from the gate, because pilots count that way."
 
 
-def called(uuid: str, command: str, output: str, *, fails: bool = False) -> list[dict[str, Any]]:
-    """A command that the agent ran, and what it put out."""
+def called(uuid: str, command: str, output: str, *, fails: bool = False, words: str = "") -> list[dict[str, Any]]:
+    """A command that the agent ran, after some words, and what it put out."""
     call, result = says("assistant", "", uuid=uuid), says("user", "", uuid=f"{uuid}r")
-    call["message"]["content"] = [{"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}]
+    used = {"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}
+    call["message"]["content"] = [*([{"type": "text", "text": words}] if words else []), used]
     said = f"Exit code 1\n{output}" if fails else output
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": uuid, "content": said, "is_error": fails}]
     return [call, result]
@@ -44,6 +45,19 @@ def test_calls_that_fail_and_those_that_mend_it_are_shown_and_others_are_not(wor
     assert text.count("· Bash: make export") == 2
     assert "no space left" in text
     assert "all.csv" not in text
+
+
+def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
+    failing, mending = (
+        called("b", "make export", "no space left", fails=True),
+        called("c", "make export", "done", words="The disk was full: now it has room."),
+    )
+    world.transcript("one", says("user", ASK, uuid="u"), *failing, *mending, says("user", "good", uuid="z"))
+    cause = "Exports of the harbour stopped since the disk was full."
+    model = ScriptedModel([found(told(cause, kind="lesson", evidence=[3], quote="The disk was full"))])
+    learned(world, model)
+    assert "now it has room" in model.compared[0].text
+    assert "· Bash: make export → ok" in model.compared[0].text
 
 
 def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -> None:

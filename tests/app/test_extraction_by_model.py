@@ -346,7 +346,14 @@ def test_whole_parts_that_are_not_borne_out_are_left_out(world: World, wrong: li
     talk(world, ("user", OWNER), ("assistant", "Done."))
     memories, _ = learned(world, ScriptedModel([found(told(THREE))], finding="not_said", wrong=wrong))
     assert [one.content for one in memories] == ([rest] if rest else [])
-    assert all(one.subject.rstrip("…") in RULE for one in memories), "a subject of before may name what is wrong"
+    assert all(one.subject == "Numbers of invoices" for one in memories)
+
+
+def test_a_subject_that_names_what_was_left_out_goes_with_it(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    proposed = {**told(THREE), "subject": "Invoices and the old table"}
+    memories, _ = learned(world, ScriptedModel([found(proposed)], finding="not_said", wrong=["the old table is gone"]))
+    assert [one.subject.rstrip("…") in RULE for one in memories] == [True]
 
 
 @pytest.mark.parametrize("finding", ["once", "instructed"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extraction.reading.bounds import bounded
@@ -187,10 +187,12 @@ def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
     return [*found[:-1], (found[-1][0], found[-1][1] + told, found[-1][2])]
 
 
-def calls_of(turn: Turn) -> str:
-    """The lines of a turn's calls that tell something by themselves, and of one without words of all of them."""
-    told = _Calls().worth_telling(turn.tool_calls) or ([] if turn.text.strip() else map(_told, turn.tool_calls))
-    return "".join(f"\n  {one}" for one in itertools.islice(told, _MOST_CALLS))
+def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
+    """Of each turn of a session the lines of its calls that tell something, of one without words all of them."""
+    calls = _Calls()
+    for turn in turns:
+        told = calls.worth_telling(turn.tool_calls) or ([] if turn.text.strip() else map(_told, turn.tool_calls))
+        yield "".join(f"\n  {one}" for one in itertools.islice(told, _MOST_CALLS))
 
 
 def as_read(turn: Turn) -> str:

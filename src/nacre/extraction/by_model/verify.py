@@ -18,7 +18,9 @@ from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import as_data, as_read, calls_of, framed, without_middle
 from nacre.extraction.by_model.parts import without
 from nacre.extraction.by_model.prompts import room_for
+from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
+from nacre.extraction.rules.reversal import content_words
 from nacre.llm.answers import schema_of
 from nacre.text.passages import count_tokens, one_line, title_of
 from nacre.values.candidate import Candidate, Why
@@ -123,9 +125,19 @@ def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
         return candidate
     rest = without(candidate.content, verdict.wrong) if verdict.finding in _OF_PARTS else None
     if rest:
-        return replace(candidate, content=rest, subject=title_of(rest))
+        return replace(candidate, content=rest, subject=_subject(candidate, rest))
     why = Why.UNTRUSTED if verdict.finding is Finding.INSTRUCTED else Why.UNPROVEN
     return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
+
+
+def _subject(candidate: Candidate, rest: str) -> str:
+    """Its own, where nothing of what was taken out is in it."""
+    gone, subject = _words_of(candidate.content) - _words_of(rest), candidate.subject
+    return title_of(rest) if gone & _words_of(subject) else subject
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return content_words(text, language_of(text))
 
 
 def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
@@ -184,14 +196,14 @@ def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
     """Turns under their numbers."""
-    day = ""
+    day, calls = "", list(calls_of(turns))
     for at, number in numbers.items():
         turn = turns[at]
         date = turn.time.date().isoformat() if turn.time else day
         who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
         who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
         text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())
-        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}{calls_of(turn)}"
+        yield f"{f'({date}){chr(10)}' if date != day else ''}[m{number}][{who}] {text}{calls[at]}"
         day = date
 
 
