@@ -98,13 +98,21 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
     with pytest.raises(BudgetSpent) as refused:
         asked(context).complete(prompt("two?", output_tokens=1_200))
     assert "$0.0060 a day" in refused.value.message
-    assert "2026-11-21 00:00" in (refused.value.hint or "")
-    assert "models.daily_budget_usd" in (refused.value.hint or "")
+    assert refused.value.hint == "a day that holds such a call: nacre config set models.daily_budget_usd …"
     assert len(model.prompts) == 1
     assert [(one.reason, one.times) for one in costs(context).refused] == [("budget", 1)]
     asked(context, background=False).complete(prompt("two?", output_tokens=1_200))  # the owner asks: nothing holds it
     world.clock.pass_days(1)
     asked(context).complete(prompt("three?", output_tokens=1_000))
+
+
+def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
+    context = home(world, priced(), models_daily_budget_usd=0.006)
+    with pytest.raises(BudgetSpent) as refused:
+        for number in range(99):
+            asked(context).complete(prompt(f"{number}?", output_tokens=1_000))
+    assert "2026-11-21 00:00" in (refused.value.hint or "")
+    assert "models.daily_budget_usd" in (refused.value.hint or "")
 
 
 def test_a_task_has_a_budget_of_its_own(world: World) -> None:

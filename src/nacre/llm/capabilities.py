@@ -61,12 +61,10 @@ def _as_told(settings: Settings, provider: Provider, model: str, able: Capabilit
     for pattern, table in own.items():
         if _matches(pattern, (f"{provider.name}:{model}", model, bare_name(model))):
             able = _changed(able, pattern, table)
-    return replace(able, thinking=_thinking(provider, able))
+    return replace(able, thinking=_thinking(provider))
 
 
-def _thinking(provider: Provider, able: Capabilities) -> int:
-    if provider.api in COMMANDS:
-        return able.output  # no option of theirs bounds what they write
+def _thinking(provider: Provider) -> int:
     return _THINKING_TOKENS if provider.api == "openai" else 0
 
 

@@ -202,20 +202,24 @@ class HomeBooks:
         if taken + wanted <= most:
             return None
         told = f"{call.model} may take {most:,} tokens a day, {taken:,} are taken, and a call may take {wanted:,}"
-        until = f"it goes on at {resets_at(self._home):%Y-%m-%d %H:%M}"
-        return "tokens", BudgetSpent(told, hint=f"{until}; for more: nacre config set {key} …")
+        return "tokens", BudgetSpent(told, hint=self._until(wanted > most, f"nacre config set {key} …"))
 
     def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
         key = TASKS if task else DAILY
-        until = f"{resets_at(self._home):%Y-%m-%d %H:%M}"
         more = f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
         whose = f"{task} in the background" if task else "models in the background"
         if most <= 0:
             return BudgetSpent(f"{whose} may cost nothing: {key} is 0", hint=more)
         return BudgetSpent(
             f"{whose} may cost {dollars(most)} a day, {dollars(spent)} are used, and a call may take {dollars(wanted)}",
-            hint=f"it goes on at {until}; for more: {more}",
+            hint=self._until(wanted > most, more),
         )
+
+    def _until(self, is_too_small: bool, more: str) -> str:
+        """What has a call made after all: the next day, unless no day holds it."""
+        if is_too_small:
+            return f"a day that holds such a call: {more}"
+        return f"it goes on at {resets_at(self._home):%Y-%m-%d %H:%M}; for more: {more}"
 
 
 class HomeAnswers:
