@@ -106,6 +106,25 @@ def test_what_a_model_finds_is_kept_with_the_turns_and_the_speaker_that_the_sess
     assert (by_model(report).sessions, by_model(report).calls, by_model(report).found) == (1, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("rule", "case"),
+    [
+        ("Photos of the quay are kept for one year.", "Photos of the broken crane are kept for five years, Mira said."),
+        ("A pull request needs one approval before it is merged.", "A pull request to main needs two approvals."),
+    ],
+)
+def test_a_key_that_a_model_gave_to_a_rule_and_to_its_special_case_ends_neither(
+    world: World, rule: str, case: str
+) -> None:
+    for day, said in ((18, rule), (20, case)):
+        talk(world, ("user", said), ("assistant", "Done, it is set."), name=f"day{day}", day=day)
+        answer = told(said, canonical_key="quay-keeping", quote=said[:40], subject=f"Keeping {day}")
+        memories, _ = learned(world, ScriptedModel([found(answer)]))
+    assert [(one.content, one.canonical_key, one.superseded_by) for one in memories] == [
+        (said, "quay-keeping", None) for said in (rule, case)
+    ]
+
+
 def test_what_a_model_finds_to_be_done_after_a_meeting_weighs_eight(world: World) -> None:
     said = "I will draw the drainage plan of the quay anew before the month is over, the old one has no slope."
     file = world.user_home / "2026-11-18 1030 - Quay - plans.md"

@@ -9,7 +9,7 @@ from datetime import datetime
 from nacre.dedup.judge import Relation, Verdict, closes, judge
 from nacre.embed.calibration import Calibration, Seen, calibration_of
 from nacre.platform.fast_dataclass import dataclass
-from nacre.values.memory import Confidence, Kind, Memory
+from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
 APART = "alternative_to"
@@ -159,9 +159,12 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.FULLER, Relation.SUPERSEDE
 
 
 def _share_a_key(one: Memory, other: Memory) -> bool:
-    """Whether both were given the same key on purpose: one memory holds it."""
-    given = one.confidence is other.confidence is Confidence.EXTRACTED and one.kind is other.kind
-    return given and bool(one.canonical_key) and one.canonical_key == other.canonical_key
+    """Whether both were given the same key on purpose: one memory holds it.
+
+    A key of what was learned is a reason to compare: a rule and its special case may be given the same.
+    """
+    is_given = not one.is_learned and not other.is_learned and one.kind is other.kind
+    return is_given and bool(one.canonical_key) and one.canonical_key == other.canonical_key
 
 
 def _are_apart(one: Memory, other: Memory) -> bool:

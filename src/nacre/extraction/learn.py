@@ -37,7 +37,7 @@ from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
-from nacre.values.memory import Confidence, Kind, Memory, Source
+from nacre.values.memory import Kind, Memory, Source
 from nacre.values.model_calls import Task
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
@@ -309,8 +309,7 @@ class _Learner:
             memory = self.home.memories.find(memory_id)
             if memory is None or not memory.is_active or memory.confirmed:
                 continue
-            is_extracted = memory.confidence is Confidence.INFERRED or memory.confidence_score is not None
-            if not is_extracted or memory.source.session != stored.session.id:
+            if not memory.is_learned or memory.source.session != stored.session.id:
                 continue
             words = withdrawal(memory, said, begin=begin)
             if words:

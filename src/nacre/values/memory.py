@@ -192,6 +192,11 @@ class Memory:
         return is_theirs and not self.superseded_by
 
     @property
+    def is_learned(self) -> bool:
+        """Whether rules or a model found it in a session: nobody wrote it down on purpose."""
+        return self.confidence is Confidence.INFERRED or self.confidence_score is not None
+
+    @property
     def is_vouched(self) -> bool:
         """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
         return self.trust is Trust.TRUSTED and not self.proposed

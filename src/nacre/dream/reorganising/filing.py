@@ -15,7 +15,7 @@ from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.projects import resolve_project
 from nacre.memories.quality import is_protected
-from nacre.values.memory import Confidence, Expiry, Kind, Memory
+from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
 
 TRIES, PATIENCE = 3, timedelta(days=7)
@@ -112,8 +112,7 @@ def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
 
     What a person stored or wrote waits for the person, as proposals and open todos do.
     """
-    is_extracted = memory.confidence is Confidence.INFERRED or memory.confidence_score is not None
-    is_read = bool(memory.source.session) and is_extracted and not memory.proposed
+    is_read = bool(memory.source.session) and memory.is_learned and not memory.proposed
     is_kept = memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected)
     return memory.inbox and is_read and not is_kept
 
