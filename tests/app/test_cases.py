@@ -123,6 +123,11 @@ def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general
         ("Carts are hired from Brandt", "Carts are hired from Keller instead of Brandt"),
         ("地图保留 7 天", "地图保留 60 天,客人总来问"),
         ("周日不爆破", "周日可以爆破"),
+        ("Always answer in German", "From now on answer in English"),
+        ("From now on use tabs for indentation", "From now on use spaces for indentation"),
+        ("We blast on Fridays", "We blast only on Tuesdays"),
+        ("Run the linter before every commit", "Do not run the linter before every commit any more, CI does it"),
+        ("地图保留三十天", "地图现在保留九十天"),
     ],
 )
 def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(world: World, older: str, newer: str) -> None:
@@ -146,6 +151,39 @@ def test_what_only_looks_alike_is_not_even_doubted(world: World, older: str, new
     first, second = both(world, older, newer)
     assert first.superseded_by is None
     assert not {"contradicts", "supersedes"} & set(dict(links(second)))
+
+
+BESIDE = [
+    "Never write drillers' names into any map",
+    "We use Go for maps",
+    "Never keep global state in maps",
+    "Use tabs in Go files",
+    "Use UTF-8 for all files",
+    "Never use spaces in file names",
+    "Maps are printed on Mondays",
+    "Never print on Fridays",
+    "Do not edit printed maps",
+    "Printed maps live in the tower",
+    "Orders for the printed maps need two signatures",
+    "The tower has no lamp",
+    "We're dropping Windows support for the tower",
+    "Tests of the tower crane run on real steel",
+    "Do not run the crane tests at night",
+    "Use pnpm for the planner",
+    "Never use npm in the planner",
+    "地图用 Go 画",
+    "不要在地图里写姓名",
+    "地图保留三十天",
+]
+
+
+def test_rules_that_hold_beside_each_other_are_neither_doubted_nor_cases_of_each_other(world: World) -> None:
+    with world.open() as memory:
+        for rules in (BESIDE, BESIDE[::-1]):
+            ids = [memory.store(rule, project="quarry", kind="preference").memory_id for rule in rules]
+            told = [memory.get(one) for one in ids]
+            assert [(one.content, links(one), one.superseded_by) for one in told] == [(one, [], None) for one in rules]
+            memory.retire(*ids)
 
 
 @pytest.mark.parametrize("then", ["fact", "decision", "preference", "event"])
@@ -221,8 +259,19 @@ def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(worl
     assert (outcome.action, outcome.memory_id) == ("known", first)
 
 
-def test_not_all_and_all_are_a_doubt(world: World) -> None:
-    first, second = both(world, "Not all blasts need a witness", "All blasts need a witness")
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Not all blasts need a witness", "All blasts need a witness"),
+        ("The flag new_pump is on in production", "The flag new_pump is off in production"),
+        ("The nightly export runs at 02:00", "The nightly export job runs at 04:00"),
+        ("水泵已开启", "水泵已关闭"),
+    ],
+)
+def test_all_and_not_all_other_states_and_another_value_with_a_word_more_are_a_doubt(
+    world: World, older: str, newer: str
+) -> None:
+    first, second = both(world, older, newer)
     assert first.superseded_by is None
     assert links(second) == [("contradicts", first.id)]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, no_names, with_capital
-from nacre.dedup.pair import held
+from nacre.dedup.had import held
 from nacre.dedup.statement import Statement, negations, read_whole
 from nacre.dedup.words import Amount, Word, amounts, tokens
 from nacre.text.passages import identifiers

@@ -85,6 +85,8 @@ class Words:
 class ChangeLanguage:
     """All that is known of one language: ``scope`` is class → words, ``alike`` word → the word it stands for.
 
+    Words of ``opposites`` tell two things apart, those of ``states`` are told of one thing at different times.
+
     ``plain`` are ways to give an order, or to tell a preference, each with a plain one that says as much.
     """
 
@@ -95,6 +97,7 @@ class ChangeLanguage:
     words: Words
     scope: dict[str, frozenset[str]]
     opposites: tuple[tuple[str, str], ...]
+    states: tuple[tuple[str, str], ...]
     alike: dict[str, str]
     plain: tuple[tuple[Pattern, str], ...]
 
@@ -149,7 +152,8 @@ def _load(table: dict[str, Any]) -> ChangeLanguage:
     words = table["words"]
     for name in ("border", "case", "stop", "sort", "operator", "light", "attribute", "part", "role"):
         words[name] = words[name].split()
-    table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
+    for name in ("opposites", "states"):
+        table[name] = [pair.split() for pair in table[name]["pairs"]]
     groups = [group.split() for group in table["alike"]["groups"]]
     table["plain"] = table["plain"]["ways"]
     table["alike"] = {word: group[0] for group in groups for word in group}

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nacre.dedup.cues import language_of
-from nacre.dedup.pair import Pair, held, says
+from nacre.dedup.had import held, says
+from nacre.dedup.pair import Pair
 from nacre.dedup.repetition import alone, differ, plain
 from nacre.dedup.statement import Statement, read
 from nacre.dedup.words import Amount
@@ -133,7 +134,7 @@ def _keeps(kind: Kind, later: Kind) -> bool:
 
 def _excludes(pair: Pair) -> bool:
     """Whether the later statement claims nothing of today, or both speak of other times, cases, things."""
-    is_past = bool(pair.old.moods & {"recounts", "asks"}) or bool(pair.new.moods & _NO_CLAIM)
+    is_past = bool(pair.old.moods & {"recounts", "asks"}) or bool(pair.new.moods - pair.narrowed & _NO_CLAIM)
     return is_past or _happened(pair) or pair.has_other_scope or pair.has_other_thing or pair.is_other_case
 
 

@@ -10,13 +10,11 @@ from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 
 from nacre.dedup.cues import ChangeLanguage, languages
+from nacre.dedup.had import held, says
 from nacre.dedup.statement import Statement
-from nacre.dedup.words import Amount, is_chinese, stem
+from nacre.dedup.words import Amount, stem
 
-_PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
-_LONG = 5
-_ENDING = 4
 
 FRAME = 0.6
 """From this share of equal words in equal order on, two texts are built alike."""
@@ -84,8 +82,10 @@ class Pair:
 
         It is sure where it is the only one, and one excludes the other.
         """
-        found = [one for one in (self._amount, self._name, self._denial) if one]
-        found = found or [one for one in (self._word,) if one]
+        if self.old.denies != self.new.denies:
+            return self._denial
+        found = [one for one in (self._amount, self._name) if one]
+        found = found or [one for one in (self._word, self._state) if one]
         mine, theirs = self._measured
         if not found or min(len(mine), len(theirs)) > 1:
             return None
@@ -108,7 +108,7 @@ class Pair:
 
     @property
     def _name(self) -> Value | None:
-        """Other names, or known things of one kind, that are not what something is said of."""
+        """Other names that nobody knows, or known things of one kind, that are not what something is said of."""
         mine, theirs = self._own(self.old, self.new), self._own(self.new, self.old)
         if not (mine and theirs and _is_one(mine, self.old) and _is_one(theirs, self.new)):
             return None
@@ -116,7 +116,11 @@ class Pair:
         if mine <= self.old.topic and theirs <= self.new.topic and not (ends or self._is_role):
             return None
         kinds, others = _kinds(self.old, mine), _kinds(self.new, theirs)
-        if (kinds and others and not kinds & others) or (not self.new.turns and _siblings(mine) == _siblings(theirs)):
+        if (
+            bool(kinds) != bool(others)
+            or (kinds and not kinds & others)
+            or (not self.new.turns and _siblings(mine) == _siblings(theirs))
+        ):
             return None
         is_sure = bool(self.new.turns) or (self.old.is_equation and self.new.is_equation)
         return Value(f"{self.old.spell(mine)} → {self.new.spell(theirs)}", mine | theirs, is_sure)
@@ -133,10 +137,25 @@ class Pair:
 
     @property
     def _denial(self) -> Value | None:
-        """That one is so and the other is not; of all and not of all it may be that some are."""
+        """That one is so and the other is not: one of the two says nothing else of its own, and gives no other value.
+
+        Of all and not of all it may be that some are, and a denied amount may be a bound.
+        """
+        if self._name or all(self._own_of(*ways) for ways in self._both_ways):
+            return None
         every = self.language.mood.every
         is_sure = not any(every.search(one.text[: one.end].lower()) for one, _ in self._both_ways)
-        return Value("says the opposite", is_sure=is_sure) if self.old.denies != self.new.denies else None
+        return Value("says the opposite", is_sure=is_sure and not self._amount)
+
+    def _own_of(self, one: Statement, other: Statement) -> bool:
+        """Whether one says anything of its own, be it by a verb that carries no topic, a day or a case."""
+        moved = self.language.change.moved
+        given = other.measured
+        return (
+            any(not says(word.stem, other) and not moved.search(word.text.lower()) for word in one.uttered)
+            or any(not any(amount.says(by) or _bounds(amount, by) for by in given) for amount in one.measured)
+            or bool({word for _, word in one.scopes} - {word for _, word in other.scopes} - {by.value for by in given})
+        )
 
     @property
     def _word(self) -> Value | None:
@@ -147,6 +166,19 @@ class Pair:
         words = {old[0].stem}, {new[0].stem}
         own = [{word.stem for word in one.said if not says(word.stem, other)} for one, other in self._both_ways]
         return Value(f"{old[0].text} → {new[0].text}", frozenset(own[0] | own[1])) if tuple(own) == words else None
+
+    @property
+    def _state(self) -> Value | None:
+        """Another state of the same, in the same words: "is on", "is off"."""
+        states = _pairs_of(self.language.language, "states")
+        silent = _stems(self.language.language, "stop") - {word for pair in states for word in pair}
+        mine, theirs = ([word for word in one.order if word not in silent] for one in (self.old, self.new))
+        other = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
+        is_one = len(mine) == len(theirs) and len(other) == 1 and other[0] in states
+        if not is_one:
+            return None
+        told = f"{self.old.spell(other[0])} → {self.new.spell(other[0])}"
+        return Value(told, frozenset(other[0]), is_sure=False)
 
     @property
     def _both_ways(self) -> tuple[tuple[Statement, Statement], tuple[Statement, Statement]]:
@@ -183,6 +215,12 @@ class Pair:
         more = mine if len(mine) > len(theirs) else ()
         return words | {amount.text for amount in more if not any(amount.conflicts(given) for given in theirs)}
 
+    @property
+    def narrowed(self) -> frozenset[str]:
+        """``narrows``, where both speak of a part of something, and in the same frame: that is no case of the other."""
+        both = self.is_framed and "narrows" in self.old.moods & self.new.moods
+        return frozenset({"narrows"}) if both else frozenset()
+
     @cached_property
     def case_of(self) -> Statement | None:
         """Which of the two is said of a special case of what the other one is said of, if one is.
@@ -197,7 +235,7 @@ class Pair:
             return None
         if any(amount.text in own for amount in one.measured):
             return one
-        before = {word.stem for word, following in pairwise(one.said) if following.stem in self.about}
+        before = {word.stem for word, following in pairwise(one.said) if following.stem in self.about - self.light}
         leading = {word.stem for word in takewhile(lambda word: word.stem in own, one.said)}
         return one if own & (one.cased | ((before | leading) & (one.topic | self._sorts))) else None
 
@@ -306,7 +344,7 @@ class Pair:
         mine, theirs = set(self.old.order), set(self.new.order)
         return any(
             one in mine and other in theirs and one not in theirs and other not in mine and one not in self.new.gone
-            for one, other in _opposites(self.language.language)
+            for one, other in _pairs_of(self.language.language, "opposites")
         )
 
     @cached_property
@@ -370,45 +408,15 @@ class Pair:
         return mine, theirs
 
 
+def _bounds(amount: Amount, other: Amount) -> bool:
+    """Whether one amount may bound the other, as no day does."""
+    return amount.sort not in _DATES and amount.conflicts(other)
+
+
 def _is_one(names: frozenset[str], by: Statement) -> bool:
     """Whether some names stand beside each other, as those of one thing do."""
     at = [place for place, word in enumerate(by.order) if word in names]
     return at[-1] - at[0] < len(at)
-
-
-def held(word: str, by: Statement) -> bool:
-    """Whether a statement has a word, also in two parts ("back up") or with a prefix ("devcontainer")."""
-    known = by.answers.get(word)
-    if known is None:
-        known = by.answers[word] = _has(word, by)
-    return known
-
-
-def _has(word: str, by: Statement) -> bool:
-    if word in by.words or word in by.joined:
-        return True
-    if is_chinese(word[0]):
-        return set(word) <= set("".join(by.order))
-    if any(prefix + word in by.words for prefix in _PREFIXES):
-        return True
-    if word.startswith(_PREFIXES) and any(
-        word.startswith(prefix) and word[len(prefix) :] in by.words for prefix in _PREFIXES
-    ):
-        return True
-    return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words if one[:1] == word[0])
-
-
-def _is_kin(word: str, other: str) -> bool:
-    """Whether two long words begin alike and differ in an ending: "expire" and "expiry", "deploy" and "deployment"."""
-    more = len(other) - len(word)
-    if abs(more) > _ENDING or len(other) < _LONG or len(word) < _LONG:
-        return False
-    return other.startswith(word) if more >= 0 else word.startswith(other)
-
-
-def says(word: str, by: Statement) -> bool:
-    """Whether a statement has a word, be it one that carries no topic."""
-    return word in by.order or held(word, by)
 
 
 def _kinds(by: Statement, names: frozenset[str]) -> frozenset[str]:
@@ -428,8 +436,8 @@ def _stems(name: str, words: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def _opposites(name: str) -> tuple[tuple[str, str], ...]:
+def _pairs_of(name: str, sort: str) -> tuple[tuple[str, str], ...]:
     """Pairs of stems that exclude each other, either way round."""
     language = next(one for one in languages() if one.language == name)
-    pairs = [(stem(first, language), stem(second, language)) for first, second in language.opposites]
+    pairs = [(stem(first, language), stem(second, language)) for first, second in getattr(language, sort)]
     return (*pairs, *((second, first) for first, second in pairs))

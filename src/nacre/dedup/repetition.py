@@ -7,9 +7,10 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from nacre.dedup.pair import Pair, says
-from nacre.dedup.statement import Statement, as_one
-from nacre.dedup.words import Amount, Word, is_chinese, tokens
+from nacre.dedup.had import says
+from nacre.dedup.pair import Pair
+from nacre.dedup.statement import Statement
+from nacre.dedup.words import Amount, Word, as_one, is_chinese, tokens
 
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 """Options, and signs that compare: one more or in other letters is something else."""

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from nacre.dedup.cues import ChangeLanguage, Words, kinds_of_things, language_of, languages, no_names, with_capital
-from nacre.dedup.words import Amount, Word, amounts, is_number_of_a_thing, labelled, stem, tokens
+from nacre.dedup.words import Amount, Word, amounts, as_one, is_number_of_a_thing, is_small, labelled, stem, tokens
 
 _PHRASE_WORDS = 5
 _REASON = re.compile(
@@ -148,6 +148,12 @@ class Statement:
         return tuple(word for word in self.content if word.start < self.end)
 
     @cached_property
+    def uttered(self) -> tuple[Word, ...]:
+        """All words of its first clause but its numbers and the smallest: also verbs and properties without a topic."""
+        left = (word for word in self._kept if word.start < self.end and word.start not in self.counted)
+        return tuple(word for word in left if not is_small(word, self.language))
+
+    @cached_property
     def cased(self) -> frozenset[str]:
         """The words that tell a case: those after "for" and the like."""
         words, found, left = self.language.words, set(), 0
@@ -198,7 +204,8 @@ class Statement:
     @cached_property
     def scopes(self) -> frozenset[tuple[str, str]]:
         """What it is restricted to: (class, word); also the day it begins with ("On Monday …")."""
-        found = set(_scopes(self.text.lower(), self.every, self.language))
+        said = [word for word in self.every if word.start < self.end]
+        found = set(_scopes(self.text[: self.end].lower(), said, self.language))
         first = {
             word.start for word in self.every[: 2 if self.every and self.every[0].text.lower() in _DAY_BY_DAY else 1]
         }
@@ -287,8 +294,7 @@ def _project_stems(project: str | None, language: ChangeLanguage) -> frozenset[s
 
 
 def _is_topical(word: Word, language: ChangeLanguage) -> bool:
-    lower = word.text.lower()
-    if lower in language.words.stop or (lower in language.words.light and not word.is_name):
+    if is_small(word, language) or (word.text.lower() in language.words.light and not word.is_name):
         return False
     return word.is_name or len(word.stem) > 1
 
@@ -398,7 +404,7 @@ def _phrase(text: str, language: ChangeLanguage) -> Iterator[str]:
         if not taken and trouble.search(lower):
             return
         last = word.start + len(word.text)
-        if lower in language.words.stop:
+        if is_small(word, language):
             continue
         taken += 1
         if lower not in language.words.light or word.is_name:
@@ -437,8 +443,3 @@ def _turns(lower: str, language: ChangeLanguage) -> Iterator[str]:
     for name, pattern in (("now", change.now), ("moved", change.moved), ("retracts", change.retracts)):
         if pattern.search(lower):
             yield name
-
-
-def as_one(first: Word, second: Word, language: ChangeLanguage) -> str:
-    """Two neighbouring words as one: "back up" is "backup", "auto increment" is "autoincrement"."""
-    return language.alike.get(first.stem + second.stem, first.stem + second.stem)

@@ -7,17 +7,24 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages
+from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages, with_capital
 from nacre.text.stems import singular
 from nacre.text.stems import stem as without_endings
 
+_UNIT = "(?:秒|分钟|小时|天|周|个月|年)"
+_SIGNS = "一二两三四五六七八九十百千"
+_COUNTED = f"(?<![第周期])[{_SIGNS}]+(?={_UNIT})"
+"""A Chinese number in words, before what it measures."""
+
 _TOKEN = re.compile(
-    r"""
+    rf"""
     (?:https?://|~?/|[A-Za-z.][\w.-]*/)[\w./@~-]*[\w/]     # addresses and paths
-    | \d{4}-\d\d-\d\d | \d{1,2}:\d\d                # days and times
+    | \d{{4}}-\d\d-\d\d | \d{{1,2}}:\d\d            # days and times
     | \d+(?:\.\d+)?e-?\d+\b                        # numbers with an exponent
     | [vV]?\d+(?:[.,]\d+)+ | [vV]\d+ | \d+          # versions and numbers
-    | [\u3400-\u9fff]+                              # Chinese
+    | (?P<counted>{_COUNTED})                      # Chinese numbers in words
+    | (?:(?<=[\d{_SIGNS}])|(?<=\d\s)){_UNIT}        # what a number measures
+    | (?:(?!{_COUNTED})[\u3400-\u9fff])+            # Chinese
     | [^\W\d\u3400-\u9fff][^\W\u3400-\u9fff]*(?:['’.+\#@&_-]+[^\W\u3400-\u9fff]+)*[+\#]*  # words and names
     | %
     """,
@@ -27,6 +34,7 @@ _IDENTIFIER = re.compile(r"[/_@#]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]|\d")
 _VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+|[vV]\d+")
 _TIME = re.compile(r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?")
 _NOON = 12
+_TEN = 10
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")
 _DURATIONS = {
     "ms": 0.001, "millisecond": 0.001, "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
@@ -88,7 +96,7 @@ def tokens(text: str, language: ChangeLanguage) -> list[Word]:
     begins = True
     for match in _TOKEN.finditer(text):
         raw = match.group().replace("’", "'")
-        if is_chinese(raw[0]):
+        if is_chinese(raw[0]) and not match["counted"]:
             found += _pairs(raw, match.start(), language)
             continue
         between = text[found[-1].start + len(found[-1].text) : match.start()] if found else ""
@@ -189,8 +197,19 @@ def _number_of(lower: str, language: ChangeLanguage) -> float | None:
         return float(lower.replace(",", ""))
     if lower in _TIMES:
         return _TIMES[lower]
-    known = language.words.numbers.get(lower)
-    return float(known) if known is not None and (known > 1 or lower == "one") else None
+    known = language.words.numbers
+    if is_chinese(lower[0]) and all(sign in known for sign in lower):
+        return _in_signs([known[sign] for sign in lower])
+    value = known.get(lower)
+    return float(value) if value is not None and (value > 1 or lower == "one") else None
+
+
+def _in_signs(signs: list[int]) -> float:
+    """The value of a Chinese number in words: 三十五 is three times ten and five."""
+    total, digit = 0, 0
+    for sign in signs:
+        total, digit = (total + (digit or 1) * sign, 0) if sign >= _TEN else (total, digit + sign)
+    return float(total + digit)
 
 
 def _measure(
@@ -280,3 +299,14 @@ def _counts(words: list[Word], at: int, language: ChangeLanguage) -> bool:
         return False
     after, known = words[at + 1].text.lower(), language.words
     return after not in known.stop | known.light | known.border
+
+
+def is_small(word: Word, language: ChangeLanguage) -> bool:
+    """Whether a word says nothing of what a statement is about; "Go" with its capital is a name."""
+    lower = word.text.lower()
+    return lower in language.words.stop and not (word.is_name and lower in with_capital())
+
+
+def as_one(first: Word, second: Word, language: ChangeLanguage) -> str:
+    """Two neighbouring words as one: "back up" is "backup", "auto increment" is "autoincrement"."""
+    return language.alike.get(first.stem + second.stem, first.stem + second.stem)
