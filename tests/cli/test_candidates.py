@@ -7,6 +7,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 
@@ -32,6 +34,30 @@ def test_they_are_kept_and_dropped_by_id_elsewhere(nacre: Nacre, waiting: list[s
     assert memories(nacre) == {waiting[0]}
     assert left(nacre) == []
     assert "No candidate waits" in nacre("review", "candidates").out
+
+
+@pytest.mark.parametrize("decision", ["keep", "drop"])
+def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
+    nacre: Nacre, waiting: list[str], decision: str
+) -> None:
+    nacre("store", "Tea is served at four")
+    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("review", decision, found["id"])
+    told = nacre("undo", "--yes", "--json").json
+    assert (told["undone"]["action"], told["waiting"]) == (decision, [found["id"]])
+    assert memories(nacre) == {"Tea is served at four"}
+    assert left(nacre) == waiting
+    nacre("review", "keep", found["id"])
+    assert memories(nacre) == {"Tea is served at four", found["content"]}
+
+
+def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(nacre: Nacre, waiting: list[str]) -> None:
+    nacre("store", "Tea is served at four")
+    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("review", "drop", found["id"])
+    nacre("review", "undo", found["id"])
+    assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
+    assert left(nacre) == waiting
 
 
 def test_what_is_said_again_elsewhere_is_a_memory(nacre: Nacre, user_home: Path, waiting: list[str]) -> None:

@@ -56,6 +56,9 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     nacre("undo", told["operation"], "--yes")
     (again,) = nacre("conflicts", "list", "--json").json["conflicts"]
     assert again["conflict"] == doubted["conflict"]
+    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [doubted["older"]["id"]]
+    nacre("review", "replace", doubted["older"]["id"])
+    assert active(nacre) == {NEW}
 
 
 def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
@@ -65,6 +68,15 @@ def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
     assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
     (told,) = nacre("conflicts", "history", "--json").json["settled"]
     assert told["choice"] == "keep-both"
+    assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["older"]["id"]]
+    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [doubted["older"]["id"]]
+    assert len(nacre("conflicts", "list", "--json").json["conflicts"]) == 1
+
+
+def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(nacre: Nacre, doubted: dict[str, Any]) -> None:
+    undone = nacre("undo", "--yes", "--json").json["undone"]
+    assert (undone["action"], undone["subject"]) == ("store", NEW)
+    assert active(nacre) == {OLD}
 
 
 def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: Nacre) -> None:

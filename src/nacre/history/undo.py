@@ -23,7 +23,7 @@ from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import UNDONE, Link, Memory, Retirement
-from nacre.values.operation import ADOPT, FOREIGN, RENAME, Intent, Operation, SeenMemoryFile
+from nacre.values.operation import ADOPT, DECISIONS, FOREIGN, RENAME, Intent, Operation, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
@@ -63,11 +63,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """An operation that is to be undone, or was, step by step; ``op`` is the id of the undo once it is done."""
+    """An operation that is to be undone, or was, step by step; ``op`` is the id of the undo once it is done.
+
+    ``waiting`` is what the operation decided in review, and waits there again: memories, and candidates.
+    """
 
     operation: Operation
     steps: tuple[Step, ...]
     op: str | None = None
+    waiting: tuple[Memory, ...] = ()
 
     @property
     def conflicts(self) -> list[Step]:
@@ -101,7 +105,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
                 f"{len(planned.conflicts)} changed since in the same place: {named}",
                 hint="--force keeps the present version and the former one beside it, linked",
             )
-        if not planned.steps:
+        if not planned.steps and not planned.waiting:
             raise _nothing_left(home, found)
         _do(change, planned, force=force)
     read_pages(home)
@@ -110,23 +114,27 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
 
 def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Change]]:
     look(home)
-    operation = find_operation(home, reference) if reference else _last(home)
-    if is_going_on(home, operation):
-        raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
-    return operation, changes_of(home, operation)
-
-
-def _last(home: Home) -> Operation:
-    """The last operation that is neither an undo nor undone: one undo after the other goes further back."""
-    if last := next(not_undone(home), None):
-        return last
+    for operation in [find_operation(home, reference)] if reference else not_undone(home):
+        if is_going_on(home, operation):
+            raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
+        changes = changes_of(home, operation)
+        if reference or changes or operation.action not in DECISIONS or _decided(home, operation):
+            return operation, changes
     raise NotFound(
         "there is nothing to undo", hint="nacre log shows what was done; an undo is taken back by its own id"
     )
 
 
+def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
+    """What an operation decided in review, and nobody since: memories, and candidates whose words are still there."""
+    at = to_ms(operation.at) or 0
+    kept = home.memories.rows_of(home.reviews.settled_at(at)).values()
+    return (*kept, *(one.memory for one in home.candidates.settled_at(at)))
+
+
 def not_undone(home: Home) -> Iterator[Operation]:
-    """The operations that are neither an undo nor undone, the last one first.
+    """The operations that are neither an undo nor undone, the last one first, so that one undo after the other goes
+    further back.
 
     What people and other programs did to the vault's files is undone by its id alone.
     """
@@ -155,7 +163,8 @@ def _end(operation: Operation) -> str:
 
 def _planned(home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool) -> Undoing:
     steps = (_step(home, operation, change, force=force) for change in changes)
-    return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
+    kept = tuple(step for step in steps if step.action != "leave")
+    return Undoing(operation, kept, waiting=_decided(home, operation))
 
 
 def _do(change: Change, planned: Undoing, *, force: bool) -> None:
@@ -168,26 +177,28 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
         for planned_step in planned.steps:
             step = _step(home, planned.operation, planned_step.change, force=force) if is_stale else planned_step
             was_retired = _is_retired(home, step)
-            settled = _settled_at(home, planned.operation, step)
             _take(change, step)
-            for at in settled:
+            for at in _settled_at(planned.operation, step):
                 home.reviews.reopen(step.change.memory, to_ms(at) or 0)
             told += _retirement_told(change, step, was_retired)
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
+        for one in planned.waiting:
+            home.reviews.reopen(one.id, to_ms(planned.operation.at) or 0)
+            home.candidates.unsettle(one.id)
         for one in released(home, gone):
             if one.id not in memories:
                 change.put([one])
         change.append([*told, change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
 
 
-def _settled_at(home: Home, operation: Operation, step: Step) -> list[datetime]:
-    """When that was settled in review which a memory waits for again, once an operation is undone."""
-    if not step.change.memory or step.action not in ("bring back", "change back"):
-        return []
-    present = home.memories.find(step.change.memory)
-    return [operation.at, *([present.retired.at] if present and present.retired else [])]
+def _settled_at(operation: Operation, step: Step) -> set[datetime]:
+    """When that was settled in review which a memory waits for again: with what the operation made of it."""
+    left = memory_of(step.change.after) if step.change.memory and step.change.after else None
+    if left is None or step.action not in ("bring back", "change back"):
+        return set()
+    return {operation.at, left.updated, *([left.retired.at] if left.retired else [])}
 
 
 def _is_retired(home: Home, step: Step) -> bool:

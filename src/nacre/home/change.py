@@ -193,8 +193,8 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """A memory as it is to be, and the writes that bring its file up to it; where its folder is another one now,
-        the file moves. Names that others link it by stay its names."""
+        """A memory as it is to be, and the writes that bring its file up to it: none where it says just that; where its
+        folder is another one now, the file moves. Names that others link it by stay its names."""
         home = self.home
         file = home.files.file_of(memory.id)
         if file is None:
@@ -206,6 +206,8 @@ class Change:
         path = file.path if stays else new_path(home, memory)
         memory = with_former_names(home, memory, path)
         document = rewrite(text, memory) if text is not None else render(memory)
+        if stays and document == text:
+            return memory, []
         if stays:
             return memory, [replace(write_memory(home, path, document, base, memory), former=former)]
         home.files.forget(file.path)

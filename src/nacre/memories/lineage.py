@@ -9,6 +9,7 @@ from nacre.dedup.comparison import APART, SUPERSEDES, last_said
 from nacre.dedup.retirement_rules import SUPPRESSED
 from nacre.dedup.supersession import active_again, agreed, superseded, without_link
 from nacre.errors import Conflict
+from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.memories.scan import catch_up
@@ -42,25 +43,31 @@ def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     was retired is superseded by it again; what it waited for in review it waits for again. Raises NotFound, Conflict.
     """
     with home.change("unretire", why=why) as change:
-        catch_up(home)
-        memory = get(home, reference)
-        if memory.is_active:
-            raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
-        followers = _followers(home, memory)
-        shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
-        contexts = shown if memory.retired else memory.suppressed_contexts
-        back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
-        back = replace(back, suppressed_contexts=contexts)
-        apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
-        back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
-        again = agreed(home, [(None, back)]) if memory.retired else []
-        changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
-        change.describe(subject=subject_of(changed))
-        with change.transaction():
-            change.put(changed, [change.entry("unretire", memory=memory.id)])
-            if memory.retired:
-                home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
-        return changed[0]
+        return hold_again(change, reference)
+
+
+def hold_again(change: Change, reference: str) -> Memory:
+    """:func:`bring_back` as a change that has written nothing yet."""
+    home = change.home
+    catch_up(home)
+    memory = get(home, reference)
+    if memory.is_active:
+        raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
+    followers = _followers(home, memory)
+    shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
+    contexts = shown if memory.retired else memory.suppressed_contexts
+    back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+    back = replace(back, suppressed_contexts=contexts)
+    apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
+    back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
+    again = agreed(home, [(None, back)]) if memory.retired else []
+    changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
+    change.describe(subject=subject_of(changed))
+    with change.transaction():
+        change.put(changed, [change.entry("unretire", memory=memory.id)])
+        if memory.retired:
+            home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
+    return changed[0]
 
 
 def _before(home: Home, memory: Memory, found: dict[str, Memory]) -> None:

@@ -157,7 +157,7 @@ def queue_reviews(home: Home) -> None:
     for doubt in home.reviews.doubts():
         why = f" ({doubt.reason})" if doubt.reason else ""
         detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise{why}"
-        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=False)
     for proposed in home.reviews.proposed():
         home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", Action.REVIEW, at, once=True)
     for stale in documents.unsaid(home):

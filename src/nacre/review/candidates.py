@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from nacre.dedup.placement import place
 from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.home.change import Change
 from nacre.home.home import Home
+from nacre.home.operations import subject_of
 from nacre.home.redaction import redacted
-from nacre.memories.lineage import bring_back
+from nacre.memories.lineage import hold_again
 from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
 from nacre.review.merge import merge_into, target_of
@@ -16,6 +18,7 @@ from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
 from nacre.text.passages import shorten
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Memory
+from nacre.values.operation import DROP
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Trust
 from nacre.views import CandidatePage
@@ -52,7 +55,7 @@ def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
     kept = replace(memory, id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
     with home.change("keep", subject=kept.subject, why=kept_because(candidate)) as change, change.transaction():
         outcome = place(change, kept, by_hand=True)
-        _settle(home, candidate.memory)
+        _settle(change, candidate.memory)
     return outcome
 
 
@@ -64,30 +67,32 @@ def _merged(home: Home, candidate: HeldCandidate, into: str, content: str | None
         change.describe(subject=target.subject)
         with change.transaction():
             merge_into(change, target, redacted(home.redactor, candidate.memory), content)
-            _settle(home, candidate.memory)
+            _settle(change, candidate.memory)
     return StoreOutcome("updated", target.id)
 
 
 def _brought_back(home: Home, candidate: HeldCandidate) -> StoreOutcome:
     """Make what was a memory once one again."""
-    back = bring_back(home, candidate.memory.id, kept_because(candidate))
-    with home.database.transaction():
-        _settle(home, candidate.memory)
+    with home.change("unretire", why=kept_because(candidate)) as change:
+        back = hold_again(change, candidate.memory.id)
+        with change.transaction():
+            _settle(change, candidate.memory)
     return StoreOutcome("stored", back.id)
 
 
-def _settle(home: Home, memory: Memory) -> None:
-    now = to_ms(home.now()) or 0
-    home.candidates.settle(memory.id, now)
-    home.candidates.blank(now)
+def _settle(change: Change, memory: Memory) -> None:
+    now = to_ms(change.at) or 0
+    change.home.candidates.settle(memory.id, now)
+    change.home.candidates.blank(now)
 
 
 def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
     """Do away with candidates: what they say is not proposed again. Raises NotFound, Conflict."""
     found = [find(home, reference).memory for reference in references]
-    with home.database.transaction():
+    with home.change(DROP, subject=subject_of(found)) as change, change.transaction():
+        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in found))])
         for memory in found:
-            _settle(home, memory)
+            _settle(change, memory)
     return found
 
 

@@ -95,12 +95,13 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     told = {"reason": reason} if reason else {}
     note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
     change.put([older, newer, *more], [note])
-    _close(home, replace(pair, older=older, newer=newer), choice)
+    _close(change, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
 
 
-def _close(home: Home, pair: Pair, choice: Choice) -> None:
+def _close(change: Change, pair: Pair, choice: Choice) -> None:
     """The pair waits no more, nor does the older one where no other pair keeps it."""
+    home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
     with home.database.transaction():
         home.claims.settled(pair.older.id, pair.newer.id)
@@ -108,7 +109,7 @@ def _close(home: Home, pair: Pair, choice: Choice) -> None:
         if has_counted and choice is not Choice.KEEP_NEW:
             home.claims.uncontradict(pair.older.id)
         if not home.reviews.doubts([pair.older.id]):
-            home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
+            home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
 
 
 def history(home: Home) -> list[Settled]:

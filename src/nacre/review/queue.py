@@ -11,7 +11,7 @@ from nacre.dedup.supersession import ended, without_doubt
 from nacre.errors import Conflict, InvalidInput, NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import subject_of
+from nacre.home.operations import memories_in_entry, subject_of
 from nacre.home.redaction import redacted
 from nacre.memories import store
 from nacre.memories.agent_rights import keep
@@ -23,6 +23,7 @@ from nacre.review.conflicts import resolve, settle
 from nacre.review.merge import merge_into, target_of
 from nacre.text.passages import title_of
 from nacre.values.memory import Link, Memory
+from nacre.values.operation import REVIEW
 from nacre.values.review import Usage
 from nacre.values.session import Trust
 from nacre.views import Choice, Pair, Review
@@ -65,7 +66,7 @@ def dismiss(
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
     why = "they hold beside each other" if pairs else "kept in review"
-    with home.change("review", subject=subject_of(kept), why=why) as change:
+    with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
         if expected is not None:
             scan(home)
             store.refuse_changed(home, kept[0].id, expected)
@@ -75,11 +76,12 @@ def dismiss(
         if content is not None:
             kept = [_reworded(change, kept[0], content)]
         keep(change, kept)
-    with home.database.transaction():
-        for memory in kept:
-            home.reviews.dismiss(memory.id, to_ms(home.now()) or 0)
-            if usage.get(memory.id, Usage()).quality < KEPT_QUALITY:
-                home.usage.set_quality(memory.id, KEPT_QUALITY)
+        with change.transaction():
+            change.append([change.entry(REVIEW, **memories_in_entry([memory.id for memory in kept]))])
+            for memory in kept:
+                home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
+                if usage.get(memory.id, Usage()).quality < KEPT_QUALITY:
+                    home.usage.set_quality(memory.id, KEPT_QUALITY)
     return kept
 
 
@@ -98,7 +100,7 @@ def _reworded(change: Change, memory: Memory, content: str) -> Memory:
 
 def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory:
     """Make a memory that waits a part of another one, which takes its place."""
-    with home.change("review", why="merged in review") as change:
+    with home.change(REVIEW, why="merged in review") as change:
         target = target_of(home, into, memory)
         change.describe(subject=target.subject)
         with change.transaction():

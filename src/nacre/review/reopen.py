@@ -15,9 +15,9 @@ from nacre.review.candidates import kept_because
 from nacre.review.conflicts import RESOLVE
 from nacre.values.candidate import HeldCandidate
 from nacre.values.memory import Memory
-from nacre.values.operation import Operation
+from nacre.values.operation import REVIEW, Operation
 
-_DECISIONS = frozenset({"review", "retire", RESOLVE})
+_DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 
 def reopen(home: Home, reference: str) -> Memory:

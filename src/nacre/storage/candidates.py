@@ -63,6 +63,10 @@ class Candidates:
         """Those that were kept or dropped, and still have their words, by the beginning or end of their ids."""
         return [_held(row) for row in self._db.all("find_settled_candidates", reference=reference)]
 
+    def settled_at(self, at: int) -> list[HeldCandidate]:
+        """Those that were kept or dropped at a time (epoch milliseconds), and still have their words."""
+        return [_held(row) for row in self._db.all("list_candidates_settled_at", at=at)]
+
     def unsettle(self, candidate_id: str) -> None:
         """It waits again."""
         self._db.run("unsettle_candidate", id=candidate_id)

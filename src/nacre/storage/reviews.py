@@ -77,6 +77,10 @@ class Reviews:
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
 
+    def settled_at(self, at: int) -> list[str]:
+        """The memories that wait no more since a time (epoch milliseconds)."""
+        return [row[0] for row in self._db.all("list_settled_reviews", at=at)]
+
     def reopen(self, memory_id: str, at: int) -> None:
         """What was settled at a time (epoch milliseconds) waits again."""
         self._db.run("reopen_reviews", memory=memory_id, at=at)

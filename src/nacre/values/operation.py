@@ -15,6 +15,10 @@ REMOVE = "remove"
 ADOPT = "adopt"
 """The action of files that were there before anyone kept a history, or that nobody saw come."""
 
+DROP, REVIEW = "drop", "review"
+DECISIONS = frozenset({DROP, REVIEW})
+"""What is decided in review, and may change no file: that candidates go, that memories stay."""
+
 SYNC = "sync"
 """The action of what was brought in from a remote: its operations are told by their own commits."""
 

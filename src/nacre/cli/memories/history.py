@@ -99,8 +99,9 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
     """Bring back what an operation changed.
 
     Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are
-    retired, what it changed is as it was before, and what was changed since stays. An undo is an operation, too: it can
-    be undone. On a terminal it asks first; elsewhere it wants an id or --yes.
+    retired, what it changed is as it was before, what it decided in review waits there again, and what was changed
+    since stays. An undo is an operation, too: it can be undone. On a terminal it asks first; elsewhere it wants an id
+    or --yes.
     """
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
@@ -111,7 +112,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
         if not is_seen:
             raise _unnamed(planned.operation)
         run.show(lambda paper: _render_undo(paper, planned))
-        if not planned.conflicts and planned.steps:
+        if not planned.conflicts and (planned.steps or planned.waiting):
             run.confirm("Undo?")
         operation = planned.operation.id  # another may be the last one by now
     done: Undoing = perform(run, "undo", operation=operation, force=force)
@@ -204,6 +205,7 @@ def _undo_record(undoing: Undoing) -> Record:
             }
             for step in undoing.steps
         ],
+        "waiting": [one.id for one in undoing.waiting],
     }
 
 
@@ -289,7 +291,9 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
     )  # fmt: skip
     for step in () if is_seen else undoing.steps:
         _step(paper, step, is_done=undoing.op is not None)
-    if not undoing.steps:
+    for one in () if is_seen else undoing.waiting:
+        paper.line("waits in review again: ", one.subject, indent=2, hang=4)
+    if not undoing.steps and not undoing.waiting:
         paper.line("Nothing of it is left to undo.", indent=2)
     if undoing.op:
         paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} takes this back"), indent=2)

@@ -41,6 +41,10 @@ WHERE dropped IS NOT NULL AND memory IS NOT NULL AND (substr(id, 1, length(:refe
     OR substr(id, length(id) - length(:reference) + 1) = :reference)
 ORDER BY id LIMIT 3;
 
+-- list_candidates_settled_at --
+-- What was kept or dropped at a time, as far as its words are still there.
+SELECT memory, why, detail, score, found FROM candidates WHERE dropped = :at AND memory IS NOT NULL ORDER BY id;
+
 -- unsettle_candidate --
 -- It waits again.
 UPDATE candidates SET dropped = NULL WHERE id = :id;

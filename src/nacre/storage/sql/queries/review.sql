@@ -41,6 +41,10 @@ SELECT min(created), resolved FROM review_queue
 WHERE memory = :memory AND resolved = (SELECT resolved FROM review_queue WHERE memory = :memory ORDER BY id DESC LIMIT 1)
 GROUP BY resolved;
 
+-- list_settled_reviews --
+-- What was settled at a time.
+SELECT DISTINCT memory FROM review_queue WHERE resolved = :at AND status = 'dismissed' ORDER BY memory;
+
 -- reopen_reviews --
 -- What was settled at a time waits again.
 UPDATE review_queue SET status = 'pending', resolved = NULL
