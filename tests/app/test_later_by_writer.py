@@ -172,21 +172,37 @@ def test_what_is_forgotten_is_in_no_doubt_and_in_no_trace_any_more(
             assert "hive/checkpoints/v1" not in str(database.execute(rows).fetchall())
 
 
-def test_what_is_found_later_still_takes_the_place_of_a_doubt_that_waits(
+def test_a_doubt_stays_until_it_is_kept_and_what_is_found_later_still_is_a_new_one(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     heard(world, "moved", MOVED)
     world.clock.pass_days(1)
     with world.open() as memory:
         memory.edit(branch.id, importance=9)
+    assert (told_beside(world) or "").startswith(NOW)
+    with world.open() as memory:
+        memory.call("review-dismiss", references=(branch.id,))
+    assert told_beside(world) is None
     world.clock.pass_days(2)
     writer.shown, writer.now = "hive/checkpoints/v2", "The checkpoints lie on hive/checkpoints/v2."
     again = "Done: the branch hive/sessions of the checkpoints is called hive/checkpoints/v2 now, after v1."
     assert heard(world, "again", again, days=0.5).doubted == 1
     assert (told_beside(world) or "").startswith(writer.now)
+
+
+@pytest.mark.parametrize("content", [None, "The checkpoints of a session lie on another branch."])
+def test_an_undo_of_the_review_that_kept_it_lets_it_wait_again_with_its_words(
+    world: World, writer: Writer, branch: Memory, content: str | None
+) -> None:
+    heard(world, "moved", MOVED)
+    world.clock.pass_days(1)
     with world.open() as memory:
-        memory.call("review-dismiss", references=(branch.id,))
-    assert told_beside(world) is None
+        memory.dismiss(branch.id, content=content)
+    assert not doubted(world)
+    with world.open() as memory:
+        memory.undo()
+    assert doubted(world) == [(BRANCH, Reason.STALE)]
+    assert (told_beside(world) or "").startswith(NOW)
 
 
 def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one_of_a_retirement_does(

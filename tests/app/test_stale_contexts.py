@@ -1,8 +1,9 @@
-"""A memory whose files sessions changed since is told with a doubt, below others, and waits for a look."""
+"""A memory whose files sessions changed since is told where it is asked for, with a doubt, and waits for a look."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from nacre.context.build import build
 from nacre.memories.store import edit
 from nacre.review.answers import waiting
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
-from nacre.values.memory import Kind
+from nacre.values.memory import Kind, Memory
 from nacre.values.review import Reason
 from tests.app.conftest import World, says
 from tests.app.test_dreams import kept
@@ -55,24 +56,41 @@ def started(world: World) -> ContextBlock:
     return build(world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.PREFERENCES,)))
 
 
+def oven(world: World) -> Memory:
+    (found,) = [one for one in world.context().memories.everything() if "oven" in one.content]
+    return found
+
+
+def asked(world: World) -> str:
+    prompt = "How hot is the oven heated in src/oven.py?"
+    return build(world.context(), ContextRequest(Moment.PROMPT, prompt=prompt, folder=FOLDER)).text
+
+
 def told(block: ContextBlock) -> list[str]:
     return [item.text for item in block.items if item.part is Part.PREFERENCES]
 
 
-def test_a_session_start_tells_it_with_a_doubt_and_below_what_is_not_in_doubt(changed: World) -> None:
-    assert not any("out of date" in line for line in told(started(changed)))
+def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
+    assert len(told(started(changed))) == 2
     after_a_session(changed)
-    first, second = told(started(changed))
-    assert first.startswith(f"- {DOOR}")
-    assert "out of date" not in first
-    assert second.startswith(f"- {OVEN}")
-    assert second.endswith(f"; {DOUBT})")
+    block = started(changed)
+    (line,) = told(block)
+    assert line.startswith(f"- {DOOR}")
+    assert "out of date: " not in block.text
+    assert [one.why for one in block.left_out if one.ref == oven(changed).id] == ["it may be out of date"]
 
 
 def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
     after_a_session(changed)
-    asked = ContextRequest(Moment.PROMPT, prompt="How hot is the oven heated in src/oven.py?", folder=FOLDER)
-    assert DOUBT in build(changed.context(), asked).text
+    assert DOUBT in asked(changed)
+
+
+@pytest.mark.parametrize("change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["its weight", "its tags"])
+def test_the_doubt_stays_beside_it_whatever_else_is_edited(changed: World, change: dict[str, Any]) -> None:
+    after_a_session(changed)
+    edit(changed.context(), oven(changed).id, **change)
+    assert DOUBT in asked(changed)
+    assert len(told(started(changed))) == 1
 
 
 def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(changed: World) -> None:
@@ -82,11 +100,16 @@ def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_mo
     with changed.open() as memory:
         memory.dismiss(found.memory.id)
     assert waiting(changed.context()).reviews == ()
+    assert DOUBT not in asked(changed)
+    assert len(told(started(changed))) == 2
 
 
-def test_what_was_said_anew_is_not_doubted_any_more(changed: World) -> None:
+def test_what_was_said_anew_is_not_doubted_any_more_and_is_again_once_that_is_undone(changed: World) -> None:
     after_a_session(changed)
-    home = changed.context()
-    (oven,) = [one for one in home.memories.everything() if one.content == OVEN]
-    edit(home, oven.id, content="The oven is heated in src/oven.py, to 230 degrees.")
-    assert "out of date: " not in started(changed).text
+    edit(changed.context(), oven(changed).id, content="The oven is heated in src/oven.py, to 230 degrees.")
+    assert DOUBT not in asked(changed)
+    assert not changed.context().reviews.pending()
+    with changed.open() as memory:
+        memory.undo()
+    assert DOUBT in asked(changed)
+    assert [one.memory for one in changed.context().reviews.pending()] == [oven(changed).id]

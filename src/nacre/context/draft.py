@@ -28,6 +28,7 @@ GIVEN = "given already"
 ABOVE = "told above"
 SAID = "said already"
 SUPPRESSED = "suppressed here"
+IN_DOUBT = "it may be out of date"
 LOADED = "its host tells it by itself: a file of instructions says the same"
 ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
 
@@ -125,6 +126,8 @@ class Draft:
         """Why a memory is not told, whatever the budget; empty where it may be."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
+        if self.request.moment is Moment.START and memory.id in self.stale:
+            return IN_DOUBT
         if self.has_told(memory.id):
             return ABOVE
         if memory.id in self.state.given:

@@ -18,7 +18,6 @@ from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
 from nacre.values.memory import Memory, Retirement
-from nacre.values.review import Reason
 from nacre.values.session import Speaker, StoredSession, Turn
 
 _WHY_CHARACTERS = 180
@@ -131,8 +130,7 @@ def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
 
 
 def _amend(change: Change, one: Overtaken, by: str) -> bool:
-    """Have a memory say what it says now, unless it says something else than when the model saw it: that it was in
-    doubt is settled.
+    """Have a memory say what it says now, unless it says something else than when the model saw it.
 
     What the agent alone said is the agent's, also where it stands in place of words of the owner's.
     """
@@ -142,10 +140,7 @@ def _amend(change: Change, one: Overtaken, by: str) -> bool:
     if memory.speaker is Speaker.OWNER and not one.is_owners:
         memory = replace(memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP))
     reason = f"a session shows it: {one.quote}"
-    is_written = amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
-    if is_written:
-        change.home.reviews.settle(memory.id, Reason.STALE, to_ms(change.at) or 0)
-    return is_written
+    return amend(change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason))
 
 
 def doubt(home: Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:

@@ -15,6 +15,7 @@ from nacre.storage.database import Database, Indexed, Row, Words, fits_index
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
+from nacre.values.review import Reason
 
 if TYPE_CHECKING:
     from nacre.storage.names import Names
@@ -80,9 +81,14 @@ class Memories:
         return RowCodec(Memory, self._db.columns("memories"), elsewhere=_TABLES, renamed=_RENAMED)
 
     def put(self, memory: Memory) -> None:
-        """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction."""
+        """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction.
+
+        Where it says something else from then on, it is not taken for out of date any more.
+        """
         former = self.names.of(memory.id)
-        self._drop(memory.id)
+        if self._drop(memory.id) not in (None, memory.content):
+            self._db.run("delete_stale_of", memory=memory.id)
+            self._db.run("settle_review", memory=memory.id, reason=Reason.STALE.value, at=to_ms(memory.updated))
         values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)])
@@ -138,10 +144,13 @@ class Memories:
         self._drop(memory_id)
         self.names.resolve(former)
 
-    def _drop(self, memory_id: str) -> None:
+    def _drop(self, memory_id: str) -> str | None:
+        """Take the row of a memory out; returns what that said, if there was one."""
         row = self._db.one("delete_memory", id=memory_id)
-        if row:
-            self._db.words.drop(Indexed.MEMORIES, [row[0]])
+        if row is None:
+            return None
+        self._db.words.drop(Indexed.MEMORIES, [row[0]])
+        return str(row[1])
 
     def find(self, memory_id: str) -> Memory | None:
         """One memory in any state, by id."""

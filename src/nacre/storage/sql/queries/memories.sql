@@ -4,7 +4,7 @@ UPDATE memories SET importance = :importance WHERE id = :id;
 
 -- delete_memory --
 -- An index row goes before its new version comes, or when its file is gone.
-DELETE FROM memories WHERE id = :id RETURNING row;
+DELETE FROM memories WHERE id = :id RETURNING row, content;
 
 -- find_memory --
 -- One memory by id, whatever its state.
@@ -180,14 +180,22 @@ FROM memories;
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- list_stale --
--- Memories that may be out of date: as was found last by their files, or as they wait in review.
-SELECT s.memory, s.confidence, s.detail FROM stale_memories s
-JOIN active_memories m ON m.id = s.memory AND m.updated = s.updated
+-- Memories that may be out of date: as was found last by their files, unless somebody settled just that, or as they wait
+-- in review.
+SELECT s.memory, s.confidence, s.detail FROM stale_memories s JOIN active_memories m ON m.id = s.memory
+WHERE NOT EXISTS (
+    SELECT 1 FROM review_queue r
+    WHERE r.memory = s.memory AND r.reason = 'stale' AND r.status = 'dismissed' AND r.detail = s.detail
+)
 UNION ALL
 SELECT r.memory, 0.5, r.detail FROM review_queue r JOIN active_memories m ON m.id = r.memory
-WHERE r.status = 'pending' AND r.reason = 'stale' AND r.created > m.updated AND NOT EXISTS (
-    SELECT 1 FROM stale_memories s WHERE s.memory = r.memory AND s.updated = m.updated
+WHERE r.status = 'pending' AND r.reason = 'stale' AND NOT EXISTS (
+    SELECT 1 FROM stale_memories s WHERE s.memory = r.memory
 );
+
+-- delete_stale_of --
+-- A memory says something else from now on.
+DELETE FROM stale_memories WHERE memory = :memory;
 
 -- delete_stale --
 -- Before they are found anew.
