@@ -219,6 +219,30 @@ def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -
     assert "Prefer short answers" in start(home, session="claude-code:never-seen", occasion=Occasion.RESUME).text
 
 
+def test_a_session_that_is_gone_on_with_again_and_again_is_told_no_more_than_one_start_holds(home: World) -> None:
+    def remembered(what: str, count: int) -> None:
+        for number in range(count):
+            content = f"{what} of region {number} go out on day {number + 1}."
+            store(home.context(), StoreRequest(content=content, kind=Kind.DECISION, project="acme-billing"))
+
+    def told(occasion: Occasion) -> list[str]:
+        block = start(home, session=SESSION, occasion=occasion)
+        return [item.text for item in block.items if item.part is not Part.PREVIOUS]
+
+    remembered("Invoices", 20)
+    home.clock.pass_days(1)
+    assert len(told(Occasion.STARTUP)) == 12
+    assert told(Occasion.RESUME) == []
+    home.environ["NACRE_CONTEXT_MOST_MEMORIES"] = "15"
+    assert told(Occasion.RESUME) == [], "what was there then is not told later"
+    home.clock.pass_days(1)
+    remembered("Reminders", 3)
+    found = told(Occasion.RESUME)
+    assert all("Reminders" in one for one in found)
+    assert len(found) == 2, "12 were told, and one more was said in other words"
+    assert told(Occasion.RESUME) == []
+
+
 def test_the_same_question_again_is_not_looked_for_again(home: World) -> None:
     prompted(home, "which colour has the quay?", session=SESSION)
     assert prompted(home, "which colour has the quay", session=SESSION).gate == "asked just now"

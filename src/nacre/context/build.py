@@ -104,11 +104,10 @@ def tell_start(draft: Draft) -> None:
 
     A session that is gone on with has the pages and the end of the one before still in sight.
     """
-    has_begun = draft.request.occasion is Occasion.RESUME and draft.state.started > 0
-    if not has_begun:
+    if not draft.has_begun:
         tell_pages(draft)
     _add(draft, Moment.START)
-    previous = "" if has_begun else tell_previous(draft)
+    previous = "" if draft.has_begun else tell_previous(draft)
     _relevant(draft, previous)
     if Part.DIGEST in draft.request.parts:
         digest.tell_digest(draft)

@@ -14,7 +14,7 @@ from nacre.home.home import Home
 from nacre.home.location import with_dependencies
 from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
-from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
+from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Lane
 
@@ -61,6 +61,11 @@ class Draft:
     def wants(self, part: Part) -> bool:
         """Whether a part is wanted at all."""
         return not self.request.parts or part in self.request.parts
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is for a session that is gone on with, and was told what it starts with."""
+        return self.request.occasion is Occasion.RESUME and self.state.started > 0
 
     def room(self, part: Part) -> int:
         """The tokens that a section of its own may still take, without its heading."""

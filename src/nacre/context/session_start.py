@@ -14,12 +14,13 @@ from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
 from nacre.context.told import TURN_CHARACTERS
 from nacre.errors import VaultUnusable
+from nacre.platform.ids import first_id, to_ms
 from nacre.platform.lazy import Module
 from nacre.retrieval.memories import Ranking
 from nacre.retrieval.ranking import doubts, engine_of
 from nacre.text.passages import count_tokens, shorten
 from nacre.values.context import ContextItem, Part
-from nacre.values.memory import Expiry, Kind
+from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.session import Flag, SessionKind, Speaker, Trust, Turn
 from nacre.vault.layout import OWN_PAGES
 
@@ -78,7 +79,10 @@ def tell_previous(draft: Draft) -> str:
 
 
 def tell_learned(draft: Draft) -> None:
-    """Core, active, preferences, lessons and recent, each within its share of what is left, and what is known."""
+    """Core, active, preferences, lessons and recent, each within its share of what is left, and what is known.
+
+    A session that is gone on with is told no more of it than what is new, and all its starts together no more than one.
+    """
     now = draft.home.clock()
     found = engine_of(draft.home).browse(_rows(draft), Ranking(now))
     outdated = dict(doubts(draft.home, found))
@@ -90,6 +94,8 @@ def tell_learned(draft: Draft) -> None:
         reason = draft.reason_against(item.memory) or ("likely to be outdated" if item.memory.id in outdated else "")
         if not (reason or part is Part.CORE or is_for_every_session(item.memory)):
             reason = "it concerns a part of the work alone"
+        if not reason and draft.has_begun and not _is_new(item.memory, draft.state.started):
+            reason = "it was there when the session began"
         if reason:
             draft.leave(part, item.memory.id, reason, item.memory.subject)
             continue
@@ -100,6 +106,7 @@ def tell_learned(draft: Draft) -> None:
     chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
     most = draft.home.settings.whole("context.most_memories")
     before = sum(item.part is Part.RELEVANT for item in draft.items)
+    before += sum("#" not in ref for ref in draft.state.given)
     told = worthiest(chosen.kept, max(0, most - before) if most else None)
     for one in chosen.kept:
         if one in told:
@@ -109,6 +116,11 @@ def tell_learned(draft: Draft) -> None:
             draft.leave(one.part, one.memory.id, limit, one.memory.subject)
     for one in chosen.left:
         draft.leave(one.part, one.memory.id, OVER_BUDGET, one.memory.subject)
+
+
+def _is_new(memory: Memory, since_ms: int) -> bool:
+    """Whether a memory was stored or changed since a time."""
+    return memory.id >= first_id(since_ms) or (to_ms(memory.updated) or 0) > since_ms
 
 
 def _page(draft: Draft, part: Part, *paths: str) -> None:

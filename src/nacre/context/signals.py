@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import first_id
 from nacre.settings import Settings
 from nacre.storage.memories import News
 from nacre.values.context import SessionState, SignalLimits
@@ -61,7 +62,7 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
     if left <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
         return Due()
     wanted = News(
-        state.signal_mark, _first_id(max(0, now_ms - limits.max_age_seconds * 1000)), now - SAID_WITHIN,
+        state.signal_mark, first_id(max(0, now_ms - limits.max_age_seconds * 1000)), now - SAID_WITHIN,
         (state.name, *state.after), project, limits.min_importance, left + len(state.given),
     )  # fmt: skip
     found = [(row, memory) for row, memory in home.memories.news(wanted) if memory.id not in state.given]
@@ -71,9 +72,3 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
 def begun(home: Home, state: SessionState) -> SessionState:
     """The state of a session that listens from now on, unless it does already."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())
-
-
-def _first_id(millisecond: int) -> str:
-    """The least UUIDv7 that was made at a time (epoch milliseconds)."""
-    digits = f"{millisecond:012x}"
-    return f"{digits[:8]}-{digits[8:]}"

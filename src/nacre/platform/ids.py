@@ -97,3 +97,9 @@ def from_ms(value: int | None) -> datetime | None:
 def at_ms(value: int) -> datetime:
     """The time, aware UTC."""
     return datetime.fromtimestamp(value / 1000, UTC)
+
+
+def first_id(millisecond: int) -> str:
+    """The least UUIDv7 that was made at a time (epoch milliseconds)."""
+    digits = f"{millisecond:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
