@@ -13,6 +13,7 @@ import pytest
 from nacre.context.build import build
 from nacre.errors import ModelUnavailable
 from nacre.extraction.estimate import estimate_learning
+from nacre.health.traces import list_traces
 from nacre.review.answers import waiting
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Kind, Memory, Trust
@@ -265,10 +266,23 @@ def test_what_could_not_be_asked_is_asked_with_the_next_session_of_the_day(
     [("Honey is sold in jars at the yard", "called"), (CLAUSE, "nobody said this"), ("", "called")],
     ids=["no clause of it", "no excerpt", "nothing"],
 )
-def test_what_code_does_not_bear_out_is_no_doubt(world: World, branch: Memory, clause: str, shown: str) -> None:
+def test_what_code_does_not_bear_out_is_no_doubt_and_a_trace_says_why(
+    world: World, branch: Memory, clause: str, shown: str
+) -> None:
     world.model = Writer(clause=clause, shown=shown)
     assert heard(world, "moved", MOVED).doubted == 0
     assert not doubted(world)
+    why = "the clause is not in the memory" if shown == "called" else "nothing said later shows it"
+    outcomes = [one.outcome for one in list_traces(world.context())]
+    assert f"0 may be out of date; not taken: {why} 1" in outcomes
+
+
+@pytest.mark.parametrize("clause", ["never pushes it", "lie on the branch", "hive/sessions"])
+def test_a_clause_may_be_as_short_as_the_writer_likes_where_it_is_copied(
+    world: World, branch: Memory, clause: str
+) -> None:
+    world.model = Writer(clause=clause)
+    assert heard(world, "moved", MOVED).doubted == 1
 
 
 def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_anything(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property, partial
@@ -238,16 +238,21 @@ def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequenc
     with tracing(home, TraceKind.EXTRACTION, f"{len(asked)} memories beside what was said later") as run:
         with home.turn.aside():
             answer = caller.ask(for_later(asked, caller.capabilities, seconds), Outdateds)
-        found = None if answer is None else doubts(asked, answer.memories)
-        run.outcome = "no answer" if found is None else f"{len(found)} may be out of date"
+        found, dropped = (None, {}) if answer is None else doubts(asked, answer.memories)
+        run.outcome = "no answer" if found is None else f"{len(found)} may be out of date{_not_taken(dropped)}"
         said = dict.fromkeys(saying.session for one in asked for saying in one.sayings)
         run.add(Step("was shown excerpts", f"of {count(len(said), 'session')}", run.outcome, refs=tuple(said)))
         return found
 
 
+def _not_taken(dropped: Mapping[str, int]) -> str:
+    """What is told of what a model proposed in vain, by why."""
+    told = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
+    return f"; not taken: {told}" if told else ""
+
+
 def _step(found: Extraction, session: str) -> Step:
-    dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(found.dropped.items()))
-    told = f"{len(found.memories)} taken" + (f"; not taken: {dropped}" if dropped else "")
+    told = f"{len(found.memories)} taken{_not_taken(found.dropped)}"
     held = ", ".join(dict.fromkeys(one.detail for one in found.candidates if one.held))
     told += f"; held back: {held}" if held else ""
     told += f"; {found.by_rules} of {found.parts} parts by rules: {found.problem}" if found.by_rules else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from itertools import chain, count
 
 from nacre.dedup.coverage import leaves_out, new_word
 from nacre.extraction.by_model.answer import Outdated
-from nacre.text.passages import one_line, shorten
+from nacre.text.passages import normalise, one_line, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
@@ -52,19 +53,34 @@ class Doubt:
     shown: tuple[Saying, ...]
 
 
-def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> list[Doubt]:
+def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> tuple[list[Doubt], Counter[str]]:
     """Those of a model's claims that code bears out: the clause stands in the memory, and what shows it was said later
-    in its project, below whichever memory it stands.
+    in its project, below whichever memory it stands. And how many others are not taken, by why.
     """
     told: dict[str, Doubt] = {}
+    dropped = Counter[str]()
     for one in found:
         at = one.number - 1
-        if not 0 <= at < len(held) or not one.clause.strip():
+        if not 0 <= at < len(held):
+            dropped["no such memory"] += 1
             continue
         memory, shown = held[at].memory, _shown(held, held[at].memory, one.evidence)
-        if shown and leaves_out(one.clause, memory.content) <= _MOST_MISSING:
+        if not _stands_in(one.clause, memory.content):
+            dropped["the clause is not in the memory"] += 1
+        elif not shown:
+            dropped["nothing said later shows it"] += 1
+        else:
             told.setdefault(memory.id, Doubt(memory, one.clause, _why(memory, one_line(one.now), shown), tuple(shown)))
-    return list(told.values())
+    return list(told.values()), dropped
+
+
+def _stands_in(clause: str, content: str) -> bool:
+    """Whether a memory has a clause: word by word, however short it is, or else nearly all of its words."""
+    copied = normalise(clause)
+    if not copied:
+        return False
+    is_copied = f" {copied} " in f" {normalise(content)} " or (not copied.isascii() and copied in normalise(content))
+    return is_copied or leaves_out(clause, content) <= _MOST_MISSING
 
 
 def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
