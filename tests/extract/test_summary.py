@@ -532,3 +532,39 @@ def test_a_session_of_two_files_read_the_later_first_ends_as_it_ended() -> None:
         for hours, said in ((5, later), (0, earlier)) for at, turn in enumerate(said)
     ]  # fmt: skip
     assert summary(*turns).outcome.words == "The plums are pruned, too."
+
+
+@pytest.mark.parametrize("mark", ["-", "*", "1."])
+def test_a_box_that_the_last_message_does_not_tick_is_left_open_and_nothing_is_done(mark: str) -> None:
+    found = summary(
+        owner("Add validation to the three forms: login, signup and profile."),
+        agent("", calls=(edit("login.tsx"), edit("signup.tsx"))),
+        agent(f"Status:\n{mark} [x] login validates\n{mark} [x] signup validates\n{mark} [ ] profile: not started"),
+    )
+    assert found.outcome is not None
+    assert found.outcome.ending is Ending.UNKNOWN
+    assert [(one.kind, one.text) for one in found.open_ends] == [(Loose.TODO, "profile: not started")]
+
+
+def test_a_box_in_a_block_of_code_is_nothing_that_is_left() -> None:
+    found = summary(
+        owner("Write a template for pull requests."),
+        agent("", calls=(edit("template.md"),)),
+        agent("Done. The template reads:\n\n```\n- [ ] tests pass on every machine\n```"),
+    )
+    assert found.outcome is not None
+    assert found.outcome.ending is Ending.DONE
+    assert found.open_ends == ()
+
+
+def test_advice_that_cannot_tell_without_measuring_has_not_failed() -> None:
+    found = summary(
+        owner("Have a look at the cache module and think about how it might be made faster."),
+        agent("", calls=(read("cache.go"),)),
+        agent(
+            "The cache holds a mutex per shard. It might be faster with a lock-free map, or with larger shards; which "
+            "of them pays I cannot tell without measuring."
+        ),
+    )
+    assert found.outcome is not None
+    assert found.outcome.ending in (Ending.DONE, Ending.UNKNOWN)

@@ -41,7 +41,12 @@ class Passage:
 @lru_cache(maxsize=_REMEMBERED)
 def passages(text: str) -> tuple[Passage, ...]:
     """The statements of a text, heading by heading; bold lines of their own are headings, too."""
-    return tuple(one for one in _passages(_FENCE.sub("\n", text)) if one.heading or one.statements)
+    return tuple(one for one in _passages(without_fences(text)) if one.heading or one.statements)
+
+
+def without_fences(text: str) -> str:
+    """A text without its blocks of code."""
+    return _FENCE.sub("\n", text)
 
 
 def _passages(text: str) -> Iterator[Passage]:

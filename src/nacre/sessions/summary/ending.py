@@ -22,7 +22,7 @@ from nacre.sessions.summary.last_words import (
     speaks_against,
     tells_work,
 )
-from nacre.sessions.summary.todos import open_todos, ticks
+from nacre.sessions.summary.todos import open_todos, ticks, unticked
 from nacre.sessions.summary.topics import FORMS, asks, asks_for_work, is_bare_command, is_idle, is_telling
 from nacre.sessions.summary.work import does
 from nacre.text.passages import shorten
@@ -254,7 +254,7 @@ def _against(end: End, report: Turn, denial: str) -> SessionOutcome | None:
         return _told(Ending.UNKNOWN, _RED, report, denial)
     if unmended(end.turns[end.begin :]):
         return _told(Ending.UNKNOWN, "a command failed, and was not seen to work after", report, denial)
-    if open_todos(end.turns):
+    if open_todos(end.turns) or unticked(report.text):
         return _told(Ending.UNKNOWN, "the agent's list has something left", report, denial)
     if denial:
         return _told(Ending.UNKNOWN, "the agent's last words say that something failed or is left", report, denial)

@@ -13,7 +13,7 @@ from nacre.extraction.rules.reversal import content_words
 from nacre.sessions.summary.checks import failing, unmended
 from nacre.sessions.summary.ending import CUT_OFF, ENDED, End
 from nacre.sessions.summary.last_words import questions
-from nacre.sessions.summary.todos import open_todos
+from nacre.sessions.summary.todos import open_todos, unticked
 from nacre.sessions.summary.topics import asks, is_telling, words_of
 from nacre.sessions.summary.work import told
 from nacre.text.passages import normalise, shorten
@@ -74,16 +74,19 @@ def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """What the agent's last report names as left, unless it was done since."""
+    """What the agent's last report names as left, or does not tick off, unless it was done since."""
     report = end.last_report
     if report is None:
         return
     at = next(number for number, turn in enumerate(end.turns) if turn is report)
     since = [_done_words(turn) for turn in end.turns[at + 1 :]]
-    for text in _left(report.text):
+    boxes = unticked(report.text)
+    for text in [*boxes, *_left(report.text)]:
         words = content_words(text, language_of(text))
         if words and not any(len(words & done) >= _DONE_SINCE * len(words) for done in since):
-            yield OpenEnd(Loose.NEXT_STEP, shorten(text, _CHARACTERS), Speaker.AGENT, report.id)
+            yield OpenEnd(
+                Loose.TODO if text in boxes else Loose.NEXT_STEP, shorten(text, _CHARACTERS), Speaker.AGENT, report.id
+            )
 
 
 def _done_words(turn: Turn) -> frozenset[str]:

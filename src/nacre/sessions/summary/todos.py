@@ -1,13 +1,15 @@
-"""Reads: what an agent's own lists have left to do."""
+"""Reads: what an agent's own lists have left to do, those that it keeps and those that it writes into its words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
+from nacre.extraction.reading.reports import without_fences
 from nacre.values.session import Action, ToolCall, Trust, Turn
 
 _BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")
+_UNTICKED = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[ \][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _TASK = re.compile(r"#(\w+)(?: (\w+))?")
 _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
@@ -15,6 +17,11 @@ _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
     """What the agent's last list has left, and what is left of tasks that it made one by one."""
     return [*_listed(turns), *_tasks(turns)]
+
+
+def unticked(text: str) -> list[str]:
+    """What a list of boxes in an agent's words has left: ``- [ ] profile``."""
+    return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 
 
 def ticks(call: ToolCall) -> bool:
