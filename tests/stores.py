@@ -177,7 +177,7 @@ class OpenCode:
             data = {
                 **data, "parentID": "msg_0", "mode": "build", "path": {"cwd": "/code/acme", "root": "/code/acme"},
                 "modelID": "model-1", "providerID": "house", "cost": 0, "finish": "stop",
-                "time": {"created": self.now, "completed": self.now + 500},
+                "time": {"created": self.now, "completed": self.now + 500}, **more,
             }  # fmt: skip
         self._insert("message", {
             "id": name, "session_id": session, "time_created": self.now, "time_updated": self.now,

@@ -78,6 +78,12 @@ def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answ
     assert sessions[-1].model == "qwen3"
 
 
+def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(read: Any, write: Any) -> None:
+    told = message(1, "say", "text", "Yes.", modelInfo={"providerId": "lmstudio", "modelId": "acme-tuned"})
+    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], told)))
+    assert sessions[-1].model == "lmstudio/acme-tuned"
+
+
 def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, write: Any) -> None:
     fetched = {"tool": "webFetch", "path": "https://m.example", "content": "Fetching"}
     told = (

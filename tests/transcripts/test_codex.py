@@ -119,6 +119,27 @@ def test_each_message_is_read_once_though_both_streams_have_it(read: Any, write:
     assert source.tally.corrupt == 0
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "named"),
+    [
+        ("openai", "gpt-5.9-codex", "gpt-5.9-codex"),
+        ("ollama", "acme-tuned", "ollama/acme-tuned"),
+        ("oss", "acme-tuned", "oss/acme-tuned"),
+        ("ollama", "gpt-oss:120b-cloud", "gpt-oss:120b-cloud"),
+        ("ollama-cloud", "acme-tuned", "acme-tuned"),
+    ],
+)
+def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(
+    read: Any, write: Any, provider: str, model: str, named: str
+) -> None:
+    began = meta()
+    began["payload"]["model_provider"] = provider
+    context = {"timestamp": at(1.5), "type": "turn_context", "payload": {"model": model}}
+    path = write("rollout.jsonl", began, *asked(1, "Why does the lamp flicker?"), context, *answered(3, "It is old."))
+    sessions, _, _ = read(ADAPTER, path)
+    assert sessions[-1].model == named
+
+
 def test_the_session_knows_where_and_with_what_it_ran(read: Any, write: Any) -> None:
     sessions, _, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
     session = sessions[-1]

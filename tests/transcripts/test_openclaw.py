@@ -55,6 +55,13 @@ def result(second: int, call_id: str, name: str, output: str, *, error: bool = F
     return said(second, "toolResult", output, toolCallId=call_id, toolName=name, isError=error, details={"cwd": "/"})
 
 
+def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(read: Any, write: Any) -> None:
+    answer = agent(2, "Rye.")
+    answer["message"] |= {"provider": "ollama", "model": "acme-tuned"}
+    sessions, _, _ = read(ADAPTER, write("session.jsonl", header(), said(1, "user", "Which flour?"), answer))
+    assert sessions[-1].model == "ollama/acme-tuned"
+
+
 CONVERSATION = (
     header(),
     entry(1, "model_change", provider="anthropic", modelId="claude-nova"),

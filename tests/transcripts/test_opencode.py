@@ -55,6 +55,16 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, stor
     assert (found.unknown, found.corrupt) == ({}, 0)
 
 
+@pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local"])
+def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(
+    look: Any, store: OpenCode, provider: str
+) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "Add an export."})
+    store.message("ses_1", "assistant", {"text": "Done."}, providerID=provider, modelID="acme-tuned")
+    assert look(store.path).sessions["ses_1"].model == f"{provider}/acme-tuned"
+
+
 def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})

@@ -143,6 +143,15 @@ def test_continue_sessions_are_told_by_speaker_and_dated_by_the_index(read: Any,
     assert find_adapter(read_head(path.with_name("sessions.json"))) is None
 
 
+def test_a_continue_session_names_its_model_with_a_provider_on_the_owners_machine(read: Any, write: Any) -> None:
+    log = {"modelTitle": "Model 1", "modelProvider": "ollama", "prompt": "much"}
+    answer = {"message": {"role": "assistant", "content": "Rye."}, "promptLogs": [log]}
+    values = {"sessionId": "c0e8", "title": "Rye", "workspaceDirectory": "/code/mill", "chatModelTitle": "Model 1",
+              "history": [HISTORY[0], answer]}  # fmt: skip
+    sessions, _, _ = read(CONTINUE, write("sessions/c0e8.json", json.dumps(values)))
+    assert sessions[-1].model == "ollama/Model 1"
+
+
 def line(role: str, *blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"role": role, "message": {"content": list(blocks)}, **more}
 

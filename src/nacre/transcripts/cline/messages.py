@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline.tasks import ROO as ROO_CODE
@@ -88,7 +89,8 @@ class _Reader:
             self.source.unknown(f"{message.get('type')} {kind}")
 
     def learn(self, kind: str, message: Message, text: str) -> None:
-        model = string(mapping(message, "modelInfo"), "modelId")
+        told = mapping(message, "modelInfo")
+        model = answered_by(string(told, "modelId"), string(told, "providerId"))
         if model and model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=model)
         if kind == "api_req_started":

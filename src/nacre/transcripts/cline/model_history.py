@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline.messages import read_messages
 from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
@@ -134,7 +135,8 @@ class _Reader:
             yield from self.talk.say(turn, message)
 
     def agent(self, number: int, message: Values) -> Said:
-        model = string(message.get("modelInfo"), "modelId")
+        told = message.get("modelInfo")
+        model = answered_by(string(told, "modelId"), string(told, "providerId"))
         if model:
             self.talk.session = replace(self.talk.session, model=model)
         time = parse_time(message.get("ts")) or self.talk.session.started

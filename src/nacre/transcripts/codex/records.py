@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.blocks import ABSENT, Block, plain, text_of
 from nacre.transcripts.objects import decode, parse_time
@@ -102,6 +103,7 @@ class Meta(msgspec.Struct, gc=False):
     timestamp: str | None = None
     cwd: str | None = None
     model: str | None = None
+    model_provider: str | None = None
     cli_version: str | None = None
     source: msgspec.Raw = ABSENT
     thread_source: str | None = None
@@ -236,7 +238,7 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
         tool=TOOL, native_id=meta.id or fallback_id, cwd=meta.cwd, branch=git.get("branch"),
         repository=git.get("repository_url"), kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
         parent=parent or meta.forked_from_id, started=parse_time(meta.timestamp),
-        tool_version=meta.cli_version, model=meta.model,
+        tool_version=meta.cli_version, model=answered_by(meta.model, meta.model_provider),
     )  # fmt: skip
 
 

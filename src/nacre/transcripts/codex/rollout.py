@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from nacre.platform.ids import turn_hash
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Adapter, Places, Root, Source
 from nacre.transcripts.blocks import blocks_of, plain
 from nacre.transcripts.codex.records import (
@@ -123,6 +124,7 @@ class _Reader:
         carry = self.source.carry
         if not carry.get("named"):
             carry["named"] = True
+            carry["provider"] = meta.model_provider
             self.talk.session = session_of(meta, self.talk.session.native_id)
             carry["others"] = is_anothers(meta)
         elif meta.id == self.talk.session.native_id:
@@ -151,8 +153,8 @@ class _Reader:
     def context(self, record: Record) -> Said:
         if record.type == "turn_context":
             meta = decode(META, bytes(record.payload)) or Meta()
-            known = self.talk.session
-            self.talk.session = replace(known, model=meta.model or known.model, cwd=known.cwd or meta.cwd)
+            known, model = self.talk.session, answered_by(meta.model, self.source.carry.get("provider"))
+            self.talk.session = replace(known, model=model or known.model, cwd=known.cwd or meta.cwd)
             return
         compacted = decode(COMPACTED, bytes(record.payload))
         yield from self.settle()

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.blocks import ABSENT, Block, blocks_of, plain, text_of
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
@@ -51,6 +52,7 @@ class Entry(msgspec.Struct, gc=False):
     summary: Any = None
     cwd: str | None = None
     modelId: str | None = None  # noqa: N815
+    provider: str | None = None
     name: Any = None
     label: Any = None
     conversation_label: str | None = None
@@ -78,6 +80,7 @@ class Message(Claims, gc=False):
     role: str | None = None
     content: msgspec.Raw = ABSENT
     model: str | None = None
+    provider: str | None = None
     toolCallId: str | None = None  # noqa: N815
     toolName: str | None = None  # noqa: N815
     isError: bool | None = None  # noqa: N815
@@ -137,7 +140,7 @@ class Reader:
             case "compaction" | "branch_summary":
                 yield from self.say(entry, Speaker.SYSTEM, str(entry.summary or ""), Flag.SUMMARY)
             case "model_change":
-                self.learn(model=entry.modelId)
+                self.learn(model=answered_by(entry.modelId, entry.provider))
             case "session_info":
                 self.learn(title=entry.name)
             case "reset":  # ``/new`` and ``/reset``: the session goes on under its name, and knows nothing of before
@@ -154,7 +157,8 @@ class Reader:
         parent = entry.parentSession or entry.branchedFrom
         known = self.talk.session
         self.talk.session = replace(
-            known, native_id=entry.id or known.native_id, cwd=entry.cwd, model=entry.modelId or known.model,
+            known, native_id=entry.id or known.native_id, cwd=entry.cwd,
+            model=answered_by(entry.modelId, entry.provider) or known.model,
             label=entry.conversation_label or known.label, started=parse_time(entry.timestamp),
             parent=_session_id(parent) if parent else known.parent,
         )  # fmt: skip
@@ -239,7 +243,7 @@ class Reader:
         yield from self.say(entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META, trust=trust)
 
     def assistant(self, offset: int, entry: Entry, message: Message) -> Said:
-        self.learn(model=message.model)
+        self.learn(model=answered_by(message.model, message.provider))
         blocks = blocks_of(message.content)
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Places, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
@@ -146,7 +147,8 @@ class Talk:
 
     def learn(self, message: Values) -> None:
         """The model that answers, and the folder where the session does not name one."""
-        model = string(message, "modelID") or string(mapping(message, "model"), "modelID")
+        told = message if string(message, "modelID") else mapping(message, "model")
+        model = answered_by(string(told, "modelID"), string(told, "providerID"))
         folder = string(mapping(message, "path"), "cwd")
         session = self.talk.session
         self.talk.session = replace(session, model=model or session.model, cwd=session.cwd or folder)

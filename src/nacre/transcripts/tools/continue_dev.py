@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
@@ -42,6 +44,7 @@ class _Reader:
     def read(self) -> Said:
         for item in objects(self.values, "history"):
             message = mapping(item, "message")
+            self.learn(item)
             role = str(message.get("role"))
             if role == "user":
                 yield from self.user(item, message)
@@ -55,6 +58,13 @@ class _Reader:
         if self.talk.spent is None:
             self.talk.spend(_tokens(mapping(self.values, "usage")))
         yield from self.talk.end()
+
+    def learn(self, item: Mapping[str, Any]) -> None:
+        """Who answered: a session names its model by the title that the owner gave it."""
+        for log in objects(item, "promptLogs"):
+            model = answered_by(string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider"))
+            if model != self.talk.session.model:
+                self.talk.session = replace(self.talk.session, model=model)
 
     def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
         """A prompt; what was attached to it is not the owner's words."""
