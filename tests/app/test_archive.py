@@ -16,8 +16,8 @@ from nacre.errors import ArchiveDamaged, Conflict, NotFound
 from nacre.forgetting.requests import ScrubOptions
 from nacre.forgetting.scrub import scrub
 from nacre.health import database
+from nacre.home.exclusions import Exclusions
 from nacre.home.home import open_home
-from nacre.ingestion.exclusions import Exclusions
 from nacre.packs import pack as packs
 from nacre.packs.payload import Payload
 from tests.app.conftest import World, says
@@ -294,7 +294,7 @@ def test_what_settings_exclude_is_not_archived(talk: World) -> None:
     talk.environ["NACRE_INGEST_EXCLUDE_PATHS"] = '["/code/acme-*"]'
     ingest(talk)
     assert pack_files(talk) == []
-    assert with_context(talk, lambda context: Exclusions(context).tools) == frozenset()
+    assert with_context(talk, lambda context: Exclusions(context.settings).tools) == frozenset()
 
 
 def test_a_new_rule_reaches_the_archive(talk: World) -> None:

@@ -157,6 +157,27 @@ def test_projects_and_tools_that_are_left_out_are_not_shown(world: World, settin
     assert not model.prompts
 
 
+@pytest.mark.parametrize(
+    ("setting", "left_out"),
+    [("_PROJECTS", '["acme-*"]'), ("_TOOLS", '["claude-code"]'), ("_PATHS", '["*/acme-*"]'), ("", '["*.jsonl"]')],
+)
+def test_what_is_left_out_of_nacre_is_not_shown_where_it_was_read_before(
+    world: World, setting: str, left_out: str
+) -> None:
+    talk(world, ("user", OWNER))
+    read(world, ScriptedModel([]), NACRE_WRITER_PAUSED="true")
+    world.environ["NACRE_WRITER_PAUSED"] = "false"
+    world.environ[f"NACRE_INGEST_EXCLUDE{setting}"] = left_out
+    model = ScriptedModel([])
+    with home(world, model) as memory:
+        assert memory.call("writer").waiting == 0
+        if setting:
+            assert memory.call("ingest-estimate", older=True).waiting == 0
+            assert not memory.call("writer-foreseen").projects
+    read_older(world, model)
+    assert not model.prompts
+
+
 def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
     talk(world, ("user", OWNER))
     model = writes()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatch
 
 from nacre.errors import ModelRefused
+from nacre.home.exclusions import Exclusions
 from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
@@ -21,9 +22,11 @@ QUIET = timedelta(minutes=30)
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Whether a session may be shown to a writer, by its name: it is of no tool and no project that is left out, and
-    one that the owner had with a model on this machine goes to no other one.
+    """Whether a session may be shown to a writer, by its name: it is of no tool and no project that is left out, from
+    nacre or from writers, and one that the owner had with a model on this machine goes to no other one.
     """
+    if Exclusions(settings).leave_out(stored):
+        return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
         return False
     if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
@@ -54,11 +57,11 @@ def awaiting(home: Home) -> int:
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
     """Whether a writer may be shown a memory: it is of no project and of no session that is left out."""
-    patterns = home.settings.texts("writer.exclude_projects")
-    if any(fnmatch(memory.project or "", pattern) for pattern in patterns):
+    patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
+    if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(memory.project or ""):
         return False
     named = {one for one in (memory.source.session, *(one.session for one in memory.confirmed)) if one}
-    excluded = set(home.settings.texts("writer.exclude_tools"))
+    excluded = {*home.settings.texts("writer.exclude_tools"), *exclusions.tools}
     if any(one.partition(":")[0] in excluded for one in named):
         return False
     sessions = [found for one in named for found in home.sessions.find(one)]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from nacre.errors import NacreError
 from nacre.extraction.estimate import Estimate, estimate_learning, estimate_vectors
+from nacre.home.exclusions import Exclusions
 from nacre.home.home import Home
 from nacre.indexing.vectors import passages
 from nacre.ingestion import discovery
-from nacre.ingestion.exclusions import Exclusions
 from nacre.ingestion.read import jobs_for
 from nacre.ingestion.read_tally import ReadTally
 from nacre.ingestion.requests import IngestOptions
@@ -87,7 +87,7 @@ def unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:  # fmt: skip
     """Sessions of transcripts, one file after another; nothing of them is kept."""
-    exclusions = Exclusions(home)
+    exclusions = Exclusions(home.settings)
     gate = Gate(home)
     sessions: dict[Session, list[Turn]] = {}
     for event in read_files(jobs, home.redactor, exclusions.tools):
@@ -96,5 +96,5 @@ def unstored(
         elif isinstance(event, FileDone):
             yield from sessions.items()
             sessions = {}
-        elif not exclusions.reason(event.session) and gate.admits(event.session):
+        elif not exclusions.reason(home, event.session) and gate.admits(event.session):
             sessions.setdefault(event.session, []).extend(event.turns)

@@ -9,9 +9,9 @@ from nacre.archive.keep import withhold
 from nacre.archive.pack_store import read_index
 from nacre.archive.reread import missing, read_archived
 from nacre.home.change import Run
+from nacre.home.exclusions import Exclusions
 from nacre.home.home import Home
 from nacre.ingestion.discovery import FoundFile
-from nacre.ingestion.exclusions import Exclusions
 from nacre.ingestion.read_tally import ReadTally
 from nacre.ingestion.store_turns import TurnStore
 from nacre.memories.agent_rights import distrust
@@ -38,7 +38,7 @@ def jobs_for(home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force:
 def read_jobs(home: Home, run: Run | None, jobs: Sequence[Job], tally: ReadTally, notify: OnProgress) -> None:
     """Read files and store what they hold."""
     total = sum(job.size for job in jobs)
-    exclusions = Exclusions(home)
+    exclusions = Exclusions(home.settings)
 
     def tell(seconds: float) -> None:
         rate = tally.bytes_done / 1_000_000 / seconds
@@ -54,7 +54,7 @@ def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgre
     """Read what the archive has and no transcript holds any more; it is older than what transcripts hold."""
     tally.problems += [Problem("archive", problem, "nacre archive verify") for problem in read_index(home)]
     states = missing(home)
-    exclusions = Exclusions(home)
+    exclusions = Exclusions(home.settings)
     wanted = [state for state in states if state.tool not in exclusions.tools]
 
     def tell(_: float) -> None:

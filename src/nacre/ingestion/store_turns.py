@@ -9,10 +9,10 @@ from typing import TypeGuard
 
 from nacre.archive.keep import withhold
 from nacre.home.change import Run
+from nacre.home.exclusions import Exclusions
 from nacre.home.home import Home
 from nacre.home.projects import resolve_project
 from nacre.home.room import require_room
-from nacre.ingestion.exclusions import Exclusions
 from nacre.ingestion.read_tally import ReadTally
 from nacre.parsing.names import kept_name
 from nacre.parsing.parse import Batch, Event, FileDone, FileFailed
@@ -62,7 +62,7 @@ class TurnStore:
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
-        if isinstance(event, Batch) and (why := self._exclusions.reason(event.session)):
+        if isinstance(event, Batch) and (why := self._exclusions.reason(self._home, event.session)):
             self._tally.excluded[event.session.id] = why
             self._tally.withheld.add(event.path)
             return False
