@@ -15,7 +15,7 @@ import pytest
 from nacre.chores.kinds import do_waiting
 from nacre.chores.queue import Chore, put, waiting
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.extraction.learn import is_due
+from nacre.extraction.due import is_due
 from nacre.extraction.order import BLOCK
 from nacre.home.home import Home
 from nacre.memories.requests import StoreRequest
@@ -497,6 +497,35 @@ def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it
     do_waiting(world.context())
     assert contents(world) == [RULE]
     assert [one.kind for one in waiting(world.home)] == []
+
+
+def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_it_may(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
+    transcript = world.transcript("one")
+    world.clock.now = world.clock.now.replace(hour=9, minute=10)
+    read(world, writes(), NACRE_WRITER_PAUSED="true")
+    at = world.clock.now.timestamp()
+    put(world.home, Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at))
+    do_waiting(world.context())
+    assert not due(world)
+    world.environ["NACRE_WRITER_PAUSED"] = "false"
+    assert due(world)
+    model = writes()
+    assert read(world, model).sessions == 1
+    asked = len(model.prompts)
+    later = says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-20T09:09:00.000Z")
+    world.transcript("one", later)
+    read(world, model)
+    assert len(model.prompts) == asked
+
+
+def test_once_it_answers_a_test_the_writer_is_shown_what_waits_for_it(world: World) -> None:
+    talk(world, ("user", OWNER))
+    read(world, ScriptedModel([ModelUnavailable("nobody answers", hint="is it running?")], repeats=True))
+    assert not due(world)
+    with home(world, ScriptedModel(['{"metal": "mercury"}'], repeats=True)) as memory:
+        memory.call("models-test", name="scripted:1")
+    assert due(world)
 
 
 @pytest.mark.parametrize(

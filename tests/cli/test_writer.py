@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Nacre, Outcome, said, write_transcript
+from tests.cli.test_watching import follow, wait  # noqa: F401 - a fixture, too
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in for the command is a script")
 
@@ -532,6 +534,22 @@ def test_what_keeps_it_from_answering_is_told_until_it_answers(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     assert nacre("writer", "--json").json["state"] == "ready"
+
+
+def test_while_sessions_are_followed_what_waits_is_shown_soon_after_the_settings_let_it(
+    nacre: Nacre,
+    claude: Path,
+    session: Callable[[str, timedelta], Path],
+    follow: Callable[..., Any],  # noqa: F811 - the fixture
+) -> None:
+    let_write(nacre, 20000)
+    claude.write_text("#!/bin/sh\ncat >/dev/null\nexit 1\n", encoding="utf-8")
+    session("0123two0-0000", timedelta(minutes=31))
+    follow()
+    wait(lambda: nacre("writer", "--json").json["state"] == "failing")
+    claude.write_text(CLAUDE, encoding="utf-8")
+    nacre("config", "set", "writer.tokens_per_day", "30000")
+    wait(lambda: contents(nacre) == [RULE])
 
 
 def checked(nacre: Nacre, command: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +14,13 @@ from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.amending import Amendments
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
-from nacre.extraction.coverage import is_agreed, is_quiet
+from nacre.extraction.due import NOT_YET, is_over
 from nacre.extraction.extractor import extract
 from nacre.extraction.order import each_of, last_of_owner, latest_first, placed
 from nacre.extraction.reading.chronology import in_time
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.waiting import WaitingCandidates
-from nacre.extraction.with_model import ModelExtractor, is_left_alone
+from nacre.extraction.with_model import ModelExtractor
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
@@ -31,14 +30,12 @@ from nacre.memories.model_decision import Decisions, count_by_action, decisions,
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
-from nacre.spending.models import name_for
-from nacre.spending.permission import is_set, rests
+from nacre.spending.permission import is_set
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
 from nacre.values.memory import Kind, Memory, Source
-from nacre.values.model_calls import Task
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
 
@@ -54,9 +51,6 @@ statement is about something that has a project, though nobody knows which."""
 
 WAITS = timedelta(days=30)
 """So long a session waits for a writer that cannot be asked."""
-
-ASKED_AGAIN = timedelta(hours=1)
-"""So long after it could not be asked a writer is asked again, by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +129,6 @@ def _read(home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[S
     learner.flush()
 
 
-def is_due(home: Home) -> bool:
-    """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
-    if not home.settings.flag("extraction.enabled"):
-        return False
-    now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
-    writer = name_for(home, Task.EXTRACTION)
-    for one in home.sessions.to_extract():
-        is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
-        if one.begin >= one.end and not is_left:
-            continue
-        with contextlib.suppress(KeyError):  # forgotten since it was listed
-            stored = home.sessions.get(one.row)
-            is_its = one.begin < one.end or is_agreed(home.settings, stored, writer)
-            if is_its and is_quiet(home, stored):
-                return True
-    return False
-
-
 class _Learner:
     def __init__(self, home: Home, extractor: ModelExtractor, run: Run | None, *, all_over: bool = False) -> None:
         self.home = home
@@ -208,7 +184,7 @@ class _Learner:
 
     def is_asked_about(self, one: Unlearned, stored: StoredSession) -> bool:
         """Whether the writer is to be shown a session now."""
-        is_its = self.extractor.serves(stored, older=one.is_older) and self.is_over(stored)
+        is_its = self.extractor.serves(stored, older=one.is_older) and self.is_over(one, stored)
         return is_its and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
     def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
@@ -220,7 +196,7 @@ class _Learner:
             return False
         is_for_writer = self.extractor.serves(stored, older=one.is_older)
         is_asked = self.is_asked_about(one, stored)
-        if is_for_writer and self.extractor.is_elsewhere and self.is_over(stored):
+        if is_for_writer and self.extractor.is_elsewhere and self.is_over(one, stored):
             self.extractor.leave()
             return False
         waits = not one.is_older and (stored.ended is None or self.home.now() - stored.ended < WAITS)
@@ -228,7 +204,7 @@ class _Learner:
             return False
         turns = self.home.sessions.turns_of(one.row)
         said, at = [item.turn for item in turns], placed(one, turns)
-        until = at.end if self.is_over(stored) else max(at.begin, last_of_owner(said) + 1)
+        until = at.end if self.is_over(one, stored) else max(at.begin, last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         self.days |= {stored.ended.date()} if found and stored.ended and not one.is_older else set()
@@ -246,7 +222,8 @@ class _Learner:
         left = one.first if is_left else min(shown_later, default=None)
         is_shown = is_asked and (waits or left is None)  # else it is one of the older ones that no writer has read
         is_kept = waits or (one.is_older and left)
-        self.seen.append((one, seq, left if is_kept else None, self.home.now() if is_shown else None))
+        rested = NOT_YET if is_left and not is_asked and self.is_over(one, stored) else None
+        self.seen.append((one, seq, left if is_kept else None, self.home.now() if is_shown else rested))
         return found is not None
 
     def note_new(
@@ -299,9 +276,9 @@ class _Learner:
             told += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
         return told
 
-    def is_over(self, stored: StoredSession) -> bool:
+    def is_over(self, one: Unlearned, stored: StoredSession) -> bool:
         """Whether nobody will answer what was said last in a session."""
-        return self.all_over or is_quiet(self.home, stored)
+        return self.all_over or is_over(self.home, one, stored)
 
     def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
         """Note the memories of a session that its new turns take back; what another session bears out stays."""

@@ -17,6 +17,7 @@ from nacre.llm.registry import describe, obstacle
 from nacre.llm.retry import Setback
 from nacre.settings import Settings, Value
 from nacre.spending.models import NONE, model_for, name_for, set_for
+from nacre.spending.permission import is_set
 from nacre.spending.tracing import tracing
 from nacre.values.model_calls import Capabilities, Prompt, Task, Tokens
 from nacre.values.trace import TraceKind
@@ -109,6 +110,8 @@ def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | No
             run.outcome = "answered"
     finally:
         model.close()
+    if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
+        home.sessions.ask_again()
     price = model.capabilities.price
     cost = completion.tokens.cost(price) if price else None
     return Trial(model.name, completion.model, answer.metal, seconds, completion.tokens, cost)

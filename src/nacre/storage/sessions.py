@@ -216,6 +216,10 @@ class Sessions:
             asked_before=-1 if one.asked is None else to_ms(one.asked),
         )  # fmt: skip
 
+    def ask_again(self) -> None:
+        """Whoever is to be shown what waits is asked as soon as may be, however short ago that was in vain."""
+        self._db.run("ask_again")
+
     def mark_all_extracted(self) -> None:
         """Extraction is to begin with what comes from now on."""
         self._db.run("mark_all_extracted")

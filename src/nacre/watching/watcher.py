@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 
 from nacre.errors import NacreError
-from nacre.extraction.learn import is_due
+from nacre.extraction.due import is_due
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.discovery import FoundFile
@@ -92,6 +92,7 @@ class Watcher:
         self._open_home = open_home
         self._home: Home | None = None
         self._config: Stamp | None = None
+        self._has_new_settings = False
         self._options = options
         self._tell_of = tell
         self._pace = Pace(time.monotonic())
@@ -218,7 +219,8 @@ class Watcher:
         for path, stamp in self._hot.items():
             if _stamp(path) not in (stamp, None):
                 self._due.add(path)
-        if any(folder.is_dir() for folder in self._missing):
+        is_set_anew = _stamp(self._settings.config) != self._config
+        if is_set_anew or any(folder.is_dir() for folder in self._missing):
             self._pace.look_soon(now)
 
     def _look_at_all(self, now: float) -> None:
@@ -233,6 +235,9 @@ class Watcher:
             self._listen(territory_of(home, self._options.paths))
             found = discovery.find(home, self._options.paths, with_discovery=not self._options.paths)
             self._read_news(home, found if self._options.paths else discovery.without_put_off(home, found))
+            if self._has_new_settings:  # they may be what kept the writer from being asked
+                home.sessions.ask_again()
+                self._has_new_settings = False
             if self._options.learns and is_due(home):
                 self._pace.learn_soon(time.monotonic())
 
@@ -375,7 +380,8 @@ class Watcher:
                 self._close()
         if self._home is None:
             self._home = self._open_home()
-            self._config = _stamp(self._home.settings.config)
+            known, self._config = self._config, _stamp(self._home.settings.config)
+            self._has_new_settings |= known != self._config
         try:
             yield self._home
         finally:

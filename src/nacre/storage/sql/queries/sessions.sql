@@ -141,6 +141,10 @@ UPDATE sessions SET extracted = :extracted, unwritten = :unwritten, asked = :ask
 WHERE row = :row AND extracted = :begin AND coalesce(unwritten, -1) = :unwritten_before
     AND coalesce(asked, -1) = :asked_before;
 
+-- ask_again --
+-- What waits for a writer does so as if it had not been asked for long.
+UPDATE sessions SET asked = 0 WHERE unwritten IS NOT NULL AND asked > 0;
+
 -- mark_all_extracted --
 -- After a rebuild: what was there before yields nothing new.
 UPDATE sessions SET
