@@ -259,7 +259,8 @@ def check(key: str, value: Any) -> Any:
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
-        raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
+        form = '; several are written ["one", "two"]' if setting.type == list[str] else ""
+        raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}") from error
     if key in CHOICES and converted not in CHOICES[key]:
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}")
     if setting.type in (int, float):
@@ -281,8 +282,11 @@ def _converted(setting: Setting, value: Any) -> Any:
     """Raises ValueError, RecursionError."""
     import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
 
+    if isinstance(value, str) and setting.type == list[str] and value[:1] not in ("[", '"', "'"):
+        return [value] if value else []
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value}".encode())["value"]
+        value = [value] if isinstance(value, str) and setting.type == list[str] else value
     return json_values.convert(value, setting.type, strict=False)
 
 

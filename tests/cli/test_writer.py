@@ -501,6 +501,18 @@ def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key:
     assert nacre("config", "get", key, "--json").json["value"] == []
 
 
+@pytest.mark.parametrize("key", ["writer.exclude_tools", "ingest.exclude_projects"])
+def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> None:
+    nacre("config", "set", key, "codex")
+    assert nacre("config", "get", key, "--json").json["value"] == ["codex"]
+    section, _, name = key.partition(".")
+    (user_home / ".nacre" / "config.toml").write_text(f'[{section}]\n{name} = "cline"\n', encoding="utf-8")
+    assert nacre("config", "get", key, "--json").json["value"] == ["cline"]
+    refused = nacre("config", "set", key, "[codex, cline]", code=None)
+    assert refused.code != 0
+    assert '["one", "two"]' in refused.err
+
+
 def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     nacre: Nacre, session: Callable[[str, timedelta], Path]
 ) -> None:
