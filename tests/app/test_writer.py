@@ -542,6 +542,7 @@ def test_a_run_that_goes_on_shows_no_session_once_the_owner_says_so(world: World
     }  # fmt: skip
     write_setting(config, "models.extraction", "scripted:1")
     write_setting(config, "models.background", value=True)
+    write_setting(config, "writer.since", "2026-01-01T00:00:00Z")
     world.environ |= {"NACRE_MODELS_EXTRACTION": "", "NACRE_MODELS_BACKGROUND": ""}
 
     def answered(_: Prompt) -> dict[str, Any]:

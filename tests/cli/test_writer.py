@@ -256,6 +256,41 @@ def test_what_waits_for_a_writer_waits_for_the_next_one(
     assert nacre("writer", "--json").json["calls_today"] == before
 
 
+BY_HAND = """
+[models]
+extraction = "claude-cli:haiku"
+background = true
+[writer]
+tokens_per_day = 1000
+"""
+
+
+def test_a_writer_of_a_file_edited_by_hand_is_shown_what_ends_from_when_it_is_seen_first(
+    nacre: Nacre, claude: Path, user_home: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    session("0123two0-0000", timedelta(days=9))
+    nacre("config", "set", "embedding.model", "none")
+    config = user_home / ".nacre" / "config.toml"
+    config.write_text(config.read_text("utf-8") + BY_HAND, encoding="utf-8")
+    nacre("ingest")
+    found = nacre("writer", "--json").json
+    assert (found["waiting"], found["calls_today"]) == (0, 0)
+    assert found["since"] > "2026"
+    session("0123more-0000", timedelta(seconds=1))
+    nacre("ingest")
+    assert nacre("writer", "--json").json["since"] == found["since"]
+
+
+def test_what_waits_for_a_writer_goes_on_waiting_where_nothing_says_since_when_it_reads(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 1000)
+    session("0123two0-0000", timedelta(minutes=45))
+    nacre("ingest")
+    nacre("config", "unset", "writer.since")
+    assert nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json["waiting"] == 1
+
+
 def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:

@@ -11,11 +11,13 @@ from nacre.home.exclusions import Exclusions
 from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
-from nacre.spending.models import name_for
+from nacre.spending.models import has_writer, name_for
 from nacre.text.open_weights import has_open_weights, is_called_local
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.session import StoredSession
+
+SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
@@ -41,9 +43,19 @@ def is_quiet(home: Home, stored: StoredSession) -> bool:
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
     """Whether a session is covered, and ended after the owner set a writer."""
-    since = settings.text("writer.since")
+    if is_unseen(settings):
+        return False
+    since = settings.text(SINCE)
     is_after = not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since).astimezone()
     return is_after and is_covered(settings, stored, writer)
+
+
+def is_unseen(settings: Settings) -> bool:
+    """Whether the config file has a writer and does not say since when it is shown sessions, as it was edited by hand:
+    that is noted as soon as nacre sees it. Who has one by the environment says nothing of that, and means all.
+    """
+    is_of_file = settings.values["models.background"].origin == str(settings.config)
+    return is_of_file and has_writer(settings) and not settings.text(SINCE)
 
 
 def awaiting(home: Home) -> int:

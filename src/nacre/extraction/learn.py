@@ -12,6 +12,7 @@ from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.extraction.accounting import accounted_for, passed_over
 from nacre.extraction.amending import Amendments
+from nacre.extraction.beginning import begun
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.due import NOT_YET, is_over
@@ -86,6 +87,7 @@ def learn(
     """
     if not is_set(home):
         return _learn(home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over))
+    home = begun(home)
     with home.writer_lock.if_free() as is_ours:
         learner = _Learner(home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over)
         return _learn(home, notify, only, learner, older=older)

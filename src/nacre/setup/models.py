@@ -21,6 +21,8 @@ from nacre.errors import (
     Unavailable,
     UnexpectedService,
 )
+from nacre.extraction.beginning import begins
+from nacre.extraction.coverage import SINCE
 from nacre.home.home import Home
 from nacre.known_settings import check
 from nacre.llm.credentials import logins
@@ -32,7 +34,6 @@ from nacre.llm.retry import Setback
 from nacre.platform.ids import utc_now
 from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
-from nacre.setup.beginning import SINCE, begins
 from nacre.setup.credentials import keep
 from nacre.setup.writer import TOKENS_A_DAY, named, too_few
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, unpriced

@@ -19,13 +19,13 @@ from nacre.settings import Settings, load_settings, unwrite_setting, write_setti
 from nacre.setup.requests import SetRequest, SettingRequest
 
 if TYPE_CHECKING:
+    from nacre.extraction import beginning
     from nacre.home.home import Home
     from nacre.projects import moving
-    from nacre.setup import beginning
     from nacre.transcripts import registry
 else:
     moving = Module("nacre.projects.moving")
-    beginning = Module("nacre.setup.beginning")
+    beginning = Module("nacre.extraction.beginning")
     registry = Module("nacre.transcripts.registry")
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
-from nacre.extraction.coverage import awaiting
+from nacre.extraction.beginning import beginning, begun, since_of
+from nacre.extraction.coverage import SINCE, awaiting
 from nacre.extraction.estimate import least_call
 from nacre.home.home import Home
 from nacre.known_settings import check
@@ -14,7 +15,6 @@ from nacre.llm.credentials.billing import absence, key_of
 from nacre.llm.providers import provider_of
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, write_setting
-from nacre.setup.beginning import SINCE, beginning
 from nacre.setup.requests import WriterRequest
 from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, has_writer, name_for
@@ -59,6 +59,7 @@ class WriterStatus:
 
 def status(home: Home) -> WriterStatus:
     """Who writes, and how it fares. Raises StoreBusy."""
+    home = begun(home)
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if name == NONE or not settings.flag("models.background"):
@@ -132,7 +133,7 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
         name = f"{name.rstrip(':')}:default"
     wanted: dict[str, Any] = {
         MODEL: name, "models.background": True, "writer.paused": False,
-        SINCE: (settings.text(SINCE) if has_writer(settings) else "") or beginning(home.now()),
+        SINCE: since_of(home) if has_writer(settings) else beginning(home.now()),
     }  # fmt: skip
     if request.tokens_per_day is not None:
         wanted[TOKENS] = request.tokens_per_day
