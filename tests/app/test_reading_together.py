@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from nacre.errors import BudgetSpent
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Prompt
 from nacre.values.reports import ModelExtraction
@@ -110,6 +111,26 @@ def test_where_the_answer_is_of_no_use_each_session_is_shown_by_itself(world: Wo
     def answer(prompt: Prompt) -> Any:
         return "I would rather not." if "several whole sessions" in prompt.shared else every_rule(prompt)
 
-    memories, report = read(world, ScriptedModel(answer))
+    model = ScriptedModel(answer)
+    memories, report = read(world, model)
     assert sorted(one.content for one in memories) == sorted(RULES.values())
     assert report.by_rules == 0
+    assert report.calls == len(model.prompts) + len(model.compared)
+
+
+def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
+    sessions(world)
+    with world.open() as memory:
+        world.clock.pass_days(-9)
+        memory.store("The crane of the harbour is greased on Fridays.", kind="fact", subject="The crane")
+        world.clock.pass_days(9)
+    for _ in range(2):  # the second time it is shown what rules keep of the sessions
+        refused = ScriptedModel([BudgetSpent("it has taken what it may")])
+        _, report = read(world, refused)
+        assert (report.sessions, report.calls, len(refused.held)) == (0, 1, 1)
+    again = ScriptedModel([BudgetSpent("it has taken what it may")])
+    _, report = read(world, again)
+    assert (report.calls, len(again.held), len(again.prompts)) == (0, 0, 1), "what it answered before was kept"
+    model = ScriptedModel(every_rule)
+    _, report = read(world, model)
+    assert (report.sessions, report.calls) == (3, len(model.prompts) + len(model.compared))

@@ -75,11 +75,13 @@ class ModelExtractor:
             related=related(home, together, project, self._writer), near=partial(touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )  # fmt: skip
-        answers = ask_about_all(home, model, together, wanted)
+        caller = Caller(model, wanted.pause)
+        answers = ask_about_all(home, caller, together, wanted)
         self._alone |= set() if answers else {one.session.id for one in together}
         for one, found in zip(together, answers or (), strict=False):
             self._tally.add(found)
             self._ahead[one.session.id] = found
+        self._tally.add_calls(caller)
 
     def is_read(self, session: Session) -> bool:
         """Whether a session was read together with others."""
@@ -216,13 +218,11 @@ def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequenc
         return found
 
 
-def ask_about_all(
-    home: Home, model: LanguageModel, sessions: Sequence[Shown], wanted: Wanted
-) -> Sequence[Extraction] | None:
+def ask_about_all(home: Home, caller: Caller, sessions: Sequence[Shown], wanted: Wanted) -> Sequence[Extraction] | None:
     """Ask a model about several sessions in one call, and leave a trace of it."""
     with tracing(home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more") as run:
         with home.turn.aside():
-            found = extract_together(model, sessions, wanted)
+            found = extract_together(caller, sessions, wanted)
         for shown, one in zip(sessions, found or (), strict=False):
             run.add(_step(one, shown.session.id))
         run.outcome = f"{sum(len(one.memories) for one in found)} memories" if found else "no answer"
@@ -271,7 +271,7 @@ class _Tally:
     def add(self, found: Extraction) -> None:
         so_far = self.report
         self.report = replace(
-            so_far, sessions=so_far.sessions + 1, found=so_far.found + len(found.memories),
+            so_far, sessions=so_far.sessions + (found.by_rules < found.parts), found=so_far.found + len(found.memories),
             held=so_far.held + len(found.candidates) - len(found.memories),
             repeated=so_far.repeated + found.repeated, calls=so_far.calls + found.calls,
             tokens=so_far.tokens + found.tokens, parts=so_far.parts + found.parts,
@@ -282,7 +282,7 @@ class _Tally:
         self.is_over = found.is_over
 
     def add_calls(self, caller: Caller) -> None:
-        """Count calls that were about no session."""
+        """Count calls that were about no session, or about several."""
         so_far = self.report
         self.report = replace(so_far, calls=so_far.calls + caller.calls, tokens=so_far.tokens + caller.tokens)
         self.is_over = self.is_over or caller.is_over

@@ -111,7 +111,7 @@ class Caller:
         """One call. Of a model that nothing holds to the schema, what nearly fits is made to fit."""
         completion = self._model.complete(prompt)
         with self._lock:
-            self.calls += 1
+            self.calls += not completion.is_repeated
             self.tokens += completion.tokens
             self.was_cut = self.was_cut or completion.is_cut
         tidy = _TIDIED.get(prompt.name)

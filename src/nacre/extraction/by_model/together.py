@@ -10,7 +10,6 @@ from nacre.extraction.by_model.calls import Caller
 from nacre.extraction.by_model.layout import DIGEST_TOKENS, Chunk, laid_out, whole
 from nacre.extraction.by_model.pipeline import Asking, Extraction, Wanted, compared, replied
 from nacre.extraction.by_model.prompts import CHARACTERS_A_TOKEN, chunk_size, for_sessions
-from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Tokens
@@ -48,12 +47,12 @@ def fitting(sizes: Sequence[int], able: Capabilities) -> int:
     return min(len(sizes), MOST)
 
 
-def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wanted) -> list[Extraction] | None:
+def extract_together(caller: Caller, sessions: Sequence[Shown], wanted: Wanted) -> list[Extraction] | None:
     """What a model finds in sessions that it is shown in one call, in order; ``None`` where it gave no answer.
 
-    Each is judged by itself: a memory whose turns are of two sessions is none. What the calls cost is the first one's.
+    Each is judged by itself: a memory whose turns are of two sessions is none. What the calls cost is of none of them:
+    the caller tells it.
     """
-    caller = Caller(model, wanted.pause)
     asked: list[tuple[Asking, Chunk]] = []
     number = 0
     for one in sessions:
@@ -71,9 +70,13 @@ def extract_together(model: LanguageModel, sessions: Sequence[Shown], wanted: Wa
         return any(asking.bears(chunk, seen) for asking, chunk in asked)
 
     answer = replied(caller, shown, asked[0][0].known, wanted.timeout_seconds, bears, asking_all)
-    if answer is None:
-        return [asking.left_to_rules([chunk]) for asking, chunk in asked] if caller.is_over else None
-    return _judged(caller, asked, answer, wanted.timeout_seconds)
+    if answer is not None:
+        found = _judged(caller, asked, answer, wanted.timeout_seconds)
+    elif caller.is_over:
+        found = [asking.left_to_rules([chunk]) for asking, chunk in asked]
+    else:
+        return None
+    return [replace(one, calls=0, tokens=Tokens()) for one in found]
 
 
 def _judged(
@@ -83,11 +86,10 @@ def _judged(
     taken = [asking.taken([chunk], [own]) for (asking, chunk), own in zip(asked, answers, strict=True)]
     borne = [(kept, overtaken, asking.turns) for (kept, overtaken), (asking, _) in zip(taken, asked, strict=True)]
     judged = compared(caller, borne, seconds)
-    found = [
+    return [
         asking.extraction([chunk], [own], of_session)
         for (asking, chunk), own, of_session in zip(asked, answers, judged, strict=True)
     ]
-    return [found[0], *(replace(one, calls=0, tokens=Tokens()) for one in found[1:])]
 
 
 def _own(answer: Reply, chunk: Chunk) -> Reply:
