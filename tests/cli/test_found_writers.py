@@ -155,17 +155,17 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     install("claude")
     install("codex")
     signed_in(user_home)
-    named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "9000")
+    named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "19000")
     dry = nacre(*named, "--dry-run")
-    assert "codex-cli:gpt-6-luna, once a session is over, up to 9,000 tokens a day" in words(dry)
+    assert "codex-cli:gpt-6-luna, once a session is over, up to 19,000 tokens a day" in words(dry)
     record = nacre(*named, "--dry-run", "--json").json
-    assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 9000)
+    assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     assert nacre("writer", "--json").json["writer"] == "none"
     told = words(dialog(*named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
     assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 9,000" in told
+    assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 19,000" in told
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 9000)
+    assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
     priced = words(dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed))
     assert "OpenAI, gpt-6-luna writes the rest once a session is over: it never costs more than US$ 1.00" in priced
@@ -237,10 +237,10 @@ def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, 
     kept = user_home / ".local" / "share" / "opencode" / "auth.json"
     kept.parent.mkdir(parents=True)
     kept.write_text('{"openai": {"type": "api", "key": "another-key"}}', encoding="utf-8")
-    refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "9000", code=None)
+    refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000", code=None)
     assert f"billed to the key in {kept}" in " ".join(refused.err.split())
     kept.write_text('{"anthropic": {"type": "oauth", "access": "a", "refresh": "b", "expires": 1}}', encoding="utf-8")
-    nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "9000")
+    nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000")
 
 
 def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
@@ -257,9 +257,9 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     assert nacre("setup", "-y", "--json").json["writer_command"] == command
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("setup", "--writer", "claude-cli:haiku", code=2)
-    nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "7000")
+    nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000")
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 7000)
+    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 10000)
 
 
 ANSWERS = """#!/bin/sh
@@ -293,12 +293,12 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: 
     install("claude", ANSWERS)
     asked = ("setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
-    assert "1,000 tokens a day hold no call" in nacre(*asked, "--tokens-per-day", "1000", code=2).err
+    assert "1,000 tokens a day hold not one small session" in nacre(*asked, "--tokens-per-day", "1000", code=2).err
     assert nacre("config", "get", "models.default").out == "none\n"
     nacre("writer", "off")
-    nacre(*asked, "--tokens-per-day", "9000")
+    nacre(*asked, "--tokens-per-day", "10000")
     status = nacre("writer", "--json").json
-    assert (status["state"], status["tokens_per_day"]) == ("ready", 9000)
+    assert (status["state"], status["tokens_per_day"]) == ("ready", 10000)
     assert status["problem"] == "Nobody seems to be signed in to Claude Code."
 
 

@@ -184,4 +184,4 @@ def test_it_tells_how_the_writer_fares_and_what_waits_for_it(terminal: Nacre, na
     }  # fmt: skip
     assert told["waiting"]["sessions"] == nacre("writer", "--json").json["waiting"]
     shown = terminal(environ=NARROW).out
-    assert "ollama:qwen3:8b is paused" in shown
+    assert "ollama:qwen3:8b: paused" in shown

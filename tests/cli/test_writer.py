@@ -147,12 +147,54 @@ def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) 
     assert nacre("writer", "--json").json["writer"] == "none"
 
 
-def test_a_bound_that_holds_no_call_is_refused_with_the_least_that_does(nacre: Nacre, claude: Path) -> None:
+def least_bound(nacre: Nacre) -> int:
+    """The least that is taken for a bound."""
     refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000", code=2)
-    (least,) = re.findall("one takes ([0-9,]+) at least", refused.err)
+    (least,) = re.findall("that takes ([0-9,]+) at least", refused.err)
+    return int(least.replace(",", ""))
+
+
+def test_a_bound_that_holds_no_session_is_refused_with_the_least_that_does(nacre: Nacre, claude: Path) -> None:
+    least = least_bound(nacre)
     assert nacre("writer", "--json").json["writer"] == "none"
-    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", least.replace(",", ""))
-    assert "hold no call of claude-cli:haiku" in nacre("config", "set", "writer.tokens_per_day", "1000").err
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", str(least))
+    few = nacre("config", "set", "writer.tokens_per_day", str(least - 100)).err
+    assert "hold not one small session for claude-cli:haiku" in few
+
+
+def test_with_the_least_bound_a_small_session_is_written_though_memories_are_known(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    asked = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
+    dear = CLAUDE.replace(asked, f"{asked}\nread = (len(asked) + len(about)) // 4 + 500")
+    dear = dear.replace(
+        "answer = {", 'answer = {"known": []} if "the memories of a person true" in about + asked else {', 1
+    )
+    claude.write_text(dear.replace('"input_tokens": 900', '"input_tokens": read'), encoding="utf-8")
+    nacre("store", "Invoices get their numbers from the first server of the two.", "--kind", "fact")
+    let_write(nacre, least_bound(nacre))
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    assert nacre("writer", "--json").json["calls_today"] == 3
+    assert RULE in contents(nacre)
+    assert nacre("writer", "--json").json["state"] == "ready"
+
+
+@pytest.mark.parametrize("tokens", ["0", "1000"])
+def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_on(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], tokens: str
+) -> None:
+    nacre("config", "set", "models.extraction", "claude-cli:haiku")
+    nacre("config", "set", "models.background", "true")
+    nacre("config", "set", "writer.tokens_per_day", tokens)
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    told = nacre("writer").out
+    assert "may take too little to write" in told
+    assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
+    assert "goes on at" not in told
+    assert checked(nacre, "health")["state"] == "warning"
+    assert nacre("home", "--json").json["writer"]["state"] == nacre("writer", "--json").json["state"] == "short"
 
 
 def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
@@ -629,7 +671,7 @@ def test_without_a_writer_nothing_is_amiss(nacre: Nacre, check: Check) -> None:
 def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check) -> None:
     found = check()
     assert found["state"] == "ok"
-    assert "claude-cli:haiku, ready, 0 of 20,000 tokens today" in found["detail"]
+    assert "claude-cli:haiku, writes when a session is over, 0 of 20,000 tokens today" in found["detail"]
 
 
 def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(nacre: Nacre, waits: None, check: Check) -> None:
@@ -642,12 +684,15 @@ def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(nacre: Nacre, wa
     assert "sessions waiting: 1" in found["detail"]
 
 
-def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(nacre: Nacre, waits: None, check: Check) -> None:
-    nacre("config", "set", "writer.tokens_per_day", "1000")
+def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(
+    nacre: Nacre, waits: None, claude: Path, check: Check
+) -> None:
+    claude.write_text(CLAUDE.replace('"input_tokens": 900', '"input_tokens": 11000'), encoding="utf-8")
+    nacre("config", "set", "writer.tokens_per_day", "12000")
     nacre("ingest")
     found = check()
     assert found["state"] == "warning"
-    assert "has taken what it may today, 0 of 1,000 tokens" in found["detail"]
+    assert "has taken what it may today, 11,100 of 12,000 tokens" in found["detail"]
     assert "writer.tokens_per_day" in found["hint"]
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert check()["state"] == "ok"

@@ -15,10 +15,11 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.by_model.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.by_model.layout import Chunk
-from nacre.extraction.by_model.prompts import for_transcript
+from nacre.extraction.by_model.prompts import for_changes, for_transcript
+from nacre.extraction.by_model.verify import prompt_for
 from nacre.extraction.coverage import is_agreed, is_covered
-from nacre.extraction.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
@@ -55,6 +56,9 @@ _FRAME = 1.1
 _TIMES, _CALLS = 2, 3
 """A part of a session is read for what it changes about what is known, and for what it teaches; and what is found is
 compared with its evidence."""
+
+_SMALL_SESSION = 800
+"""Tokens of a short session, with what is known beside it."""
 
 _MEMORIES_A_SESSION = 2.0
 _THREADS = 4
@@ -278,11 +282,21 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int
     return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
 
 
-def least_call(settings: Settings, name: str, able: Capabilities) -> int:
-    """Tokens that a subscription has to have left for the smallest call about a session, rounded up to hundreds."""
-    prompt = for_transcript("whole", Session("", ""), Chunk(()), (), able, settings.number("models.timeout_seconds"))
-    held = reserved(settings, name, prompt)
-    return ceil((held.input + held.output) / 100) * 100
+def least_day(settings: Settings, name: str, able: Capabilities) -> int:
+    """Tokens a day with which a subscription has a small session written, rounded up to hundreds: each of its calls is
+    made where that day's calls before it leave what it is held for.
+    """
+    seconds, none = settings.number("models.timeout_seconds"), Chunk(())
+    held = [reserved(settings, name, prompt) for prompt in (
+        for_changes([(Session("", ""), none)], (), able, seconds),
+        for_transcript("whole", Session("", ""), none, (), able, seconds),
+        prompt_for((), able, seconds),
+    )]  # fmt: skip
+    taken, least = 0, 0
+    for one in held:
+        least = max(least, taken + one.input + one.output + _SMALL_SESSION)
+        taken += one.input + _SMALL_SESSION + round(_THUMB[Task.EXTRACTION].written)
+    return ceil(least / 100) * 100
 
 
 def of_session(size: int, able: Capabilities) -> int:

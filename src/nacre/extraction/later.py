@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from nacre.extraction.amending import doubt
-from nacre.extraction.by_model.later import Doubt, Held, Saying
+from nacre.extraction.by_model.later import MOST_MEMORIES, Doubt, Held, Saying
 from nacre.extraction.by_model.prompts import room_for
 from nacre.extraction.coverage import is_agreed, is_quiet, may_be_shown
 from nacre.extraction.known import touched
@@ -26,13 +26,6 @@ from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Capabilities
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Speaker, Trust, Turn
-
-MOST_MEMORIES = 15
-"""So many memories are held against what was said later for each day with sessions, those first that never were, or
-longest ago."""
-
-TOKENS_A_DAY = 12_000
-"""What that takes, as it was measured on a real project."""
 
 _LOOKED, _LAST_DAY = "looked later", "looked later on"
 _A_DAY = timedelta(days=1)

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, time
 
 from nacre.errors import StoreUnusable
-from nacre.extraction.coverage import awaiting
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.sessions.opening import opening_of
 from nacre.settings import Settings
-from nacre.spending.budget import TOKENS, budget, is_by_subscription, today
-from nacre.spending.models import NONE, name_for
+from nacre.setup.writer import WriterStatus, status_as_it_is
+from nacre.spending.budget import budget, is_priced, today
 from nacre.spending.spool import noted_calls
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Task
 from nacre.values.recall import Filter
 from nacre.views import SessionLine
 from nacre.wiring.record import load
@@ -32,25 +30,12 @@ _MEMORIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class WriterAtWork:
-    """Who writes (``none``), and how it fares as far as the database tells: ``nacre writer`` tells more.
-
-    ``state`` is ``off``, ``ready``, ``paused`` or ``failing``. ``limit`` is tokens a day where a subscription pays.
-    """
-
-    writer: str = NONE
-    state: str = "off"
-    tokens_today: int = 0
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class HomePage:
     """The hosts that are wired, and those that are here and are not; how much is remembered; today's sessions and when
-    transcripts were read last; the memories that were learned last; how much waits; what today cost (millionths of a US
-    dollar) and may cost in the background.
+    transcripts were read last; the memories that were learned last; how much waits; who writes, and how it fares; what
+    today cost (millionths of a US dollar) and may cost in the background, without what a subscription pays.
 
-    ``to_write`` are the sessions that a writer is to be shown. An empty home has no memories and no sessions.
+    An empty home has no memories and no sessions.
     """
 
     wired: tuple[str, ...] = ()
@@ -64,8 +49,7 @@ class HomePage:
     candidates: int = 0
     reviews: int = 0
     conflicts: int = 0
-    to_write: int = 0
-    writer: WriterAtWork = WriterAtWork()
+    writer: WriterStatus = WriterStatus()
     cost: int = 0
     budget: int = 0
 
@@ -95,9 +79,10 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
     lately = home.sessions.newest(SessionFilter(since=since), limit=_MOST_SESSIONS)
     active = home.sessions.active([one.row for one in lately[:_SESSIONS]])
     candidates, reviews = home.reviews.waiting()
-    writer = _writer(home)
-    spent = sum(one.cost for one in home.spending.since(day))
-    noted = sum(one.cost or 0 for one in noted_calls(home) if one.day == day)
+    spent = sum(one.cost for one in home.spending.since(day) if is_priced(home.settings, one.model))
+    noted = sum(
+        one.cost or 0 for one in noted_calls(home) if one.day == day and is_priced(home.settings, one.model)
+    )  # fmt: skip
     return HomePage(
         wired, not_wired,
         memories=sum(counts.values()) - counts["superseded"] - counts["retired"],
@@ -105,8 +90,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Hom
         today=tuple(SessionLine(one, opening_of(home, one), active.get(one.row)) for one in lately[:_SESSIONS]),
         sessions_today=len(lately), read=home.sessions.last_ingest(), learned=_learned(home, now),
         candidates=candidates, reviews=reviews, conflicts=len(home.reviews.doubts()),
-        to_write=awaiting(home) if writer.state != "off" else 0, writer=writer,
-        cost=spent + noted, budget=budget(home) or 0,
+        writer=status_as_it_is(home), cost=spent + noted, budget=budget(home) or 0,
     )  # fmt: skip
 
 
@@ -114,12 +98,3 @@ def _learned(home: Home, now: datetime) -> tuple[Memory, ...]:
     rows, _ = home.selection.list_memories(Filter(), limit=_MEMORIES, offset=0, today=now.date())
     found = home.memories.by_rows(rows)
     return tuple(found[row] for row in rows if row in found)
-
-
-def _writer(home: Home) -> WriterAtWork:
-    settings, name = home.settings, name_for(home, Task.EXTRACTION)
-    if name == NONE or not settings.flag("models.background"):
-        return WriterAtWork(name)
-    state = "paused" if settings.flag("writer.paused") else "failing" if home.spending.health(name) else "ready"
-    tokens, _ = home.spending.tokens_in_background(today(home), name)
-    return WriterAtWork(name, state, tokens, settings.whole(TOKENS) if is_by_subscription(settings, name) else None)

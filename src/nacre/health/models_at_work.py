@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.home.home import Home
-from nacre.setup.writer import WriterStatus, status
+from nacre.setup.writer import STATES, WriterStatus, status
 from nacre.values.reports import OK, WARNING, Check
-
-_STATES = {
-    "ready": "ready", "paused": "paused", "resting": "waits for the mains", "spent": "has taken what it may today",
-    "failing": "failed when it was asked last", "unavailable": "cannot be reached",
-}  # fmt: skip
 
 
 def writer(home: Home) -> Iterator[Check]:
@@ -21,7 +16,7 @@ def writer(home: Home) -> Iterator[Check]:
     if found.state == "off":
         yield Check("writer", OK, f"none: only what you say plainly is kept (nacre writer set){waiting}")
         return
-    told = f"{found.writer}, {_STATES[found.state]}, {_taken(found)}; sessions waiting: {found.waiting}{waiting}"
+    told = f"{found.writer}, {STATES[found.state]}, {_taken(found)}; sessions waiting: {found.waiting}{waiting}"
     if found.problem:
         told += f"; {found.problem}"
     is_well = found.state == "ready" or not (found.problem or found.waiting)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nacre.extraction import later
+from nacre.extraction.by_model import later
 from nacre.extraction.coverage import is_covered
 from nacre.extraction.estimate import capabilities_of, of_session
 from nacre.extraction.substance import is_worth_asking

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction.beginning import beginning, begun, since_of
 from nacre.extraction.coverage import SINCE, awaiting
-from nacre.extraction.estimate import least_call
+from nacre.extraction.estimate import least_day
 from nacre.home.home import Home
 from nacre.known_settings import check
 from nacre.llm.credentials.billing import absence, key_of
@@ -31,6 +32,13 @@ _MOST_A_CALL = 31_000
 """Tokens of the largest session that is read as a whole, twice, and of what goes with it: with fewer left, one that was
 refused goes on waiting."""
 
+STATES: Mapping[str, str] = {
+    "ready": "writes when a session is over", "paused": "paused", "resting": "waits for the mains",
+    "spent": "has taken what it may today", "short": "may take too little to write",
+    "failing": "failed when it was asked last", "unavailable": "cannot be reached", "off": "off",
+}  # fmt: skip
+"""How a writer fares, in words."""
+
 _SPENT = frozenset({"tokens", "budget", "task budget"})
 """Why a call was refused that waits for another day."""
 
@@ -39,15 +47,16 @@ _SPENT = frozenset({"tokens", "budget", "task budget"})
 class WriterStatus:
     """Who writes (``none``), how it fares, and what it took today.
 
-    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``off``,
-    ``failing`` (when it was asked last) or ``unavailable``; ``problem`` and ``hint`` say why and what changes it; of a
-    ready one that was not asked today, that nobody seems to be signed in.
+    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``short``
+    (may take too little a day to write), ``off``, ``failing`` (when it was asked last) or ``unavailable``; ``problem``
+    and ``hint`` say why and what changes it; of a ready one that was not asked today, that nobody seems to be signed
+    in.
     ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
     to be shown to it.
     """
 
-    writer: str
-    state: str
+    writer: str = NONE
+    state: str = "off"
     tokens_today: int = 0
     calls_today: int = 0
     limit: int | None = None
@@ -60,11 +69,17 @@ class WriterStatus:
 def status(home: Home) -> WriterStatus:
     """Who writes, and how it fares. Raises StoreBusy."""
     home = begun(home)
+    if is_set(home):
+        fold_notes(home)
+    return status_as_it_is(home)
+
+
+def status_as_it_is(home: Home) -> WriterStatus:
+    """The same, as the database has it: nothing is written, and no lock is waited for."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
-    if name == NONE or not settings.flag("models.background"):
+    if not is_set(home):
         return WriterStatus(name, "off")
-    fold_notes(home)
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = awaiting(home)
@@ -81,6 +96,9 @@ def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str,
     problem = obstacle_to(home.settings, name)
     if problem:
         return "unavailable", problem.message, problem.hint
+    too_little = too_few(home.settings, name, limit)
+    if too_little:
+        return "short", too_little, f"nacre writer set {name} --tokens-per-day {TOKENS_A_DAY}"
     failing = home.spending.health(name)
     if failing:
         return "failing", failing.told, f"it is asked again by itself; at once by nacre models test {name}"
@@ -161,11 +179,12 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """What is wrong with tokens a day that hold not a single call of a writer; ``None`` where they hold one."""
+    """What is wrong with tokens a day with which a writer writes nothing; ``None`` where a small session fits."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
-    least = least_call(settings, name, describe(settings, name)[1])
-    return f"{tokens:,} tokens a day hold no call of {name}: one takes {least:,} at least" if tokens < least else None
+    least = least_day(settings, name, describe(settings, name)[1])
+    told = f"{tokens:,} tokens a day hold not one small session for {name}: that takes {least:,} at least"
+    return told if tokens < least else None
 
 
 def check_obstacle(settings: Settings, name: str) -> None:

@@ -15,12 +15,18 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import session_line_record, session_title
 from nacre.platform import ids
+from nacre.platform.lazy import Module
 from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.health.home_page import HomePage, WriterAtWork
+    from nacre.health.home_page import HomePage
+    from nacre.setup import writer as writers
+    from nacre.setup.writer import WriterStatus
     from nacre.values.memory import Memory
     from nacre.views import SessionLine
+
+else:
+    writers = Module("nacre.setup.writer")
 
 _LEAST_CONTENT = 44
 
@@ -46,7 +52,7 @@ def _record(page: HomePage) -> Record:
         "learned": [memory_record(memory) for memory in page.learned],
         "waiting": {
             "candidates": page.candidates, "reviews": page.reviews, "conflicts": page.conflicts,
-            "sessions": page.to_write,
+            "sessions": writer.waiting,
         },
         "writer": {
             "writer": writer.writer, "state": writer.state, "tokens_today": writer.tokens_today,
@@ -152,18 +158,20 @@ def _waiting(page: HomePage) -> Iterator[tuple[str, str]]:
         yield f"{count(page.reviews, 'memory', 'memories')} to keep or retire", "nacre review"
     if page.conflicts:
         yield f"{count(page.conflicts, 'pair')} that cannot both hold", "nacre conflicts"
-    if page.to_write and page.writer.state != "ready":
-        yield f"{count(page.to_write, 'session')} for a writer that is {page.writer.state}", "nacre writer"
+    if page.writer.waiting and page.writer.state != "ready":
+        told = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
+        yield told, "nacre writer"
 
 
 def _cost(page: HomePage) -> str:
     told = spending.dollars(page.cost) if page.cost else "nothing"
     if page.writer.state == "off":
         return f"{told}; no model writes memories (nacre writer set)"
-    return f"{told} of {spending.dollars(page.budget)} a day; {_writing(page.writer, page.to_write)}"
+    is_paid = page.cost or page.writer.limit is None
+    return f"{f'{told} of {spending.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
 
 
-def _writing(writer: WriterAtWork, waiting: int) -> str:
-    took = f", {writer.tokens_today:,} of {writer.limit:,} tokens" if writer.limit else ""
-    ahead = f", {count(waiting, 'session')} ahead" if waiting else ""
-    return f"{writer.writer} {'writes' if writer.state == 'ready' else f'is {writer.state}'}{took}{ahead}"
+def _writing(writer: WriterStatus) -> str:
+    took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
+    ahead = f", {count(writer.waiting, 'session')} ahead" if writer.waiting else ""
+    return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"

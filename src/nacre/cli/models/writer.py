@@ -40,15 +40,7 @@ KEPT_HERE = (
 )
 """What a consent says of sessions that no writer elsewhere is shown."""
 
-_STATES = {
-    "ready": Span("writes when a session is over", "green"),
-    "paused": Span("paused", "yellow"),
-    "resting": Span("waits for the mains", "yellow"),
-    "spent": Span("has taken what it may today", "yellow"),
-    "failing": Span("failed when it was asked last", "red"),
-    "unavailable": Span("cannot be reached", "red"),
-    "off": Span("off", "dim"),
-}
+_TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 
 
 @click.group(
@@ -256,7 +248,7 @@ def _render(paper: Paper, found: WriterStatus) -> None:
         paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
         paper.line(dim(_off(found.writer)))
         return
-    paper.line(bold(found.writer), "  ", _STATES[found.state])
+    paper.line(bold(found.writer), "  ", Span(writers.STATES[found.state], _TINTS.get(found.state, "yellow")))
     taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"
     paper.facts(
         (

@@ -14,6 +14,13 @@ from nacre.text.passages import normalise, one_line, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
+MOST_MEMORIES = 15
+"""So many memories are held against what was said later for each day with sessions, those first that never were, or
+longest ago."""
+
+TOKENS_A_DAY = 12_000
+"""What that takes at most, as it was measured on a real project."""
+
 _MOST_MISSING = 0.2
 """Of the words of a clause, that the memory does not hold: it was to be copied."""
 
