@@ -163,7 +163,7 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     assert nacre("writer", "--json").json["writer"] == "none"
     told = words(dialog(*named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
     assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes the rest once a session is over: it never takes more than 19,000" in told
+    assert "Codex, gpt-6-luna writes the rest once a session is over: it stops at 19,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}

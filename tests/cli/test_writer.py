@@ -512,7 +512,7 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert "Claude Code, haiku could write the rest once a session is over: about one session and" in before
-    assert "by your last week; it never takes more than 100,000 tokens a day" in before
+    assert "by your last week; it stops at 100,000 tokens a day (its last answer may go a little beyond)" in before
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
     assert "y(es), w(riter too), n(o), d(iff), ?" in after
@@ -598,6 +598,22 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     told = nacre("config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]')
     assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
     assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
+
+
+def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
+    nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
+    for told in (shown, nacre("writer").out, checked(nacre, "health")["detail"]):
+        assert "nacre ingest reads them now, nacre init has your agents do it" in " ".join(told.split())
+    nacre("init", "--host", "codex", "--yes", code=None)
+    for told in (nacre("writer").out, checked(nacre, "health")["detail"]):
+        assert "what nacre init put into codex" in " ".join(told.split())
+    assert nacre("writer", "--json").json["read_by"] == ["what nacre init put into codex"]
+    nacre("init", "--uninstall", "--yes")
+    assert nacre("writer", "--json").json["read_by"] == []
+    assert "hooks start one" not in nacre("health", code=None).out
 
 
 def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:

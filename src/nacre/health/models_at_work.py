@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nacre.health.readers import in_words, readers
 from nacre.home.home import Home
 from nacre.setup.writer import STATES, WriterStatus, status
 from nacre.values.reports import OK, WARNING, Check
@@ -19,6 +20,8 @@ def writer(home: Home) -> Iterator[Check]:
     told = f"{found.writer}, {STATES[found.state]}, {_taken(found)}; sessions waiting: {found.waiting}{waiting}"
     if found.problem:
         told += f"; {found.problem}"
+    if found.state == "ready":
+        told += f"; sessions are read by {in_words(readers(home.settings, home.clock))}"
     is_well = found.state == "ready" or not (found.problem or found.waiting)
     yield Check("writer", OK if is_well else WARNING, told, None if is_well else found.hint or "nacre writer")
 

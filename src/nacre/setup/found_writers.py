@@ -123,7 +123,7 @@ class WriterProposal:
     def terms(self) -> str:
         """The same as a clause, with who pays."""
         if self.request.tokens_per_day is not None:
-            return f"never takes more than {self.request.tokens_per_day:,} tokens a day"
+            return f"stops at {self.request.tokens_per_day:,} tokens a day (its last answer may go a little beyond)"
         if self.writer.is_free:
             return "costs nothing"
         whose = f", billed to the key in {self.writer.payer}" if self.writer.payer else ""

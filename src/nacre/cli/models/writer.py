@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from nacre.errors import ModelRefused
 from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
+    from nacre.health import readers
     from nacre.home.home import Home
     from nacre.setup import foreseeing, found_writers
     from nacre.setup import requests as setup_requests
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from nacre.setup.found_writers import FoundWriter, WriterProposal
     from nacre.setup.writer import WriterStatus
 else:
+    readers = Module("nacre.health.readers")
     foreseeing = Module("nacre.setup.foreseeing")
     found_writers = Module("nacre.setup.found_writers")
     setup_requests = Module("nacre.setup.requests")
@@ -58,7 +61,7 @@ def writer(context: click.Context) -> None:
 
     Rules keep what you say plainly. A writer reads each session once, when it is over, and writes down what else is
     worth keeping. It can be the agent that you have anyway: no key is needed. It is shown what was said, without
-    secrets, and takes no more a day than you allow.
+    secrets, and stops at what you allow a day.
     """
     if context.invoked_subcommand is None:
         _answer(context.obj, ask(context.obj, "writer"))
@@ -226,14 +229,15 @@ def covered(told: Foreseen) -> str:
 
 
 def _answer(run: Run, found: WriterStatus) -> None:
-    run.answer(_record(found), lambda paper: _render(paper, found))
+    reads = readers.readers(run.settings, run.home.clock)
+    run.answer(_record(found, reads), lambda paper: _render(paper, found, reads))
 
 
-def _record(found: WriterStatus) -> Record:
+def _record(found: WriterStatus, reads: Sequence[str]) -> Record:
     return {
         "writer": found.writer, "state": found.state, "tokens_today": found.tokens_today,
         "calls_today": found.calls_today, "tokens_per_day": found.limit, "since": found.since or None,
-        "waiting": found.waiting, "problem": found.problem, "hint": found.hint,
+        "waiting": found.waiting, "read_by": list(reads), "problem": found.problem, "hint": found.hint,
     }  # fmt: skip
 
 
@@ -243,7 +247,7 @@ def _off(model: str) -> str:
     return f"{model} is set, and works only where you ask: nacre writer set {model} has it write by itself"
 
 
-def _render(paper: Paper, found: WriterStatus) -> None:
+def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
     if found.state == "off":
         paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
         paper.line(dim(_off(found.writer)))
@@ -255,6 +259,7 @@ def _render(paper: Paper, found: WriterStatus) -> None:
             ("today", f"{taken}, of {found.limit:,}" if found.limit else taken),
             ("waiting", count(found.waiting, "session") if found.waiting else ""),
             ("reads", f"sessions that ended after {_local(found.since)}" if found.since else "all sessions"),
+            ("read by", readers.in_words(reads) if reads else Span(readers.NOTHING, "yellow")),
         ),
         indent=2,
     )
