@@ -362,6 +362,25 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
 
 
+def test_an_estimate_reckons_with_small_sessions_as_they_are_sent_and_names_what_reads_the_others(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    for number in range(5):
+        session(f"0123old{number}-0000", timedelta(days=number + 1))
+    nacre("ingest")
+    nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    found = nacre("ingest", "--older", "--estimate", "--json").json
+    assert (found["sessions"], found["now"]) == (5, 5)
+    (task, *_) = found["tasks"]
+    assert (task["calls"], task["cost_usd"]) == (3, 0)
+    assert task["tokens"]["input"] + task["tokens"]["output"] < 12_000 < found["most_tokens"]
+    nacre("config", "set", "writer.tokens_per_day", "5000")
+    told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
+    assert "by subscription" in told
+    assert "and the others with the next nacre ingest --older" in told
+    assert "at most, and 5,000 are left today" in nacre("ingest", "--older", "--yes").err
+
+
 def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
@@ -486,8 +505,7 @@ def test_what_it_would_take_of_long_sessions_is_what_an_estimate_says(
     shown = re.search(r"about one session and ([0-9,]+) tokens a day", told)
     assert shown
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
-    (task, *_) = nacre("ingest", "--estimate", "--json").json["tasks"]
-    a_day = (task["tokens"]["input"] + task["tokens"]["output"]) / 7
+    a_day = nacre("ingest", "--estimate", "--json").json["most_tokens"] / 7
     assert int(shown[1].replace(",", "")) == pytest.approx(a_day, rel=0.1)
 
 

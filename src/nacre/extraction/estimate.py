@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
@@ -26,21 +26,23 @@ from nacre.home.projects import likely_project
 from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
 from nacre.settings import Settings
-from nacre.spending.budget import left_today, reserved, tokens_left
+from nacre.spending.budget import is_priced, left_today, reserved, tokens_left
 from nacre.spending.models import NONE, name_for
 from nacre.spending.permission import is_set
 from nacre.spending.spool import fold_notes
-from nacre.text.passages import count_tokens
+from nacre.text.passages import count, count_tokens
 from nacre.values.model_calls import Capabilities, Task, Tokens
 from nacre.values.reports import Problem
 from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.spending import DOLLAR, dollars
 
 if TYPE_CHECKING:
+    from nacre.extraction.by_model import together
     from nacre.indexing import model_switch
     from nacre.llm import registry
     from nacre.spending import embedding_consent
 else:
+    together = Module("nacre.extraction.by_model.together")
     model_switch = Module("nacre.indexing.model_switch")
     embedding_consent = Module("nacre.spending.embedding_consent")
     registry = Module("nacre.llm.registry")
@@ -65,6 +67,10 @@ _THREADS = 4
 _RESERVED_TOKENS = 4_000
 
 
+_Size = tuple[str | None, int]
+"""The project of a session, and the tokens of what was said in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Usual:
     """What a call takes, by rule of thumb: tokens beside what it is about, tokens written, seconds."""
@@ -86,9 +92,10 @@ _A_MEMORY = {Task.DEDUP: 0.5, Task.CLAIMS: 1.0, Task.CONTRADICTION: 0.2}
 
 @dataclass(frozen=True, slots=True)
 class TaskEstimate:
-    """What a task would take. ``cost`` is millionths of a US dollar, ``None`` where the price is not known.
+    """What a task would take, about. ``cost`` is millionths of a US dollar, ``None`` where the price is not known, and
+    nothing where a subscription pays.
 
-    ``is_measured`` says whether earlier calls tell what one takes.
+    ``is_measured`` says whether earlier calls tell what one takes; ``most`` is how many tokens it may be at most.
     """
 
     task: Task
@@ -98,6 +105,8 @@ class TaskEstimate:
     cost: int | None
     seconds: float
     is_measured: bool
+    most: int = 0
+    is_by_subscription: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,8 @@ class Estimate:
     """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
 
     ``left`` is what today's budget still allows extraction, ``tokens_left`` what a writer by subscription may still
-    take today, which no price holds. ``vectors`` where a provider makes them.
+    take today, which no price holds. ``vectors`` where a provider makes them. ``is_older`` says that older sessions are
+    counted, which are read only where the owner asks for it.
     """
 
     waiting: int
@@ -130,6 +140,7 @@ class Estimate:
     problems: tuple[Problem, ...] = ()
     vectors: VectorEstimate | None = None
     tokens_left: int | None = None
+    is_older: bool = False
 
     @property
     def now(self) -> int:
@@ -145,6 +156,16 @@ class Estimate:
     def tokens(self) -> int:
         """Of extraction, read and written."""
         return sum(one.tokens.input + one.tokens.output for one in self.tasks if one.task is Task.EXTRACTION)
+
+    @property
+    def most(self) -> int:
+        """Of extraction, at most: each session by itself, and known memories held against every day's sessions."""
+        return sum(one.most for one in self.tasks if one.task is Task.EXTRACTION)
+
+    @property
+    def rest(self) -> str:
+        """When the sessions are read that today does not hold."""
+        return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def cost(self) -> int | None:
@@ -167,18 +188,18 @@ def estimate_learning(
     ``older`` ones that no writer was shown are counted, too. ``problems`` may grow while these are read.
     """
     fold_notes(home)
-    sizes, trivial, days = [], 0, set()
+    sizes, trivial, days = list[_Size](), 0, set()
     for session, turns, begin in chain(
         _stored(home, older=older), ((session, turns, 0) for session, turns in unstored)
     ):
         if not _is_shown(home, session, turns, older=older):
             continue
         if is_worth_asking(session, turns, home.settings, begin=begin):
-            sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
+            sizes.append((likely_project(home, session), sum(count_tokens(turn.text) for turn in turns[begin:])))
             days.add(max((turn.time.date() for turn in turns if turn.time), default=None))
         else:
             trivial += 1
-    return _estimated(home, sizes, len(days), trivial, tuple(problems))
+    return replace(_estimated(home, sizes, len(days), trivial, tuple(problems)), is_older=older)
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
@@ -218,15 +239,14 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
     found = estimate_learning(home, older=older)
     if found.now >= found.waiting or (found.cost is None and found.tokens_left is None):
         return None
-    rest = found.waiting - found.now
-    if found.tokens_left is not None:
-        return (
-            f"{found.waiting:,} sessions would take about {found.tokens:,} tokens, and {found.tokens_left:,} are left "
-            f"today: a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre writer)"
-        )
+    if found.tokens_left is None:
+        much, left, more = f"cost about {dollars(found.cost or 0)}", dollars(found.left), "nacre cost"
+    else:
+        much = f"take about {round(found.tokens, -2):,} tokens, {round(found.most, -2):,} at most"
+        left, more = f"{found.tokens_left:,}", "nacre writer"
     return (
-        f"{found.waiting:,} sessions would cost about {dollars(found.cost or 0)}, and {dollars(found.left)} are left "
-        f"today: a model learns from about {found.now:,} of them now, the other {rest:,} wait (nacre cost)"
+        f"{count(found.waiting, 'session')} would {much}, and {left} are left today: a model learns from about "
+        f"{found.now:,} of them now, the rest {found.rest} ({more})"
     )
 
 
@@ -240,11 +260,10 @@ def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn
 
 
 def _estimated(
-    home: Home, sizes: Sequence[int], days: int, trivial: int, problems: tuple[Problem, ...]
+    home: Home, sizes: Sequence[_Size], days: int, trivial: int, problems: tuple[Problem, ...]
 ) -> Estimate:  # fmt: skip
-    looks = _looks(home, len(sizes), days) if sizes else 0
     tasks = tuple(
-        _of_task(home, task, name, sizes, looks)
+        _of_task(home, task, name, sizes, days)
         for task in (Task.EXTRACTION, *_A_MEMORY)
         if sizes and (name := name_for(home, task)) != NONE
     )
@@ -253,33 +272,56 @@ def _estimated(
     return Estimate(len(sizes), trivial, tasks, left, is_on, problems, tokens_left=of_subscription)
 
 
-def _looks(home: Home, sessions: int, days: int) -> int:
-    """How often known memories are held against what was said later, at most: what the first day teaches has no later
-    sessions then.
-    """
+def _looking_back(home: Home, days: int) -> int:
+    """Tokens that it takes to hold the memories that are known against what was said on so many days with sessions."""
     known = sum(home.memories.counts().values())
-    return min(days if known else days - 1, ceil((known + _MEMORIES_A_SESSION * sessions) / MOST_MEMORIES))
+    return round(min(known, MOST_MEMORIES * days) * TOKENS_A_DAY / MOST_MEMORIES)
 
 
-def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int], looks: int) -> TaskEstimate:
-    """``looks``: so often known memories are held against what was said later, at most."""
+def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int) -> TaskEstimate:
     able = capabilities_of(home, name)
-    count, read, written, seconds = home.spending.usual(task.value, name)
-    side_by_side = 1
-    usual = _Usual(read, written, seconds) if count >= ENOUGH_CALLS else _THUMB[task]
+    number, read, written, seconds = home.spending.usual(task.value, name)
+    is_measured, side_by_side, most = number >= ENOUGH_CALLS, 1, 0
+    usual = _Usual(read, written, seconds) if is_measured else _THUMB[task]
     if task is Task.EXTRACTION:
-        calls = sum(_parts(size, able) for size in sizes)
-        own = sum(_shown(size, able) for size in sizes)
-        side_by_side = _THREADS if calls > len(sizes) else 1
-        calls *= _CALLS
-        asked = _TIMES * own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
-        asked, calls = asked + looks * TOKENS_A_DAY, calls + looks
+        sent = _as_sent(sizes, able)
+        side_by_side = _THREADS if sum(_parts(size, able) for size in sent) > len(sent) else 1
+        calls, asked = _asked(sent, able)
+        asked += _looking_back(home, days)
+        most_calls, most_asked = _asked([size for _, size in sizes], able)
+        most = round(most_asked + usual.written * most_calls + days * TOKENS_A_DAY)
     else:
         calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
         asked = usual.read * calls
     tokens = Tokens(round(asked), round(usual.written * calls))
+    is_paid = is_priced(home.settings, name)
     cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
-    return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
+    return TaskEstimate(
+        task, name, calls, tokens, cost if is_paid else 0, usual.seconds * calls / side_by_side, is_measured, most,
+        not is_paid,
+    )  # fmt: skip
+
+
+def _as_sent(sizes: Sequence[_Size], able: Capabilities) -> list[int]:
+    """Tokens of what is shown at once: a large session by itself, small ones of a project together."""
+    projects: dict[str | None, list[int]] = {}
+    for project, size in sizes:
+        projects.setdefault(project, []).append(size)
+    sent = []
+    for own in projects.values():
+        small = [size for size in own if size * _FRAME <= together.SMALL]
+        sent += [size for size in own if size * _FRAME > together.SMALL]
+        while small:
+            number = max(1, together.fitting([round(size * _FRAME) for size in small], able))
+            sent.append(sum(small[:number]))
+            del small[:number]
+    return sent
+
+
+def _asked(sizes: Sequence[int], able: Capabilities) -> tuple[int, float]:
+    """Calls about texts of so many tokens, and the tokens read in them: the texts tell better than earlier calls."""
+    calls = _CALLS * sum(_parts(size, able) for size in sizes)
+    return calls, _TIMES * sum(_shown(size, able) for size in sizes) + _THUMB[Task.EXTRACTION].read * calls
 
 
 def least_day(settings: Settings, name: str, able: Capabilities) -> int:

@@ -11,7 +11,7 @@ from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.extraction.estimate import Estimate, VectorEstimate
+    from nacre.extraction.estimate import Estimate, TaskEstimate, VectorEstimate
 
 
 _PROBLEMS = 20
@@ -37,6 +37,7 @@ def estimate_record(estimate: Estimate) -> Record:
         "background": estimate.is_background_on,
         "left_usd": estimate.left / spending.DOLLAR,
         "tokens_left": estimate.tokens_left,
+        "most_tokens": estimate.most,
         "now": estimate.now,
         "vectors": {
             "model": vectors.model, "tokens": vectors.tokens, "held": vectors.held,
@@ -81,11 +82,12 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
         paper.line("No model is set: rules learn from them, which costs nothing. nacre setup sets one.")
         return
     _estimated(paper, estimate)
+    paper.line(f"At most {amount(estimate.most)} tokens, if each session is shown by itself.", indent=2)
     if estimate.tokens_left is not None and estimate.is_background_on:
         told = f"{estimate.tokens_left:,} tokens are left of what the writer may take today"
         told += (
             ", which holds it." if estimate.now >= estimate.waiting
-            else f": it reads about {estimate.now:,} of them now, and the others on the next days."
+            else f": it reads about {estimate.now:,} of them now, and the others {estimate.rest}."
         )  # fmt: skip
     elif estimate.cost is None:
         told = "Nobody knows what it costs: rules learn from them until models.capabilities says the price."
@@ -94,7 +96,7 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
     elif estimate.now < estimate.waiting:
         told = (
             f"{spending.dollars(estimate.left)} of today's budget is left: a model learns from about "
-            f"{estimate.now:,} of them, and from the others on the next days."
+            f"{estimate.now:,} of them, and from the others {estimate.rest}."
         )
     else:
         told = f"{spending.dollars(estimate.left)} of today's budget is left, which holds it."
@@ -108,11 +110,17 @@ def _estimated(paper: Paper, estimate: Estimate) -> None:
         (
             one.task.value, f"about {count(one.calls, 'call')}", f"{amount(one.tokens.input)} read",
             f"{amount(one.tokens.output)} written",
-            spending.dollars(one.cost) if one.cost is not None else "price unknown",
+            _price(one),
             seconds(one.seconds), one.model, dim("by earlier calls" if one.is_measured else "by rule of thumb"),
         )
         for one in estimate.tasks
     ]  # fmt: skip
-    if estimate.cost is not None and len(estimate.tasks) > 1:
+    if estimate.cost and len(estimate.tasks) > 1:
         rows.append(("in all", "", "", "", bold(spending.dollars(estimate.cost)), seconds(estimate.seconds), "", ""))
     paper.table(rows, indent=2, drop=(7, 6))
+
+
+def _price(one: TaskEstimate) -> str:
+    if one.is_by_subscription:
+        return "by subscription"
+    return "price unknown" if one.cost is None else spending.dollars(one.cost)
