@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,49 @@ def test_a_rebuild_leaves_the_statements_of_one_message_as_they_are(world: World
     assert learned(world, path) == []
     with world.open() as memory:
         assert sorted(item.content for item in memory.list()) == sorted(RULES)
+
+
+def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list[str]:
+    """What holds after a session that is read once, or after each message."""
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with world.open() as memory:
+        for at, one in enumerate(said):
+            clock = f"2026-11-18T09:{at:02}"
+            turns = (says("user", one, uuid=f"u{at}", at=f"{clock}:00.000Z"),
+                     says("assistant", "Noted.", uuid=f"a{at}", at=f"{clock}:30.000Z"))  # fmt: skip
+            world.transcript("s1", *turns)
+            if in_steps or at == len(said) - 1:
+                memory.ingest()
+        return sorted(one.content for one in memory.list())
+
+
+@pytest.mark.parametrize("in_steps", [False, True], ids=["whole", "in steps"])
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (("Always squash commits before merging.", "Never squash commits before merging."), [1]),
+        (("Always squash commits before merging.", "Never squash commits before merging.",
+          "Always squash commits before merging."), [2]),
+        (("从现在起提交前一定要压缩提交", "从现在起提交前不要压缩提交"), [1]),
+        (("Let's use MySQL for the billing service.", "Let's use MongoDB for the billing service instead.",
+          "Let's use PostgreSQL for the billing service instead of MongoDB."), [2]),
+        (("Remember that pull requests need one approval.", "Remember that pull requests to main need two approvals."),
+         [0, 1]),
+        (("Remember: never deploy on Fridays.", "Remember: security fixes may be deployed on Fridays."), [0, 1]),
+        (("Remember that photos of sick trees are kept five years.", "Remember that photos are kept one year."),
+         [0, 1]),
+    ],
+    ids=["opposite", "and back", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
+)  # fmt: skip
+def test_in_one_session_the_later_of_two_opposites_holds_and_a_special_case_beside_its_rule(
+    world: World, said: Sequence[str], holds: Sequence[int], in_steps: bool
+) -> None:
+    assert of_one_session(world, said, in_steps=in_steps) == sorted(_plain(said[at]) for at in holds)
+
+
+def _plain(said: str) -> str:
+    rest = said.removeprefix("Remember: ").removeprefix("Remember that ")
+    return rest[0].upper() + rest[1:]
 
 
 RULE = "From now on the demo of the harbour is held on Thursdays."

@@ -556,16 +556,6 @@ def test_what_the_same_message_takes_back_is_dropped() -> None:
     assert memories(owner("Let's use Redis for the sessions. No wait, forget that.")) == []
 
 
-def test_the_last_of_several_reversals_counts() -> None:
-    kept = only(
-        owner("Let's use MySQL for the billing service."),
-        owner("Let's use MongoDB for the billing service instead."),
-        owner("Actually let's use PostgreSQL for the billing service instead of MongoDB."),
-    )
-
-    assert "PostgreSQL" in kept.content
-
-
 @pytest.mark.parametrize(
     "undo", ["never mind", "actually, revert that", "scratch that, bad idea", "ok, undo that please"]
 )

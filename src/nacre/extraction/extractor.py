@@ -2,6 +2,7 @@
 
 Only what was explicit becomes a memory at once (:mod:`nacre.extraction.explicit`). What else sounds like something to
 keep, and answers that choose, are candidates: they wait for a writer, for the owner to say them again, or for review.
+Which of two explicit statements replaces the other is decided where memories are placed, as for those of two sessions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.answers import answered
 from nacre.extraction.rules.findings import Finding, tempered
 from nacre.extraction.rules.importance import weighed
-from nacre.extraction.rules.reversal import settle
+from nacre.extraction.rules.reversal import not_taken_back, settle
 from nacre.extraction.rules.stated import stated
 from nacre.values.candidate import Candidate, Why
 from nacre.values.session import Session, SessionKind, Speaker, Turn
@@ -46,7 +47,7 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
     is_note = session.tool in _NOTES and all(one.speaker is Speaker.OWNER for one in turns)
-    told = settle(list(explicit(turns, spoken, is_note=is_note)), spoken)
+    told = not_taken_back(list(explicit(turns, spoken, is_note=is_note)), spoken)
     sure = tempered([one for one in told if one.score >= SURE])
     likely = [one for one in told if one.score < SURE]
     chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, told))]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.speech import Utterance
 from nacre.extraction.rules.findings import Finding
-from nacre.text.passages import words
+from nacre.text.passages import normalise, words
 from nacre.text.stems import stem
 from nacre.values.memory import Kind
 
@@ -23,16 +23,32 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def settle(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list[Finding]:
-    """What still holds at the end of the session."""
-    once: dict[str, Finding] = {}
-    for one in reversed(findings):
-        once[one.content] = max(one, once.get(one.content, one), key=lambda said: said.importance)
-    surest = sorted(once.values(), key=lambda one: (-one.score, one.index))[:MOST]
-    known = {one.content: content_words(one.content, language_of(one.content)) for one in surest}
-    takings = list(_takings(utterances))
-    held = [one for one in reversed(once.values()) if one.content in known]
-    lasting = [one for one in held if not _dropped(one, known[one.content], takings)]
+    """What still holds at the end of the session, and is neither decided anew in it nor said more fully."""
+    lasting = not_taken_back(findings, utterances)
+    known = {one.content: content_words(one.content, language_of(one.content)) for one in lasting}
     return [one for one in lasting if not any(_replaces(other, one, known) for other in lasting if other is not one)]
+
+
+def not_taken_back(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list[Finding]:
+    """What is not taken back in the session, in order, and once where it is said again in the same words."""
+    surest = sorted(_once(findings), key=lambda one: (-one.score, one.index))[:MOST]
+    takings = list(_takings(utterances))
+    held = sorted(surest, key=lambda one: one.index)
+    return [one for one in held if not _dropped(one, takings)]
+
+
+def _once(findings: Sequence[Finding]) -> Collection[Finding]:
+    """Without those that say again what was said last of the same: what "never" came between is said anew."""
+    found: dict[int, Finding] = {}
+    last: dict[frozenset[str], int] = {}
+    for at, one in enumerate(sorted(findings, key=lambda one: one.index)):
+        about = content_words(one.content, language_of(one.content))
+        before = found.get(last.get(about, -1))
+        if before and normalise(before.content) == normalise(one.content):
+            found[last[about]] = max(before, one, key=lambda said: (said.score, said.importance))
+        else:
+            found[at], last[about] = one, at
+    return found.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +99,8 @@ def taken_back(kind: Kind, content: str, index: int, utterances: Sequence[Uttera
     return next((one.text for one in later if _takes_back(one, kind, content, index, said)), None)
 
 
-def _dropped(finding: Finding, said: frozenset[str], takings: Sequence[_Taking]) -> bool:
+def _dropped(finding: Finding, takings: Sequence[_Taking]) -> bool:
+    said = content_words(finding.content, language_of(finding.content))
     later = [one for one in takings if one.index > finding.index]
     return any(_takes_back(one, finding.kind, finding.content, finding.index, said) for one in later)
 
