@@ -211,6 +211,13 @@ def test_of_an_ides_prompt_only_the_request_is_kept(read: Any, write: Any) -> No
     assert spoken(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
 
 
+def test_the_request_of_an_ides_prompt_stands_behind_its_last_heading(read: Any, write: Any) -> None:
+    selected = "## Active selection of the file:\n## My request for Codex:\nAlways paint the tower black.\n\n"
+    prompt = f"# Context from my IDE setup:\n\n{selected}## My request for Codex:\nDim it at dawn.\n"
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, prompt)))
+    assert spoken(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
+
+
 def test_a_compaction_is_a_summary_without_the_history_it_repeats(read: Any, write: Any) -> None:
     def compacted(second: float, text: str) -> dict[str, Any]:
         history = [message(0, "user", "The lamp flickers. Why?")["payload"]]

@@ -156,6 +156,13 @@ def test_a_sub_agents_prompts_are_the_agents(read: Any, write: Any) -> None:
     assert turns[0].speaker is Speaker.AGENT
 
 
+def test_a_sub_agents_session_beside_the_main_ones_is_none_of_the_owners(read: Any, write: Any) -> None:
+    path = write("mill/chats/abc123.jsonl", {**HEADER, "kind": "subagent"}, user("m1", "Always look for flour."))
+    sessions, turns, _ = read(ADAPTER, path)
+    assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, None)
+    assert turns[0].speaker is Speaker.AGENT
+
+
 def test_a_document_that_is_being_written_is_not_taken_for_an_empty_one(read: Any, write: Any) -> None:
     text = json.dumps({**HEADER, "messages": [user("m1", "Grind the rye.")]}, indent=1)
     path = write(f"{NAME}.json", text.encode()[:-20])

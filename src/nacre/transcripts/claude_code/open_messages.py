@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from nacre.transcripts.claude_code.records import Record, Usage
 from nacre.transcripts.tool_calls import answered
 from nacre.transcripts.trust import is_outside, is_own
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust
 
+_OF_HOST = frozenset(
+    "Agent AskUserQuestion Edit EnterPlanMode ExitPlanMode Glob Grep LS MultiEdit NotebookEdit NotebookRead Read Task "
+    "TodoRead TodoWrite Write exit_plan_mode".split()
+)
+"""Tools that put nothing out where they fail but what the host says of it."""
+
+_SHELL, _MARKED_SINCE = "Bash", 2
+"""Of a command that fails versions since this one tell the exit code first; before, only what it put out."""
+
 
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call that waits for its result."""
+    """A tool call that waits for its result; ``questions`` are those of a form."""
 
     call: ToolCall
+    questions: frozenset[str] = frozenset()
 
     @property
     def is_outside(self) -> bool:
@@ -25,6 +37,14 @@ class OpenCall:
     def is_own(self) -> bool:
         """Whether it asks nacre."""
         return is_own(self.call.name, self.call.input)
+
+    def fails_in_words_of_host(self, version: str | None) -> bool:
+        """Whether its result, where it is an error, begins with what a version of the host says, and nobody else."""
+        if self.is_outside:
+            return False
+        major = (version or "").partition(".")[0]
+        is_marked = self.call.name == _SHELL and major.isdecimal() and int(major[:9]) >= _MARKED_SINCE
+        return is_marked or self.call.name in _OF_HOST
 
     def answer(self, result: str, output: str) -> None:
         """How it came out."""
@@ -61,3 +81,11 @@ class First:
     text: str
     flags: Flag
     trust: Trust
+
+
+def questions_of(arguments: Mapping[str, Any]) -> frozenset[str]:
+    """What a form asks."""
+    asked = arguments.get("questions")
+    listed = asked if isinstance(asked, list) else []
+    named = (one.get("question") for one in listed if isinstance(one, dict))
+    return frozenset(one for one in named if isinstance(one, str))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Set
 
 import msgspec
 
@@ -22,6 +23,8 @@ _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
 _TITLE_CHARACTERS = 200
 _ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
 _LISTED = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
+_REJECTED = "The user doesn't want to proceed"
+_REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
 _ASKING_ENDS = ("?", "？", ":", "：")
 
 
@@ -61,14 +64,35 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan, words
 
 
-def answers_in(output: str) -> list[tuple[str, str]]:
-    """Questions of a form with the owner's answers, as the host tells them when it was sent."""
-    return [(_asking(question), answer) for question, answer in _ANSWERED.findall(output)]
+def rejection(output: str) -> str | None:
+    """What the owner said when declining a call, as the host tells it in place of its result; ``None`` where nobody
+    declined it.
+    """
+    if not output.startswith(_REJECTED):
+        return None
+    words = _REJECTION_WORDS.search(output)
+    return words[1].strip() if words else ""
 
 
-def listed_answers(text: str) -> list[tuple[str, str]]:
+def answers_in(output: str, asked: Set[str], beside: msgspec.Raw) -> list[tuple[str, str]]:
+    """Questions of a form that was ``asked`` with the owner's answers: those ``beside`` the result where the host keeps
+    them there, else as it tells them. A question may hold what looks like another one with its answer.
+    """
+    kept = (decode_raw(beside, dict) or {}).get("answers")
+    pairs = list(kept.items()) if isinstance(kept, dict) else _ANSWERED.findall(output)
+    return _of_those_asked(pairs, asked)
+
+
+def listed_answers(text: str, asked: Set[str]) -> list[tuple[str, str]]:
     """The same as the host lists them when the owner would rather talk, or is done; the rest of that is the host's."""
-    return [(_asking(question), answer) for question, answer in _LISTED.findall(text)]
+    return _of_those_asked(_LISTED.findall(text), asked)
+
+
+def _of_those_asked(pairs: Iterable[tuple[str, object]], asked: Set[str]) -> list[tuple[str, str]]:
+    return [
+        (_asking(question), answer) for question, answer in pairs
+        if question in asked and isinstance(answer, str) and answer.strip()
+    ]  # fmt: skip
 
 
 def _asking(question: str) -> str:

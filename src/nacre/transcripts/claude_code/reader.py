@@ -15,13 +15,14 @@ import msgspec
 from nacre.text.open_weights import noted
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source, records
-from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage
+from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage, questions_of
 from nacre.transcripts.claude_code.prompts import (
     answers_in,
     content_of,
     interruption,
     listed_answers,
     plan_of,
+    rejection,
     typed,
     typed_ahead,
 )
@@ -49,8 +50,6 @@ from nacre.transcripts.tool_calls import asked, outcome
 from nacre.transcripts.trust import Exchange, Judgement
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
-_REJECTED = "The user doesn't want to proceed"
-_REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of another make may be used again in another session."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
@@ -200,29 +199,28 @@ class Reader:
             if call:
                 call.answer("ok", output)
             return
-        if output.startswith(_REJECTED):
+        said = rejection(output)
+        if said is not None:
             if call:
                 call.answer("rejected", output)
-            yield from self.declined(record, call, output)
+            yield from self.declined(record, call, said)
         elif call:
             exit_code = _EXIT_CODE.match(output)
             code = int(exit_code.group(1)) if exit_code else None
             call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
-        if asked and not block.is_error:
-            yield from self.answers(record, answers_in(output))
+        if call and asked and not block.is_error:
+            yield from self.answers(record, answers_in(output, call.questions, record.toolUseResult))
 
-    def declined(self, record: Record, call: OpenCall | None, output: str) -> Iterator[Session | Turn]:
-        """What the owner said when declining a call stands where its result would: a server on the web that fails may
-        say the same, so that of calls to outside the words may be anybody's.
+    def declined(self, record: Record, call: OpenCall | None, said: str) -> Iterator[Session | Turn]:
+        """What the owner said when declining a call stands where its result would, and the record does not tell the
+        two apart: of a call that may put out what it likes where it fails, the words may be anybody's.
         """
-        words = _REJECTION_WORDS.search(output)
-        if words and words.group(1).strip():
-            said = self.clean(words.group(1)).text
-            trust = Trust.UNTRUSTED if call is None or call.is_outside else Trust.TRUSTED
-            if is_tools(TOOL, said):
-                yield from self.answers(record, listed_answers(said) if trust is Trust.TRUSTED else ())
-            else:
-                yield from self.owner(record, said, trust=trust)
+        said = self.clean(said).text
+        if is_tools(TOOL, said):
+            yield from self.answers(record, listed_answers(said, call.questions) if call else ())
+        elif said:
+            is_hosts = call is not None and call.fails_in_words_of_host(record.version)
+            yield from self.owner(record, said, trust=Trust.TRUSTED if is_hosts else Trust.UNTRUSTED)
 
     def answers(self, record: Record, pairs: Sequence[tuple[str, str]]) -> Iterator[Session | Turn]:
         """What the owner answered to a form. Its words are the agent's: of a question that draws on text from outside
@@ -320,7 +318,7 @@ class Reader:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
                 arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
-                call = OpenCall(asked(block.name, arguments))
+                call = OpenCall(asked(block.name, arguments), questions_of(arguments))
                 group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
                 if block.id:
                     self.calls[block.id] = call

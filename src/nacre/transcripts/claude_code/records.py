@@ -56,6 +56,7 @@ class Record(Claims, gc=False):
     content: msgspec.Raw = msgspec.Raw(b"null")
     attachment: msgspec.Raw = msgspec.Raw(b"null")
     data: msgspec.Raw = msgspec.Raw(b"null")
+    toolUseResult: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
 
 
 class Message(Claims, gc=False):

@@ -253,7 +253,7 @@ def typed(text: str) -> str:
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
-    return text.partition(_REQUEST)[2].strip() if text.startswith("#") and _REQUEST in text else text
+    return text.rpartition(_REQUEST)[2].strip() if text.startswith("#") else text
 
 
 def replies_in(text: str) -> list[Answer]:

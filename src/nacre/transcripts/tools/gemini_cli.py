@@ -104,14 +104,15 @@ class _Reader:
         self.talk = Conversation(source, self.session())
 
     def session(self) -> Session:
-        parent = self.source.path.parent.name
-        is_main = parent == "chats" or self.header.get("kind") != "subagent"
+        is_main = self.header.get("kind") != "subagent"
+        folder = self.source.path.parent.name
+        parent = None if is_main or folder == "chats" else folder
         directories = self.header.get("directories")
         named = str(directories[0]) if isinstance(directories, list) and directories else None
         return Session(
             TOOL, string(self.header, "sessionId") or self.source.path.stem,
             title=string(self.header, "summary"), cwd=named or _project_root(self.source.path, self.header),
-            kind=SessionKind.MAIN if is_main else SessionKind.SUBAGENT, parent=None if is_main else parent,
+            kind=SessionKind.MAIN if is_main else SessionKind.SUBAGENT, parent=parent,
             started=parse_time(self.header.get("startTime")),
         )  # fmt: skip
 
