@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import islice
 
 from nacre.extraction.by_model.answer import Told
+from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted import without_pasted
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
@@ -78,8 +79,9 @@ class Checks:
         reason = _refusal(told, content) or self._evidence_refusal(evidence, shown)
         if reason:
             return Dropped(reason)
-        held, detail = self._doubt(told, content, evidence)
-        is_owner = self._is_owners(told, evidence)
+        is_nodded = self._is_nodded(content, evidence)
+        is_owner = self._is_owners(told, evidence, is_nodded=is_nodded)
+        held, detail = self._doubt(told, content, evidence, is_nodded=is_nodded)
         importance = min(told.importance, 10) if is_owner else min(told.importance, AGENT_CAP)
         return Candidate(
             kind=Kind(told.kind), subject=subject or content[:_MAX_SUBJECT], content=content,
@@ -135,13 +137,18 @@ class Checks:
         holding = (at for at in sorted(shown) if not named and self._holds(at, quote, is_typed=True))
         return sorted({*evidence, *islice(holding, 1)})
 
-    def _is_owners(self, told: Told, evidence: Sequence[int]) -> bool:
+    def _is_owners(self, told: Told, evidence: Sequence[int], *, is_nodded: bool) -> bool:
         """Whether the owner answers for a statement: the words quoted are theirs, or they said something to them. What
-        an agent found out since it was asked is the agent's; what steers agents is the owner's or nobody's.
+        an agent found out since it was asked is the agent's, and so is what the owner only nodded to; what steers
+        agents is the owner's or nobody's.
         """
         typed = {at for at in evidence if at in self._typed}
         quoted = [at for at in evidence if self._holds(at, told.quote)]
-        if told.kind in _STEERING or not quoted:
+        if told.kind in _STEERING:
+            return bool(typed)
+        if is_nodded:
+            return False
+        if not quoted:
             return bool(typed)
         return any(at in typed for at in quoted) or any(at > quoted[0] for at in typed)
 
@@ -150,7 +157,7 @@ class Checks:
             return "no such turn"
         return None if evidence[-1] >= self.begin else "read before"
 
-    def _doubt(self, told: Told, content: str, evidence: Sequence[int]) -> tuple[Why | None, str]:
+    def _doubt(self, told: Told, content: str, evidence: Sequence[int], *, is_nodded: bool) -> tuple[Why | None, str]:
         """Why a proposal cannot be a memory at once, if so."""
         if self.is_from_outside(content):
             return Why.UNTRUSTED, "its words are those of text from outside"
@@ -158,14 +165,14 @@ class Checks:
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
-        if Kind(told.kind) is Kind.PREFERENCE and self.reached_out(evidence) and not self._is_worded(content, evidence):
+        if is_nodded and (Kind(told.kind) is Kind.PREFERENCE or reads_as_rule(content)):
             return Why.UNTRUSTED, "the owner only nodded to it, after text from outside was read"
         return None, ""
 
-    def _is_worded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Whether a word of a statement is the owner's own in its evidence."""
+    def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
+        """Whether no word of a statement is the owner's own in its evidence, once text from outside was read."""
         words = content_words(content, language_of(content))
-        return bool(words & _words_of(self._typed.get(at, "") for at in evidence))
+        return self.reached_out(evidence) and not words & _words_of(self._typed.get(at, "") for at in evidence)
 
     def _is_copied(self, content: str) -> bool:
         """Whether half of a statement stands in text from outside word by word, of whatever kind it says it is."""

@@ -27,6 +27,7 @@ class Cues:
     not_remembered: re.Pattern[str]
     rule: re.Pattern[str]
     ordered: re.Pattern[str]
+    lasting: re.Pattern[str]
     place: re.Pattern[str]
     decided: re.Pattern[str]
     supposed: re.Pattern[str]
@@ -36,6 +37,14 @@ class Cues:
     pointing: re.Pattern[str]
 
 
+def reads_as_rule(text: str) -> bool:
+    """Whether a text says anywhere, in the words of a standing rule, that it is to hold, of whatever kind it is told to
+    be.
+    """
+    known = cues()
+    return any(one.search(text) for one in (known.rule, known.lasting, known.place))
+
+
 @cache
 def cues() -> Cues:
     """The table."""
@@ -43,10 +52,10 @@ def cues() -> Cues:
     return Cues(
         remember=_pattern(table["remember"], before=_CLAUSE), requested=_pattern(table["requested"]),
         not_remembered=_pattern(table["not_remembered"]), rule=_pattern(table["rule"]),
-        ordered=_pattern(table["ordered"], before=_BEGINNING), place=_pattern(table["place"]),
-        decided=_pattern(table["decided"], before=_CLAUSE), supposed=_pattern(table["supposed"]),
-        taken_back=_pattern(table["taken_back"]), irony=_pattern(table["irony"]), asking=_pattern(table["asking"]),
-        pointing=_pattern(table["pointing"]),
+        ordered=_pattern(table["ordered"], before=_BEGINNING), lasting=_pattern(table["ordered"]),
+        place=_pattern(table["place"]), decided=_pattern(table["decided"], before=_CLAUSE),
+        supposed=_pattern(table["supposed"]), taken_back=_pattern(table["taken_back"]), irony=_pattern(table["irony"]),
+        asking=_pattern(table["asking"]), pointing=_pattern(table["pointing"]),
     )  # fmt: skip
 
 
