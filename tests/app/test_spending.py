@@ -108,9 +108,13 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
 
 def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
     context = home(world, priced(), models_daily_budget_usd=0.006)
-    with pytest.raises(BudgetSpent) as refused:
+
+    def ask_on() -> None:
         for number in range(99):
             asked(context).complete(prompt(f"{number}?", output_tokens=1_000))
+
+    with pytest.raises(BudgetSpent) as refused:
+        ask_on()
     assert "2026-11-21 00:00" in (refused.value.hint or "")
     assert "models.daily_budget_usd" in (refused.value.hint or "")
 
