@@ -15,7 +15,7 @@ import pytest
 from nacre.llm.credentials.billing import absence, environment_of
 from nacre.llm.providers import provider_of
 from nacre.settings import load_settings
-from tests.cli.conftest import Nacre, Outcome
+from tests.cli.conftest import Nacre, Outcome, said, write_transcript
 from tests.fakes.provider import FakeProvider
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in for a command is a script")
@@ -77,6 +77,28 @@ def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
     assert "Let Ollama, qwen3:8b write?" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["state"]) == ("ollama:qwen3:8b", "ready")
+
+
+def test_who_agrees_to_a_writer_is_told_all_projects_that_it_would_be_shown(
+    dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
+) -> None:
+    for number, name in enumerate(("ash", "beech", "cedar", "elm", "fir", "hazel")):
+        answer = said("assistant", f"Ok {number}.", 2, session=f"{number}-{name}", cwd=f"/code/{name}")
+        answer["message"]["model"] = "qwen3:8b" if name == "hazel" else "claude-haiku-4-5"
+        asked = said("user", f"Plant {name}.", 1, session=f"{number}-{name}", cwd=f"/code/{name}")
+        file = user_home / ".claude" / "projects" / f"-code-{name}" / f"{number}-{name}.jsonl"
+        write_transcript(file, [asked, answer])
+    nacre("ingest")
+    told = proposed(dialog)
+    assert "hazel" in told
+    assert all(name in told for name in ("ash", "beech", "cedar", "elm", "fir"))
+    assert "may run on your own machine" not in told
+    install("claude")
+    signed_in(user_home)
+    told = proposed(dialog)
+    assert "hazel" not in told
+    assert all(name in told for name in ("ash", "beech", "cedar", "elm", "fir"))
+    assert "may run on your own machine" in told
 
 
 def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(

@@ -42,8 +42,8 @@ class FirstReading:
         return 0 < len(self.recent) < self.files
 
 
-def look(home: Home) -> FirstReading:
-    """What can be read; stores nothing."""
+def look(home: Home, writer: str = "") -> FirstReading:
+    """What can be read, and what a writer would take, by its name or the one that would be proposed; stores nothing."""
     options = IngestOptions()
     plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
@@ -53,7 +53,7 @@ def look(home: Home) -> FirstReading:
     has_model = home.settings.text("models.default") != NONE and plan.files > 0
     return FirstReading(
         plan.files, plan.bytes, tuple(recent), planning.estimate(home, options) if has_model else None,
-        foreseen_of(home, [file.path for file in newest]),
+        foreseen_of(home, [file.path for file in newest], writer),
     )  # fmt: skip
 
 

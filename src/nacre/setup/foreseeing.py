@@ -58,16 +58,18 @@ class Foreseen:
         return f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, by {week}"
 
 
-def foreseen(home: Home) -> Foreseen:
-    """What a writer would take a day, going by the sessions of the last seven days that it would be shown.
+def foreseen(home: Home, writer: str = "") -> Foreseen:
+    """What a writer, by its name or the one that would be proposed, would take a day, going by the sessions of the last
+    seven days that it would be shown.
 
     Where these had none, by the seven days to the end of the last session.
     """
-    until, sessions = None, _week(home, home.now())
+    writer = writer or _best(home)
+    until, sessions = None, _week(home, writer, home.now())
     if not sessions and (last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_LOOKED_AT)):
         until = last[0].ended
-        sessions = _week(home, until) if until else []
-    able = _able(home)
+        sessions = _week(home, writer, until) if until else []
+    able = _able(home, writer)
     taken = [_taken(home.settings, one.session, home.sessions.whole(one.row), able) for one in sessions[:_SAMPLE]]
     return _foreseen(sessions, taken, len(sessions), until)
 
@@ -77,13 +79,14 @@ def _own(home: Home, wanted: SessionFilter, most: int) -> list[StoredSession]:
     return [one for one in home.sessions.newest(wanted, limit=most) if not is_one(home, one)]
 
 
-def foreseen_of(home: Home, paths: Sequence[Path]) -> Foreseen:
+def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen:
     """The same by transcripts that are not read yet, the newest first: a sample of them is parsed."""
-    found, able = [], _able(home)
+    writer = writer or _best(home)
+    found, able = [], _able(home, writer)
     for session, turns in sessions_in(home, paths[:_SAMPLE]):
         ended = max((turn.time for turn in turns if turn.time), default=session.started)
         stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
-        if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, ""):
+        if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, writer):
             found.append((ended, stored, _taken(home.settings, session, turns, able)))
     last = max((ended for ended, _, _ in found), default=home.now())
     until = last if home.now() - last > _WEEK else None
@@ -106,16 +109,21 @@ def _foreseen(
     return Foreseen(a_day, int(taken), until, tuple(tools), tuple(projects))
 
 
-def _week(home: Home, until: datetime) -> list[StoredSession]:
+def _week(home: Home, writer: str, until: datetime) -> list[StoredSession]:
     """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
     wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
-    return [one for one in _own(home, wanted, most=1000) if is_covered(home.settings, one, "")]
+    return [one for one in _own(home, wanted, most=1000) if is_covered(home.settings, one, writer)]
 
 
-def _able(home: Home) -> Capabilities:
-    """What the writer can do that would be proposed."""
+def _best(home: Home) -> str:
+    """The writer that would be proposed; empty where there is none."""
     best = found_writers.best_writer(found_writers.found_writers(home.settings))
-    return capabilities_of(home, best.name) if best else Capabilities()
+    return best.name if best else ""
+
+
+def _able(home: Home, writer: str) -> Capabilities:
+    """What a writer can do."""
+    return capabilities_of(home, writer) if writer else Capabilities()
 
 
 def _taken(settings: Settings, session: Session, turns: Sequence[Turn], able: Capabilities) -> int:

@@ -13,7 +13,7 @@ from nacre.llm.credentials.billing import absence, key_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.credentials.methods import API_KEY
 from nacre.llm.proposals import proposed, servers_here
-from nacre.llm.providers import Provider, provider_of, providers
+from nacre.llm.providers import Provider, is_on_this_machine, provider_of, providers
 from nacre.llm.registry import describe
 from nacre.settings import Settings
 from nacre.setup.credentials import programs
@@ -35,6 +35,7 @@ class FoundWriter:
 
     ``payer`` is where the key is that pays its calls; empty where a subscription does, or nothing is to pay.
     ``problem`` says what may keep it from answering; ``is_refused``: it cannot be set before that is mended.
+    ``is_here``: it answers on this machine itself.
     """
 
     name: str
@@ -43,6 +44,7 @@ class FoundWriter:
     is_free: bool = False
     problem: str = ""
     is_refused: bool = False
+    is_here: bool = False
 
 
 def found_writers(settings: Settings) -> list[FoundWriter]:
@@ -62,13 +64,13 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
     """What is known of a model by its name. Raises ModelRefused for a provider that is unknown."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
-    problem = obstacle_to(settings, name)
+    problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
     if problem:
         hint = f" ({problem.hint})" if problem.hint else ""
-        return FoundWriter(name, label, problem=f"{problem.message}{hint}", is_refused=True)
+        return FoundWriter(name, label, problem=f"{problem.message}{hint}", is_refused=True, is_here=is_here)
     asked, able = describe(settings, name)
     payer = key_of(settings, provider) or (asked.credential.origin if asked.credential else "")
-    return FoundWriter(name, label, payer, able.price == Price(), absence(settings, provider))
+    return FoundWriter(name, label, payer, able.price == Price(), absence(settings, provider), is_here=is_here)
 
 
 def _names(settings: Settings) -> Iterator[str]:

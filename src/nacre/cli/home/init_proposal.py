@@ -81,8 +81,9 @@ def proposed(run: Run, named: WriterRequest | None = None) -> Proposal:
     """
     with first_ingest.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
-        reading = first_ingest.look(home) if is_new else None
-        foreseen = reading.foreseen if reading else foreseeing.foreseen(home)
+        name = named.writer if named else ""
+        reading = first_ingest.look(home, name) if is_new else None
+        foreseen = reading.foreseen if reading else foreseeing.foreseen(home, name)
         return Proposal(
             reading if reading and reading.files else None, _writer(home, foreseen, named), named is not None,
             bool(examples.present(home)),
@@ -189,7 +190,7 @@ def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) ->
     may = "writes" if is_named else "could write"
     paper.body(
         f"{before}{proposal.writer.label} {may} the rest once a session is over: {much} {proposal.terms}. "
-        f"{cli_writer.shown(told)}{'' if is_named else ' w says yes to that, too.'}",
+        f"{cli_writer.shown(proposal)}{'' if is_named else ' w says yes to that, too.'}",
         indent=0,
     )
     cli_writer.render_beside(paper, proposal)

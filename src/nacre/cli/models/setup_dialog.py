@@ -187,7 +187,7 @@ class Dialog:
         )
         told = proposal.foreseen
         much = f"To write takes {told.in_words}. " if told.tokens else ""
-        paper.line(f"{much}{writer.shown(told)}")
+        paper.line(f"{much}{writer.shown(proposal)}")
         writer.render_beside(paper, proposal)
         self._show(paper)
         present = self._settings.flag("models.background")

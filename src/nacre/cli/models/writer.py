@@ -34,9 +34,6 @@ else:
     setup_requests = Module("nacre.setup.requests")
     writers = Module("nacre.setup.writer")
 
-_NAMED = 4
-"""Projects that are named where a writer is proposed."""
-
 KEPT_HERE = (
     "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
     "go only to a writer on this machine."
@@ -148,7 +145,7 @@ def offer(run: Run, name: str | None = None) -> bool:
     much = f"That is {told.in_words}; it" if told.tokens else "It"
     paper.body(
         f"{proposal.writer.label} can read each session once, when it is over, and write down what is worth keeping. "
-        f"{much} {proposal.terms}. {shown(told)}",
+        f"{much} {proposal.terms}. {shown(proposal)}",
         indent=0,
     )
     render_beside(paper, proposal)
@@ -171,13 +168,13 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
             run.tell(f"{one.label}: {one.problem}")
         run.tell("No one who could write is here; nacre setup sets a model by key, or a local one.")
         return None
-    return found_writers.proposal_of(run.settings, best, foreseeing.foreseen(run.home), found)
+    return found_writers.proposal_of(run.settings, best, foreseeing.foreseen(run.home, best.name), found)
 
 
 def named(home: Home, name: str) -> WriterProposal:
     """A writer by its name, with what it would take, whether it can be set or not. Raises ModelRefused."""
     found = found_writers.writer_named(home.settings, name)
-    return found_writers.proposal_of(home.settings, found, foreseeing.foreseen(home))
+    return found_writers.proposal_of(home.settings, found, foreseeing.foreseen(home, name))
 
 
 def best_for(home: Home) -> WriterProposal | None:
@@ -188,7 +185,9 @@ def best_for(home: Home) -> WriterProposal | None:
         with suppress(ModelRefused):  # its provider is unknown
             found.insert(0, found_writers.writer_named(home.settings, name))
     best = found_writers.best_writer(found)
-    return found_writers.proposal_of(home.settings, best, foreseeing.foreseen(home), found) if best else None
+    if best is None:
+        return None
+    return found_writers.proposal_of(home.settings, best, foreseeing.foreseen(home, best.name), found)
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
@@ -211,21 +210,18 @@ def _named(one: FoundWriter) -> str:
     return f"{one.name} ({one.problem.rstrip('.')})" if one.problem else one.name
 
 
-def shown(told: Foreseen) -> str:
+def shown(proposal: WriterProposal) -> str:
     """Which sessions a writer is shown, in sentences."""
+    kept = "" if proposal.writer.is_here else f" {KEPT_HERE}"
     return (
-        f"It is shown, without secrets, the sessions of all tools and projects that nacre reads{covered(told)}; "
-        f"writer.exclude_tools and writer.exclude_projects leave some out. {KEPT_HERE}"
+        "It is shown, without secrets, the sessions of all tools and projects that nacre reads"
+        f"{covered(proposal.foreseen)}; writer.exclude_tools and writer.exclude_projects leave some out.{kept}"
     )
 
 
 def covered(told: Foreseen) -> str:
     """Which tools and projects these are, going by a week's sessions; empty where none tells."""
-    projects = [
-        *told.projects[:_NAMED],
-        *([f"{len(told.projects) - _NAMED} more"] if len(told.projects) > _NAMED else []),
-    ]
-    return f" ({', '.join(told.tools)}; {', '.join(projects) or 'no project'})" if told.tools else ""
+    return f" ({', '.join(told.tools)}; {', '.join(told.projects) or 'no project'})" if told.tools else ""
 
 
 def _answer(run: Run, found: WriterStatus) -> None:
