@@ -711,6 +711,7 @@ export interface FoundWriter {
   is_free: boolean;
   problem: string;
   is_refused: boolean;
+  is_here: boolean;
 }
 
 export interface Gap {
