@@ -342,8 +342,15 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    (daily, *_) = nacre("cost", "--json").json["budgets"]
-    assert daily["spent_usd"] == 0
+    told = nacre("cost", "--json").json
+    assert (told["budgets"][0]["spent_usd"], told["cost_usd"], nacre("home", "--json").json["cost_usd"]) == (0, 0, 0)
+    shown = " ".join(nacre("cost").out.split())
+    assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
+    assert "The last 30 days: 2 calls by subscription" in shown
+    models = " ".join(nacre("models").out.split())
+    assert "price none: a subscription pays, tokens are counted" in models
+    assert "in the background: on, up to 50,000 tokens of a subscription a day" in models
+    assert "$" not in models
 
 
 def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_with_what_it_is_shown(

@@ -260,7 +260,9 @@ def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
 
 
 def costs(home: Home, days: int = 30) -> CostReport:
-    """What models cost in the last days, today counted, and what is left of today's budget."""
+    """What models cost in the last days, today counted, and what is left of today's budget. What a subscription pays
+    has no cost here, whatever its command says that it would be.
+    """
     fold_notes(home)
     day = today(home)
     since = day - timedelta(days=days - 1)
@@ -275,9 +277,13 @@ def costs(home: Home, days: int = 30) -> CostReport:
         for task, amount in most.items()
     ]
     return CostReport(
-        since, day, resets_at(home), spending.since(since), spending.refusals(since),
-        spending.failing(home.now()), budgets, home.settings.flag("models.background"),
+        since, day, resets_at(home), [_paid(home.settings, one) for one in spending.since(since)],
+        spending.refusals(since), spending.failing(home.now()), budgets, home.settings.flag("models.background"),
     )  # fmt: skip
+
+
+def _paid(settings: Settings, one: Spent) -> Spent:
+    return one if is_priced(settings, one.model) else replace(one, cost=0, unpriced=0, estimated=0)
 
 
 def left_today(home: Home, task: str) -> int:

@@ -788,8 +788,7 @@ export interface HomePage {
   candidates: number;
   reviews: number;
   conflicts: number;
-  to_write: number;
-  writer: WriterAtWork;
+  writer: WriterStatus;
   cost: number;
   budget: number;
 }
@@ -1942,6 +1941,8 @@ export interface TaskEstimate {
   cost: number | null;
   seconds: number;
   is_measured: boolean;
+  most: number;
+  is_by_subscription: boolean;
 }
 
 export interface Today {
@@ -2236,13 +2237,6 @@ export interface WiringWish {
   isolates: boolean;
 }
 
-export interface WriterAtWork {
-  writer: string;
-  state: string;
-  tokens_today: number;
-  limit: number | null;
-}
-
 export interface WriterStatus {
   writer: string;
   state: string;
@@ -2277,6 +2271,7 @@ export interface NacreExtractionEstimateEstimate {
   problems: Array<Problem>;
   vectors: VectorEstimate | null;
   tokens_left: number | null;
+  is_older: boolean;
 }
 
 export interface NacreGatewayAnswersChat {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,14 @@ from nacre.platform.lazy import Module
 from nacre.values import spending
 
 if TYPE_CHECKING:
+    from nacre.setup import writer as writers
+    from nacre.setup.writer import WriterStatus
     from nacre.spending import budget as spending_budget
     from nacre.spending.budget import Sum
     from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
 else:
+    writers = Module("nacre.setup.writer")
     spending_budget = Module("nacre.spending.budget")
 
 
@@ -34,6 +38,8 @@ _WHY = {
     "task budget": "the task's budget was used up",
     "no price": "nobody knows the price (models.capabilities)",
     "failing": "the model had failed too often",
+    "tokens": "it had taken the tokens of the day",
+    "no tokens": "it may take no tokens by itself",
 }
 
 
@@ -51,7 +57,12 @@ def cost(run: Run, days: int, by: str) -> None:
     ask for otherwise is counted beside it.
     """
     report = ask(run, "cost", days=days)
-    run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
+    unpaid = [one for one in report.spent if not spending_budget.is_priced(run.settings, one.model)]
+    shown = _Shown(
+        report, by, writers.status(run.home), spending_budget.summed("", unpaid).calls,
+        {one.name: one.calls for one in spending_budget.added_up(unpaid, by)},
+    )  # fmt: skip
+    run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, shown, days))
 
 
 def _cost_record(report: CostReport, by: str) -> Record:
@@ -87,8 +98,22 @@ def _cost_record(report: CostReport, by: str) -> Record:
     }  # fmt: skip
 
 
-def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown, ``by`` task, model or day, with how the writer fares, and how many calls a subscription paid: in
+    all, and of each.
+    """
+
+    report: CostReport
+    by: str
+    writer: WriterStatus
+    unpaid: int
+    unpaid_of: Mapping[str, int]
+
+
+def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
     """Today's budget, a table of what was spent, and what was not asked."""
+    report = shown.report
     sums = [_sum(budget) for budget in report.budgets]
     width = max(map(len, sums), default=0)
     for budget, words in zip(report.budgets, sums, strict=True):
@@ -98,10 +123,14 @@ def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     else:
         told = "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off"
     paper.line(dim(f"{told}; begins anew at {minute(report.resets)}"))
+    writer = shown.writer
+    if writer.limit is not None:
+        told = f"{writer.tokens_today:,} of {writer.limit:,} tokens today, paid by a subscription (nacre writer)"
+        paper.line(bold(writer.writer), "  ", told)
     if report.spent:
         whole = spending_budget.summed("in all", report.spent)
-        paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole)}")
-        _table(paper, spending_budget.added_up(report.spent, by), whole, by)
+        paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole, shown.unpaid)}")
+        _table(paper, shown, whole)
     else:
         paper.blank()
         paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")
@@ -129,16 +158,20 @@ def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
     )  # fmt: skip
 
 
-def _in_all(whole: Sum) -> str:
+def _in_all(whole: Sum, unpaid: int) -> str:
+    if whole.calls == unpaid:
+        return f"{count(unpaid, 'call')} by subscription"
     more = f", and {count(whole.unpriced, 'call')} of unknown price" if whole.unpriced else ""
     return f"{spending.dollars(whole.cost)}{more}"
 
 
-def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
+def _table(paper: Paper, shown: _Shown, whole: Sum) -> None:
+    by, unpaid = shown.by, shown.unpaid_of
+    sums = spending_budget.added_up(shown.report.spent, by)
     dearest = max(one.cost for one in sums)
-    rows = [_row(one, round(one.cost / dearest * _SHARE) if dearest else 0) for one in sums]
+    rows = [_row(one, round(one.cost / dearest * _SHARE) if dearest else 0, unpaid.get(one.name, 0)) for one in sums]
     if len(sums) > 1:
-        rows.append((*_row(whole, 0)[:-1], ""))  # what is to be said of it stands above
+        rows.append((*_row(whole, 0, shown.unpaid)[:-1], ""))  # what is to be said of it stands above
     head = (by, "calls", "failed", "read", "from cache", "written", "time", "cost", "", "")
     numbers = range(1, 8)
     widths = {at: max(len(row[at]) for row in (*rows, head)) for at in numbers}
@@ -157,24 +190,33 @@ def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
         )
 
 
-def _row(one: Sum, share: int) -> tuple[str, ...]:
+def _row(one: Sum, share: int, unpaid: int) -> tuple[str, ...]:
+    """``unpaid`` of its calls a subscription paid."""
     tokens = one.tokens
     read = tokens.input + tokens.cached + tokens.written
     took = duration(timedelta(seconds=one.seconds)) if one.seconds >= 60 else seconds(one.seconds)
     return (
         one.name, f"{one.calls:,}", f"{one.failed:,}" if one.failed else "", amount(read),
         amount(tokens.cached) if tokens.cached else "", amount(tokens.output), took,
-        "not known" if one.unpriced and not one.cost else spending.dollars(one.cost), "▇" * share, _remarks(one),
+        _cost(one, unpaid), "▇" * share, _remarks(one, unpaid),
     )  # fmt: skip
 
 
-def _remarks(one: Sum) -> str:
+def _cost(one: Sum, unpaid: int) -> str:
+    if one.calls == unpaid:
+        return "–"
+    return "not known" if one.unpriced and not one.cost else spending.dollars(one.cost)
+
+
+def _remarks(one: Sum, unpaid: int) -> str:
     told = []
     if one.background < one.calls:
         yours = one.calls - one.background
         told.append(f"{yours:,} asked by you" if one.background else "asked by you")
     if one.unpriced:
         told.append(f"{one.unpriced:,} of unknown price")
+    if unpaid:
+        told.append("by subscription" if unpaid == one.calls else f"{unpaid:,} by subscription")
     return ", ".join(told)
 
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from nacre.settings import Settings
     from nacre.setup import offers as offering
     from nacre.setup.offers import Offer, Trial
+    from nacre.spending import budget as budgets
     from nacre.values.model_calls import Capabilities, Price, Task
 else:
+    budgets = Module("nacre.spending.budget")
     offering = Module("nacre.setup.offers")
 
 
@@ -116,8 +118,11 @@ def _render_models(paper: Paper, settings: Settings, uses: Mapping[Task, str], o
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
         paper.line(dim(f"without a model: {', '.join(idle)}"))
-    paper.line(dim(_background(settings)))
-    unpriced = [offer.name for offer in offers if offer.problem is None and offer.capabilities.price is None]
+    paper.line(dim(_background(settings, [offer.name for offer in offers])))
+    unpriced = [
+        offer.name for offer in offers
+        if offer.problem is None and offer.capabilities.price is None and budgets.is_priced(settings, offer.name)
+    ]  # fmt: skip
     if unpriced and settings.flag("models.background"):
         told = f"but not {', '.join(unpriced)}: no budget can hold what nobody knows the price of (models.capabilities)"
         paper.line(Span(told, "yellow"))
@@ -132,7 +137,8 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     if offer.problem is None or offer.credential:
         key = offer.credential or ("missing" if offer.needs_key else "none is needed")
         facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]
-        facts.append(("price", _price(able.price)))
+        is_paid = budgets.is_priced(settings, offer.name)
+        facts.append(("price", _price(able.price) if is_paid else "none: a subscription pays, tokens are counted"))
     if offer.problem:
         facts.append(("problem", Span(offer.problem.message, "red")))
         facts.append(("", dim(offer.problem.hint or "")))
@@ -159,10 +165,14 @@ def _dollars(amount: Decimal) -> str:
     return f"${amount:,.2f}" if amount == round(amount, 2) else f"${amount.normalize():f}"
 
 
-def _background(settings: Settings) -> str:
+def _background(settings: Settings, names: Sequence[str]) -> str:
+    """Whether models work without being asked, and within which bounds: tokens where a subscription pays."""
     if not settings.flag("models.background"):
         return "in the background: off (models.background)"
-    return f"in the background: on, up to ${settings['models.daily_budget_usd']:,.2f} a day"
+    paid = {budgets.is_priced(settings, name) for name in names}
+    bounds = [f"${settings.number(budgets.DAILY):,.2f}"] if True in paid else []
+    bounds += [f"{settings.whole(budgets.TOKENS):,} tokens of a subscription"] if False in paid else []
+    return f"in the background: on, up to {' and '.join(bounds)} a day"
 
 
 def _render_trial(paper: Paper, trial: Trial) -> None:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from nacre.settings import Settings
     from nacre.setup import credentials, found_writers, models
     from nacre.setup.models import Wish
+    from nacre.spending import budget as budgets
     from nacre.spending import models as spending_models
 else:
+    budgets = Module("nacre.spending.budget")
     capabilities = Module("nacre.llm.capabilities")
     credentials = Module("nacre.setup.credentials")
     found_writers = Module("nacre.setup.found_writers")
@@ -286,6 +288,8 @@ def _models_of(option: Option) -> bool:
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
     """What a model costs, in words; empty where that is not known."""
+    if budgets.is_by_subscription(settings, f"{provider.name}:{model}"):
+        return "a subscription pays"
     price = capabilities.capabilities_of(settings, provider, model).price
     if price is None:
         return ""
