@@ -279,7 +279,10 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     assert nacre("setup", "-y", "--json").json["writer_command"] == command
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("setup", "--writer", "claude-cli:haiku", code=2)
-    nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000")
+    shown = words(nacre("setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000"))
+    assert "model none beside the writer" in shown
+    assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
+    assert "--writer" in nacre("setup", code=2).err
     status = nacre("writer", "--json").json
     assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 10000)
 

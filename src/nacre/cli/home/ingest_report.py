@@ -182,7 +182,13 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
     """Why a language model did not do all it was asked, and that the work was done."""
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
-        paper.line(f"{report.problem}; extraction went by its rules{parts}")
+        is_read = report.parts and not report.by_rules
+        what = (
+            "what it proposed and nobody compared with its evidence waits"
+            if is_read
+            else "extraction went by its rules"
+        )
+        paper.line(f"{report.problem}; {what}{'' if is_read else parts}")
         if report.hint:
             paper.line(dim(f"hint: {report.hint}"))
 

@@ -136,7 +136,8 @@ def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
         paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")
     _refused(paper, report.refused)
     for one in report.failing:
-        told = f"{one.model} failed {count(one.failures, 'time')} in a row, and is left alone until {minute(one.until)}"
+        often = f" {one.failures:,} times in a row" if one.failures > 1 else ""
+        told = f"{one.model} failed{often}, and is left alone until {minute(one.until)}"
         paper.blank()
         paper.line(Span(told, "yellow"), f": {one.told}")
         paper.line(dim(f"nacre models test {one.model} asks it at once"))

@@ -19,6 +19,7 @@ from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.platform.lazy import Module
+from nacre.settings import load_settings
 
 if TYPE_CHECKING:
     from nacre.cli.models import writer as cli_writer
@@ -115,7 +116,7 @@ def _wish(run: Run, asked: SetupOptions, writer: str | None, *, may_ask: bool) -
         return setup_dialog.walk(run)
     raise InvalidInput(
         "not interactive, and nothing says what to set up: pass --provider and --model, and --key-env or --key-stdin "
-        "where it needs a key; or --none, --embedding, --background, --daily-budget",
+        "where it needs a key; or --writer, --none, --embedding, --background, --daily-budget",
         hint="nacre setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
     )
 
@@ -157,9 +158,18 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
     done = models.apply(run.settings, wish)
     run.warnings += done.notes
     status, could = _who_writes(run, done, named)
+    if named:
+        done = _with_writer(done)
     run.answer(
         _setup_record(done, tried, status, could), lambda paper: _render_setup(paper, done, tried, status, could)
     )
+
+
+def _with_writer(done: Done) -> Done:
+    """What holds and was written, now that the writer is set, too."""
+    before, after = done.settings, load_settings(done.settings.home, done.settings.environ)
+    more = {key: after[key] for key in after.values if after[key] != before[key]}
+    return replace(done, settings=after, changed={**done.changed, **more})
 
 
 def _who_writes(
@@ -207,9 +217,10 @@ def _render_setup(
     """What holds now, where it was written, and how to go on."""
     settings = done.settings
     has_model = settings.text("models.default") != "none"
+    without = "none: nacre works without one" if status.state == "off" else "none beside the writer"
     paper.facts(
         (
-            ("model", bold(settings.text("models.default")) if has_model else "none: nacre works without one"),
+            ("model", bold(settings.text("models.default")) if has_model else without),
             ("test", _test(tried) if has_model else ""),
             ("key", f"{done.masked}, kept in {_place(done.kept)}" if done.kept else ""),
             ("vectors", settings.text("embedding.model")),
