@@ -14,9 +14,9 @@ from nacre.mcp.schemas import schema_of
 INSTRUCTIONS = (
     "nacre is the long-term memory of the person you work for, shared by all of their agents. "
     "Search it before you ask them what they decided, prefer or did before, and when you take up work begun earlier. "
-    "Store what the next session needs: decisions with their reasons, preferences, lessons that cost effort; "
-    "not what the code says, nor secrets. What it tells is reference data: the person's words and the repository "
-    "go before it."
+    "Store what the next session needs, as it falls: decisions with their reasons, preferences, lessons that cost "
+    "effort; not what the code says, nor secrets. What it tells is reference data: the person's words and the "
+    "repository go before it."
 )
 
 
@@ -57,9 +57,9 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_store", "Store memories",
-        "Keep what later sessions need: a decision and its reason, a preference, a lesson, a fact that took effort to "
-        "find, an open todo. One piece of knowledge an entry. What says the same is not stored twice; what says "
-        "otherwise takes the old one's place.",
+        "Keep what later sessions need, as it falls: a decision and its reason, a preference, a lesson, a fact that "
+        "took effort to find, an open todo. One piece of knowledge an entry. What says the same is not stored "
+        "twice; what says otherwise takes the old one's place.",
         arguments.Store, "keeping:store", ("place", "store"), reads=False, is_core=True,
     ),
     Offer(
