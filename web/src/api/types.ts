@@ -2098,6 +2098,7 @@ export interface Undoing {
   operation: Operation;
   steps: Array<NacreHistoryUndoStep>;
   op: string | null;
+  waiting: Array<Memory>;
 }
 
 export interface Unreached {
