@@ -132,7 +132,7 @@ class Pair:
     def _own(self, one: Statement, other: Statement) -> frozenset[str]:
         return frozenset(
             word.stem for word in one.said
-            if (word.stem in one.names or word.stem in one.things) and not held(word.stem, other)
+            if (word.stem in one.names or word.stem in one.things) and not _is_said(word.stem, other)
         )  # fmt: skip
 
     @property
@@ -411,6 +411,11 @@ class Pair:
 def _bounds(amount: Amount, other: Amount) -> bool:
     """Whether one amount may bound the other, as no day does."""
     return amount.sort not in _DATES and amount.conflicts(other)
+
+
+def _is_said(word: str, by: Statement) -> bool:
+    """Whether a statement has a word, and not in an aside alone: what went may be named there."""
+    return held(word, by) and (word not in by.words or any(word == one.stem for one in by.said))
 
 
 def _is_one(names: frozenset[str], by: Statement) -> bool:

@@ -168,8 +168,10 @@ class Statement:
 
     @cached_property
     def measured(self) -> tuple[Amount, ...]:
-        """The amounts of its first clause."""
-        return tuple(one for one in self.amounts if one.start < self.end)
+        """The amounts of its first clause, but a day since when it holds."""
+        since = [match.span() for match in self.language.change.now.finditer(self.text.lower())]
+        said = (one for one in self.amounts if one.start < self.end)
+        return tuple(one for one in said if not any(begin < one.start < end for begin, end in since))
 
     @cached_property
     def denies(self) -> bool:
