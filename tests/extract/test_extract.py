@@ -123,6 +123,9 @@ def test_what_is_said_as_plainly_without_a_cue_is_a_memory(said: str, kind: Kind
     "said",
     [
         "remember the login bug? it's back",
+        "Never mind, forget the Thursday rule, deploy whenever",
+        "From now on I'm at lunch, continue without me",
+        "从现在起我去开会，你继续改页面",
         "the form should remember the last warehouse",
         "do we use black or ruff in this repo, i forgot",
         "the build never finishes on the old runner",
@@ -188,6 +191,9 @@ def test_conversational_beginnings_and_ends_are_trimmed() -> None:
         ),
         ("请记住:生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("记住：生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
+        ("remember: use snake_case in JSON", "Use snake_case in JSON"),
+        ("remember: for the mobile app use camelCase in JSON", "For the mobile app use camelCase in JSON"),
+        ("Remember: Deploy every Thursday", "Deploy every Thursday"),
         ("请记住，生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("别忘了：发布之前要更新中文文档。", "发布之前要更新中文文档。"),
         (
@@ -216,6 +222,10 @@ def test_what_is_to_be_remembered_weighs_eight(said: str, content: str) -> None:
     kept = only(owner(said))
 
     assert (kept.content, kept.importance) == (content, 8)
+
+
+def test_an_order_that_is_to_be_remembered_is_a_preference() -> None:
+    assert only(owner("remember: use snake_case in JSON")).kind is Kind.PREFERENCE
 
 
 def test_remember_this_points_at_the_statement_before() -> None:

@@ -42,7 +42,7 @@ KNOWN_FROM = 0.8
 _OF_A_KIND_FROM = -3.0
 """What is to be remembered is a fact below these odds: its words tell of no other kind."""
 
-_FEWEST = 4
+_FEWEST, _FEWEST_INTRODUCED = 4, 3
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
@@ -168,6 +168,8 @@ def _remembered(order: re.Match[str]) -> Said | None:
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
             return None
+    elif _introduces(order) and _is_sized(rest, _FEWEST_INTRODUCED):
+        own = rest
     elif _is_sized(rest) and (
         _TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest)
     ):
@@ -178,8 +180,14 @@ def _remembered(order: re.Match[str]) -> Said | None:
         kind = Kind.TODO
     else:
         judged = judge(signs([own or rest], 0))
-        kind = judged.kind if judged.odds >= _OF_A_KIND_FROM else Kind.FACT
+        is_order = language_of(rest).mark_named("imperative").search(rest)
+        kind = judged.kind if judged.odds >= _OF_A_KIND_FROM else Kind.PREFERENCE if is_order else Kind.FACT
     return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
+
+
+def _introduces(order: re.Match[str]) -> bool:
+    """Whether a colon follows an order: that leaves no doubt of what is to be remembered."""
+    return order.string[order.end() :].lstrip().startswith((":", "："))
 
 
 def _is_kept(*texts: str) -> bool:
@@ -199,10 +207,10 @@ def _behind_colon(text: str) -> str:
     return text.partition(":")[2].strip() or text.partition("：")[2].strip()
 
 
-def _is_sized(text: str) -> bool:
+def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
     """Whether a text has words enough to say something, and not too many; two characters of Chinese count as one."""
     wide = sum(character > "\u2e7f" for character in text)
-    return _FEWEST <= len(text.split()) + wide // 2 <= _MOST
+    return fewest <= len(text.split()) + wide // 2 <= _MOST
 
 
 def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[str, tuple[int, ...]] | None:

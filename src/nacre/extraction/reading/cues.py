@@ -71,6 +71,10 @@ class Language:
         bare: str = self.tail.sub("", text[lead.end() :] if lead else text)
         return bare.strip(" \t,;:—–-")
 
+    def mark_named(self, name: str) -> Pattern:
+        """The words of a mark."""
+        return next(one.pattern for one in self.mark if one.name == name)
+
     def told(self, text: str) -> str:
         """The text without conversational beginning and end, nor a request that goes with what it tells."""
         trimmed = self.trim(text)
