@@ -164,9 +164,9 @@ def _plain(said: str) -> str:
 RULE = "From now on the demo of the harbour is held on Thursdays."
 
 
-def ruled(world: World, *more: str, gone: str) -> tuple[list[str], list[str]]:
+def ruled(world: World, *more: str, gone: str, rule: str = RULE) -> tuple[list[str], list[str]]:
     """What is remembered, and what is doubted, after a session of rules and a later one."""
-    said = [says("user", one, uuid=f"r{at}", session="5e55-0001") for at, one in enumerate((RULE, *more))]
+    said = [says("user", one, uuid=f"r{at}", session="5e55-0001") for at, one in enumerate((rule, *more))]
     world.transcript("s1", *said)
     world.transcript("s2", says("user", gone, uuid="g1", session="5e55-0002", at="2026-11-19T09:00:00.000Z"))
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
@@ -196,6 +196,40 @@ def test_what_the_owner_takes_back_in_a_later_session_ends(world: World, gone: s
 )
 def test_what_is_asked_shown_or_about_something_else_takes_nothing_back(world: World, kept: str) -> None:
     assert ruled(world, gone=kept) == ([RULE], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "gone"),
+    [
+        ("From now on deploy only on Thursdays.", "Never mind, forget the Thursday rule, deploy whenever."),
+        ("I prefer small functions over long ones.", "I take back what I said about small functions."),
+        ("Never touch the vendor folder.", "The vendor folder rule no longer holds."),
+        ("记住：每周五不要部署", "忘掉周五不部署的规定，随时都可以部署"),
+        ("记住：每周五不要部署", "周五不要部署的规定取消了"),
+    ],
+)
+def test_a_rule_that_is_taken_back_by_its_name_ends(world: World, rule: str, gone: str) -> None:
+    assert ruled(world, rule=rule, gone=gone) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "gone", "is_doubted"),
+    [
+        ("The demo runs on the old server.", "Forget about the demo on the old server, we shut it down.", True),
+        ("I prefer small functions over long ones.", "I no longer prefer small functions over long ones", True),
+        ("Never touch the vendor folder.", "You may touch the vendor folder now.", True),
+        ("Always touch the vendor folder.", "You may touch the vendor folder now.", False),
+        ("The demo runs on the old server.", "Forget about the demo, we do the menu now.", False),
+        ("Never push to the audit branch.", "Drop the audit policy.", False),
+        ("Keep the logs of the harbour for a year.", "The harbour rule no longer applies to the masts.", False),
+    ],
+)
+def test_what_is_only_said_not_to_matter_is_doubted_where_it_is_most_of_a_memory(
+    world: World, rule: str, gone: str, is_doubted: bool
+) -> None:
+    remembered, doubted = ruled(world, rule=f"Remember: {rule}", gone=gone)
+
+    assert (rule in remembered, doubted) == (True, [rule] if is_doubted else [])
 
 
 def test_of_several_that_may_be_meant_each_is_looked_at(world: World) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.dedup.placement import amend, amended
+from nacre.dedup.statement import negations
 from nacre.dedup.supersession import released
 from nacre.errors import EditConflict
 from nacre.extraction.by_model.overtaken import Overtaken
@@ -22,6 +23,8 @@ from nacre.values.session import Speaker, StoredSession, Turn
 
 _WHY_CHARACTERS = 180
 """Of what speaks against a memory."""
+
+_MOSTLY = 0.5
 
 _MOST_MEANT = 3
 """Memories that words which take something back may mean: of more nobody can tell."""
@@ -81,7 +84,7 @@ class Amendments:
 
     def _write_revoked(self, change: Change, session: StoredSession, revoked: Revocation) -> None:
         meant = _meant(change.home, session.project, revoked)
-        if len(meant) == 1:
+        if len(meant) == 1 and revoked.plain:
             self.ended += _end(change, meant[0].id, f"taken back: {one_line(revoked.text)}", None)
         elif len(meant) <= _MOST_MEANT:
             why = f"a later session says: {revoked.text}"
@@ -89,12 +92,18 @@ class Amendments:
 
 
 def _meant(home: Home, project: str | None, revoked: Revocation) -> list[Memory]:
-    """The active memories of a project, and of all, that were said before and hold all the words."""
+    """The active memories of a project, and of all, that were said before and hold all the words; where these are not
+    plainly of what was said, of those they must be most.
+    """
     before = revoked.time or home.now()
-    return [
-        one for one in home.memories.everything()
+    found = [
+        (one, content_words(one.content, language_of(one.content))) for one in home.memories.everything()
         if one.is_active and one.project in (None, project) and one.last_said < before
-        and revoked.words <= content_words(one.content, language_of(one.content))
+    ]  # fmt: skip
+    return [
+        one for one, said in found
+        if revoked.words <= said and (revoked.plain or len(revoked.words) > _MOSTLY * len(said))
+        and revoked.forbids in (None, negations(one.content) > 0)
     ]  # fmt: skip
 
 

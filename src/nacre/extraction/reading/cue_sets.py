@@ -158,13 +158,15 @@ class ConcludedCues:
 @dataclass(frozen=True, slots=True)
 class ReversalCues:
     """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), or what was said of it
-    (``revoke``), asking for it to be done, changing one's mind.
+    (``revoke``), saying of something that it is not to matter any more (``dismiss``), asking for it to be done,
+    changing one's mind.
     """
 
     undo: Pattern
     removal: Pattern
     scrap: Pattern
     revoke: Pattern
+    dismiss: Pattern
     request: Pattern
     change: Pattern
 

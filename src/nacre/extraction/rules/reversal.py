@@ -87,9 +87,26 @@ def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
 
 def revoked_in(text: str) -> frozenset[str]:
     """Content words of what a statement takes back whatever was said of: "forget the rule about the demo"."""
-    language = language_of(text)
-    found = language.reversal.revoke.search(text)
-    return content_words(found["what"] or found["mind"], language) if found else frozenset()
+    return _named_by(language_of(text).reversal.revoke.search(text))
+
+
+def dismissed_in(text: str) -> tuple[frozenset[str], bool | None]:
+    """Content words of what a statement says is not to matter any more ("forget about the demo"), and whether only what
+    forbids that is meant ("you may …"), or only what does not ("stop …").
+    """
+    found = language_of(text).reversal.dismiss.search(text)
+    return _named_by(found), {"allowed": True, "stopped": False}.get(found.lastgroup or "") if found else None
+
+
+def _named_by(found: re.Match[str] | None) -> frozenset[str]:
+    """Content words of the one thing that an expression names; in Chinese, those between words without content."""
+    named: str = next(filter(None, found.groups()), "") if found else ""
+    language = language_of(found.string if found else "")
+    if language.joiner:
+        return content_words(named, language)
+    silent = sorted(language.subject.stop, key=len, reverse=True)
+    parts = re.split("|".join(map(re.escape, silent)), named)
+    return frozenset(word for part in parts for word in content_words(part, language))
 
 
 def taken_back(kind: Kind, content: str, index: int, utterances: Sequence[Utterance], *, begin: int = 0) -> str | None:

@@ -11,7 +11,7 @@ from nacre.extraction.reading.course import objects, refutation
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.shown import may_be_shown
 from nacre.extraction.reading.speech import Utterance, utterances
-from nacre.extraction.rules.reversal import revoked_in, taken_back
+from nacre.extraction.rules.reversal import dismissed_in, revoked_in, taken_back
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker, Turn
 
@@ -38,21 +38,25 @@ def withdrawal(memory: Memory, turns: Sequence[Turn], *, begin: int) -> str | No
 @dataclass(frozen=True, slots=True)
 class Revocation:
     """A statement by which the owner takes back whatever was said of something, when they said it, and the content
-    words of that.
+    words of that; ``plain`` where it says that what was said of it holds no longer, not only that it does not matter.
+    ``forbids``: whether only what forbids that is meant, or only what does not.
     """
 
     text: str
     time: datetime | None
     words: frozenset[str]
+    plain: bool = True
+    forbids: bool | None = None
 
 
 def revocations(turns: Sequence[Turn], begin: int) -> Iterator[Revocation]:
     """What the owner takes back by name at or after ``begin``: "forget the rule about the demo"."""
     for utterance in utterances(turns):
         for statement in utterance.statements if utterance.index >= begin else ():
-            words = revoked_in(statement.text)
+            revoked = revoked_in(statement.text)
+            words, forbids = (revoked, None) if revoked else dismissed_in(statement.text)
             if words and not asks(statement.text) and not may_be_shown(statement):
-                yield Revocation(statement.text, turns[utterance.index].time, words)
+                yield Revocation(statement.text, turns[utterance.index].time, words, bool(revoked), forbids)
 
 
 def _objected(
