@@ -168,9 +168,10 @@ def _remembered(order: re.Match[str]) -> Said | None:
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
             return None
-    elif (_introduces(order) and _is_sized(rest, _FEWEST_INTRODUCED)) or (_is_sized(rest) and (
-        _TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest)
-    )):
+    elif (_introduces(order) and _is_sized(rest, _FEWEST_INTRODUCED)) or (
+        _is_sized(rest)
+        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest))
+    ):
         own = rest
     else:
         return None
