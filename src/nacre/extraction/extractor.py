@@ -29,6 +29,9 @@ CHOSEN = "you chose it"
 SHOWN = "it stands where people paste what others wrote"
 """What is told of what the owner may only show: showing it again says nothing either."""
 
+NODDED = "it is in the agent's words, after text from outside was read"
+"""What is told of words of the agent that the owner only pointed at."""
+
 _NOTES = frozenset({"markdown", "text"})
 """Tools whose files may be the owner's own notes: nobody pastes below the first line of these."""
 
@@ -80,6 +83,6 @@ def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool, is_cho
         speaker=finding.speaker,
         canonical_key=finding.canonical_key,
         held=None if is_sure else Why.FOUND,
-        detail=CHOSEN if is_chosen else SHOWN if finding.shown else "",
+        detail=CHOSEN if is_chosen else SHOWN if finding.shown else NODDED if finding.nodded else "",
         score=1.0 if is_sure else round(min(1.0, finding.score / _HEAVIEST), 2),
     )

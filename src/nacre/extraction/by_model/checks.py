@@ -16,6 +16,7 @@ from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted import without_pasted
+from nacre.extraction.reading.shown import reached_out
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
@@ -112,13 +113,8 @@ class Checks:
         return self._typed.get(at, "")
 
     def reached_out(self, evidence: Sequence[int]) -> bool:
-        """Whether the session had read the web, mail or other people's files by then: an agent may say in words of its
-        own what it read there, and "ok" is no word of the owner's for it."""
-        before = self.turns[: evidence[-1] + 1]
-        return any(
-            one.trust is Trust.UNTRUSTED or any(is_outside(call.name, call.input) for call in one.tool_calls)
-            for one in before
-        )
+        """Whether the session had read text from outside by then: "ok" is no word of the owner's for it."""
+        return reached_out(self.turns, evidence[-1])
 
     def times(self, evidence: Sequence[int]) -> list[datetime]:
         """When turns were said, as far as their tool noted it."""

@@ -13,8 +13,8 @@ from nacre.extraction.explicit.signs import asks, leans, signs
 from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
-from nacre.extraction.reading.shown import may_be_shown
-from nacre.extraction.reading.speech import Utterance, before
+from nacre.extraction.reading.shown import may_be_shown, reached_out
+from nacre.extraction.reading.speech import Utterance, before, is_chosen
 from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
 from nacre.extraction.rules.tags import key_of, tags_of
 from nacre.text.passages import shorten
@@ -81,7 +81,8 @@ class Said:
 
 def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False) -> Iterator[Finding]:
     """What is explicit in all messages, or likely to be (its score is below ``SURE``), unless the owner took it back in
-    the same message or the next. What may be somebody else's is no more than likely, but in a note.
+    the same message or the next. What may be somebody else's is no more than likely, but in a note; nor is what the
+    agent said, or a rule in its words that was chosen, once the session had read text from outside.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -98,7 +99,13 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: boo
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))
             if recalled:
                 found = _finding(said, *recalled)
-                yield replace(found, score=min(found.score, LIKELY), shown=True) if is_shown else found
+                is_agents = len(found.evidence) > 1 or (
+                    found.kind is Kind.PREFERENCE and is_chosen(utterance, statement)
+                )
+                is_nodded = is_agents and reached_out(turns, utterance.index)
+                waits = is_shown or is_nodded
+                score = min(found.score, LIKELY) if waits else found.score
+                yield replace(found, score=score, shown=is_shown, nodded=is_nodded)
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:

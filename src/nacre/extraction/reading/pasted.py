@@ -54,6 +54,10 @@ _FRAMED = re.compile(
 )
 _HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?:Issue )?#\d+\b.{0,30}(?:opened|—|–)|[A-Z]{2,8}-\d+\b")
 _COMMENT = re.compile(r"\s*(?://|/\*)")
+_PROMPT = re.compile(
+    r"\s*(?:\([\w.-]+\)\s*)?(?:[$%❯➜]|[\w.-]+@[\w.-]+[:~ ][^\n$#%>]{0,80}[$#%>]|PS [A-Z]:\\[^\n>]{0,80}>)\s*[A-Za-z./~]"
+)
+"""How a terminal shows a command: below it stands what that put out."""
 _GREETING = re.compile(
     r"""
     ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
@@ -144,13 +148,16 @@ def _is_finding(paragraph: str) -> bool:
 
 def _by_lines(text: str) -> list[tuple[bool, str]]:
     lines = _read(text)
-    begin = _begin(lines) if len(lines) > 1 else None
+    is_terminal = len(lines) > 1 and bool(_PROMPT.match(lines[0].text))
+    begin = 0 if is_terminal else _begin(lines) if len(lines) > 1 else None
     if begin is None:
         return [(False, text)]
     end = _end(lines, begin)
+    if is_terminal:
+        end = max(end, sum(one.paragraph == lines[0].paragraph for one in lines))
     paste = lines[begin:end]
     is_pointed_at = any(pointing_words().search(one.text) for one in (*lines[:begin], *lines[end:]))
-    if not (is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
+    if not (is_terminal or is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
         return [(False, text)]
     parts = ((False, lines[:begin]), (True, paste), (False, lines[end:]))
     return [(is_pasted, "\n".join(one.text for one in part)) for is_pasted, part in parts if part]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nacre.extraction.explicit.cues import cues
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted_cues import announcing_words
 from nacre.extraction.reading.sentences import Statement
 from nacre.text.passages import words
+from nacre.transcripts.trust import is_outside
+from nacre.values.session import Trust, Turn
 
 _BRIEF = 3
 """Words of an order that shows something: "please fix this:"."""
@@ -27,6 +31,15 @@ def may_be_shown(statement: Statement) -> bool:
     if not statement.line or _is_order(statement.opening):
         return False
     return not any(map(_announces, (statement.lead or "", statement.opening)))
+
+
+def reached_out(turns: Sequence[Turn], at: int) -> bool:
+    """Whether a session had read the web, mail or other people's files by a turn: an agent may say in words of its own
+    what it read there, and who only points at them has said none of it."""
+    return any(
+        one.trust is Trust.UNTRUSTED or any(is_outside(call.name, call.input) for call in one.tool_calls)
+        for one in turns[: at + 1]
+    )
 
 
 def _is_order(text: str) -> bool:

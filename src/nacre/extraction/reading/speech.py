@@ -19,6 +19,7 @@ _ECHO_TURNS = 40
 _TITLE = re.compile(r"[A-Z][^\n.!?:;,`]{2,60}\n[ \t]*\n(?=[ \t]*\S)")
 _READER = re.compile(r"\byour?\b", re.IGNORECASE)
 _FORM = re.compile(r"^(?P<question>.+[?？:：]) → (?P<answer>\S.*)$", re.MULTILINE)
+_ARROW = "→ "
 _MOST_OF_A_NOD = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _ADDRESSED = 2
@@ -74,6 +75,12 @@ class Answered:
 def forms(text: str) -> list[Answered]:
     """The questions of forms that a message answers, in order."""
     return [_answered(form) for form in _FORM.finditer(text)]
+
+
+def is_chosen(utterance: Utterance, statement: Statement) -> bool:
+    """Whether a statement is an answer to a question of a form: its words may be the agent's."""
+    said = statement.text.rpartition(_ARROW)[2]
+    return any(said in one.answer for one in forms(utterance.text))
 
 
 def _answered(form: re.Match[str]) -> Answered:

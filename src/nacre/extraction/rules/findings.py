@@ -22,7 +22,8 @@ _ADDRESS = ("http://", "https://")
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was found, in which turns (``evidence``), how sure; ``spoken`` is the statement as it was said, ``shown``
-    whether the owner may only show it, as somebody else's.
+    whether the owner may only show it, as somebody else's, ``nodded`` whether they only pointed at words of the agent,
+    which may be somebody else's, too.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class Finding:
     speaker: Speaker = Speaker.OWNER
     canonical_key: str | None = None
     shown: bool = False
+    nodded: bool = False
 
     def repeats(self, other: Finding) -> bool:
         """Whether it is told from the same statement of the same turn."""
@@ -77,7 +79,8 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """A statement with a capital at its beginning, where that is no address."""
+    """A statement with a capital at its beginning, where that is no address; an answer without what points at it."""
+    text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text if text.startswith(_ADDRESS) else text[:1].upper() + text[1:]
 
 
