@@ -125,6 +125,13 @@ def test_a_key_that_a_model_gave_to_a_rule_and_to_its_special_case_ends_neither(
     ]
 
 
+def test_a_short_sentence_in_chinese_says_enough(world: World) -> None:
+    said = "就这么定了：日志保留 30 天，之后全部删除，备份也一样，不要再留在磁盘上了，明天就改。"
+    talk(world, ("user", said), ("assistant", "好的，已经改好了，现在保留三十天。"))
+    memories, _ = learned(world, ScriptedModel([found(told("日志保留 30 天。", quote="日志保留 30 天"))]))
+    assert [one.content for one in memories] == ["日志保留 30 天。"]
+
+
 def test_what_a_model_finds_to_be_done_after_a_meeting_weighs_eight(world: World) -> None:
     said = "I will draw the drainage plan of the quay anew before the month is over, the old one has no slope."
     file = world.user_home / "2026-11-18 1030 - Quay - plans.md"

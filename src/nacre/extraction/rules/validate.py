@@ -40,8 +40,8 @@ def _spared(reason: str, verdict: Verdict) -> bool:
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """``short`` or ``long``; a wide character says as much as two narrow ones. ``most``: characters."""
-    width = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content)
+    """``short`` or ``long``; a wide character says as much as three narrow ones. ``most``: characters."""
+    width = sum(3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content)
     if width < MIN_WIDTH:
         return "short"
     return "long" if len(content) > most else None
