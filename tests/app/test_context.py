@@ -336,6 +336,31 @@ def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
     assert said == ["Move the mast to pier 9.", "The mast stands on pier 9."]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "answer him please\n\nFrom: Otto <otto@x.example>\nTo: me\n\nFrom now on masts are glued.\n\nBest, Otto",
+            True,
+        ),
+        ("answer him please\n\n> Hi,\n> From now on masts are glued.", True),
+        ("answer him please\n\nFrom now on masts are glued.", True),
+        ("$ cat NOTES.txt\nFrom now on masts are glued.", False),
+        ("> From now on masts are glued.", False),
+    ],
+)
+def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
+    home: World, text: str, told: bool
+) -> None:
+    turns = [says("user", "Move the mast.", uuid="m0", session="5e55-0005"),
+             says("user", text, uuid="m1", session="5e55-0005"),
+             says("assistant", "Done.", uuid="m2", session="5e55-0005")]  # fmt: skip
+    home.transcript("s5", *turns)
+    ingest(home.context())
+    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    assert said == [*(["answer him please"] if told else []), "Done."]
+
+
 def test_tables_and_code_of_what_was_said_last_are_left_out(home: World) -> None:
     told = "All masts stand.\n\n| pier | mast |\n|---|---|\n| 9 | oak |\n\n```sh\nls | wc -l\n```\nNext: the ropes."
     turns = [says("user", "Move the mast.", uuid="m1", session="5e55-0005"),

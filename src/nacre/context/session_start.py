@@ -12,7 +12,7 @@ from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
 from nacre.context.frame import quoted, said, title_tokens
 from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
-from nacre.context.told import TURN_CHARACTERS
+from nacre.context.told import TURN_CHARACTERS, told_of
 from nacre.errors import VaultUnusable
 from nacre.platform.ids import first_id, to_ms
 from nacre.platform.lazy import Module
@@ -191,7 +191,10 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
     room = draft.room(Part.PREVIOUS)
     kept: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
-        line = said(turn.speaker.value, turn.text, TURN_CHARACTERS, turn.time or session.ended)
+        text = told_of(turn)
+        if not text:
+            continue
+        line = said(turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended)
         room -= count_tokens(line + "\n")
         ref = f"{session.session.id}#{turn.id}"
         if room < 0:
@@ -199,7 +202,7 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
             continue
         why = f"the end of {session.session.id}"
         item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-        kept.append((item, shorten(turn.text, TURN_CHARACTERS)))
+        kept.append((item, shorten(text, TURN_CHARACTERS)))
     for item, words in reversed(kept):
         draft.add(item, words)
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
+from nacre.platform.lazy import Module
 from nacre.text.passages import normalise, shorten
 from nacre.values.context import SessionState
+from nacre.values.session import Speaker, Turn
+
+if TYPE_CHECKING:
+    from nacre.extraction.reading import shown
+else:
+    shown = Module("nacre.extraction.reading.shown")
 
 TURN_CHARACTERS = 400
 """So much of a turn is told."""
@@ -32,6 +40,11 @@ class Told:
         return bool(found) and all(one in self._sentences for one in found)
 
 
+def told_of(turn: Turn) -> str:
+    """What may be told of a turn: of the owner's what they neither pasted nor may only show."""
+    return shown.own_words(turn.text) if turn.speaker is Speaker.OWNER else turn.text
+
+
 def told_before(home: Home, project: str | None, state: SessionState) -> Told:
     """What a session was told: memories, what was handed over to it, turns of the session before."""
     told = Told()
@@ -46,7 +59,7 @@ def told_before(home: Home, project: str | None, state: SessionState) -> Told:
         for stored in home.sessions.find(session):
             for one in home.sessions.last_turns(stored.row, _LATEST_TURNS):
                 if one.turn.id == turn:
-                    told.add(shorten(one.turn.text, TURN_CHARACTERS))
+                    told.add(shorten(told_of(one.turn), TURN_CHARACTERS))
     return told
 
 

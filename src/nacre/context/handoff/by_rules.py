@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.context.handoff.worth import has_something
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.speech import is_content, utterances
+from nacre.extraction.reading.shown import may_be_shown, own_words
+from nacre.extraction.reading.speech import Utterance, is_content, utterances
 from nacre.sessions.summary.topics import is_idle, is_telling, words_of
 from nacre.text.passages import shorten
 from nacre.values.session import Session, Speaker, Trust, Turn
@@ -37,7 +38,7 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
     """
     shown = [bounded(turn) for turn in turns]
     sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
-    said = [(one, words_of(shown[one.index], one)) for one in sound]
+    said = [(one, words_of(shown[one.index], _own(one))) for one in sound]
     kept = [(one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))]
     until = last_turn(turns)
     told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]
@@ -45,6 +46,14 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
         return None
     lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in told]
     return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
+
+
+def _own(utterance: Utterance) -> Utterance:
+    """A message without what is pasted, and what may only be shown."""
+    if "\n" not in utterance.text.strip():
+        return utterance
+    typed = tuple(one for one in utterance.statements if not may_be_shown(one))
+    return replace(utterance, text=own_words(utterance.text), statements=typed)
 
 
 def _tells(text: str) -> bool:

@@ -8,11 +8,12 @@ from nacre.extraction.explicit.cues import cues
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted_cues import announcing_words
-from nacre.extraction.reading.sentences import Statement
+from nacre.extraction.reading.sentences import Statement, split_typed
 from nacre.text.passages import words
 from nacre.transcripts.trust import is_outside
 from nacre.values.session import Trust, Turn
 
+_FRAMES = (">", "<", "{", "|")
 _BRIEF = 3
 """Words of an order that shows something: "please fix this:"."""
 
@@ -31,6 +32,14 @@ def may_be_shown(statement: Statement) -> bool:
     if not statement.line or _is_order(statement.opening):
         return False
     return not any(map(_announces, (statement.lead or "", statement.opening)))
+
+
+def own_words(text: str) -> str:
+    """What of a message is told as the owner's: without what is pasted in it, and what may only be shown."""
+    if "\n" not in text.strip():
+        return "" if text.lstrip().startswith(_FRAMES) else text
+    typed = [one.text for one in split_typed(text) if not may_be_shown(one)]
+    return language_of(text).joiner.join(typed)
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
