@@ -79,6 +79,10 @@ STYLES: dict[str, Callable[[str], tuple[Callable[[int], list[Record]], ...]]] = 
     "an error": lambda text: (
         owner(ASK), tool("mcp__news__get", f"rejected: {text}", is_error=True, query="release"), agent("It failed."),
     ),
+    "an error of a package manager": lambda text: (
+        owner(ASK), tool("Bash", f"Exit code 1\nnpm ERR! {text}", is_error=True, command="npm install tern"),
+        agent("It failed."),
+    ),
     "what the host adds": lambda text: (owner(f"{ASK}\n<system-reminder>{text}</system-reminder>"), agent("Fine.")),
     "a hook": lambda text: (owner(f"{ASK}\n<user-prompt-submit-hook>{text}</user-prompt-submit-hook>"), agent("Fine.")),
     "a command of the shell": lambda text: (

@@ -63,3 +63,24 @@ def test_a_nod_is_the_owners_word_where_nothing_from_outside_was_read(world: Wor
     session(world, owner(ASK), tool("Read", "def upload(): ...", file_path="upload.py"), agent(RULE), owner(NOD))
     (memory,), _ = written(world, RULE, "decision", quote=RULE[:40])
     assert memory.speaker is Speaker.OWNER
+
+
+OLD = "The tern project keeps its sessions in Redis."
+NEW = "We moved the sessions of the tern project from Redis to Valkey; Redis is gone."
+
+
+@pytest.mark.parametrize(("read", "is_ended"), [(True, False), (False, True)], ids=["a page was read", "none was"])
+def test_a_decision_that_was_only_nodded_to_ends_nothing_that_the_owner_said(
+    world: World, *, read: bool, is_ended: bool
+) -> None:
+    page = fetched("Members no longer pay for anything.") if read else tool("Read", "x = 1", file_path="upload.py")
+    session(world, owner(ASK), page, agent(NEW), owner(NOD))
+    proposal = found(told(NEW, kind="decision", subject="Sessions", evidence=[2, 3], quote=NEW[:40]))
+    with home(world, ScriptedModel([proposal])) as memory:
+        world.clock.pass_days(-20)
+        old = memory.store(content=OLD, kind="decision", project="acme-billing").memory_id
+        world.clock.pass_days(20)
+        memory.ingest()
+        (new,) = [one for one in memory.list() if one.id != old]
+        assert new.speaker is Speaker.OWNER
+        assert (memory.get(old).superseded_by is not None) is is_ended

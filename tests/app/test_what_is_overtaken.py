@@ -139,6 +139,39 @@ def test_once_a_session_read_the_web_a_nod_to_what_the_agent_says_ends_no_rule(
     assert (memory.retired is not None, report.doubted) == (is_theirs, int(not is_theirs))
 
 
+CHECK = "Always run `make check` before every commit."
+NEVER = {"state": "changed", "now": "Never run `make check` before a commit."}
+TOLD = "It tells that make check before commits was dropped."
+
+
+@pytest.mark.parametrize("kind", ["preference", "decision"])
+@pytest.mark.parametrize(
+    ("evidence", "said", "state", "is_theirs"),
+    [
+        ((6, 7), "fine by me", NEVER, False),
+        ((6, 7), "ok, never run it then", NEVER, True),
+        ((5,), "fine by me", {"state": "over"}, False),
+        ((6, 7), "right, we no longer need make check", {"state": "over"}, True),
+    ],
+    ids=["a nod turns it round", "the owner turns it round", "the owner asked about it", "the owner ends it"],
+)
+def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_change(
+    world: World, kind: str, evidence: Sequence[int], said: str, state: Mapping[str, str], *, is_theirs: bool
+) -> None:
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    more = (
+        says("user", "Please tell me what the guide says about make check and commits.", uuid="m-5"),
+        calls("m-6", "WebFetch", AT, url="https://vendor.example/guide"),
+        gives("m-6", "Nobody has to wait for a test any more.", AT),
+        says("assistant", TOLD, uuid="m-7"), says("user", said, uuid="m-8"),
+    )  # fmt: skip
+    quote = TOLD if len(evidence) > 1 else "what the guide says about make check"
+    seen = {"evidence": list(evidence), "quote": quote, **state}
+    memory = after(world, {"content": CHECK, "kind": kind}, seen, more=more, kept=kept)
+    ((_, report),) = kept
+    assert (memory.content == CHECK and not memory.retired, report.doubted) == (not is_theirs, int(not is_theirs))
+
+
 def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:
     seen = {"evidence": [3], "quote": "now passes with a million rows", "state": "changed", "now": TROUBLE_MENDED}
     memory = after(world, {"content": TROUBLE, "kind": "lesson"}, seen)

@@ -124,7 +124,7 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
         verdict = judge(earlier, later, cosine, limits)
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
-    if _only_the_agent(later) and not _only_the_agent(earlier):
+    if outranks(earlier, later):
         verdict = _of_the_agent(verdict)
     if vouches(memory, other) and verdict.relation in (Relation.SPECIALIZES, Relation.GENERALIZES):
         verdict = _UNTRUSTED
@@ -139,16 +139,12 @@ def vouches(memory: Memory, other: Memory) -> bool:
 
 
 def outranks(memory: Memory, other: Memory) -> bool:
-    """Whether the owner said a memory, and not the other one: what that says does not count against it by itself."""
-    return memory.speaker is Speaker.OWNER and other.speaker is not Speaker.OWNER
-
-
-def _only_the_agent(memory: Memory) -> bool:
-    return memory.speaker is not Speaker.OWNER
+    """Whether the owner said a memory, and no word of the other one: that does not count against it by itself."""
+    return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
 def _of_the_agent(verdict: Verdict) -> Verdict:
-    """What only the agent said ends nothing that the owner said."""
+    """What only the agent said, or the owner only nodded to, ends nothing that the owner said."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     changes = verdict.relation in (Relation.FULLER, Relation.GENERALIZES)

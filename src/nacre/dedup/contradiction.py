@@ -179,6 +179,6 @@ def resolve(earlier: Memory, later: Memory, judged: Judgement, sure: float = AUT
 
 
 def _needs_a_person(earlier: Memory, later: Memory) -> bool:
-    is_only_agents = later.speaker is not Speaker.OWNER and earlier.speaker is Speaker.OWNER
+    is_only_agents = not later.is_worded and earlier.speaker is Speaker.OWNER
     since = (earlier.valid.since, later.valid.since)
     return is_only_agents or (since[0] is not None and since[1] is not None and since[1] < since[0])

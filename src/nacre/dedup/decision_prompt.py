@@ -151,7 +151,7 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
     """Two memories become one only in words that keep what both say and add nothing."""
     if why := _no_one_memory(memory, target) or _no_later(memory, target):
         return why
-    if (memory.speaker is Speaker.OWNER) != (target.speaker is Speaker.OWNER):
+    if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
         return "the owner and the agent said them"
     merged, both = decision.merged, (target.content, memory.content)
     shortest = min(SHORTEST, *map(len, both))
@@ -209,7 +209,7 @@ def _no_later(memory: Memory, target: Memory) -> str | None:
 
 def _is_weaker(one: Memory, other: Memory) -> bool:
     """Whether the owner said the other, and not the one."""
-    return other.speaker is Speaker.OWNER and one.speaker is not Speaker.OWNER
+    return other.speaker is Speaker.OWNER and not one.is_worded
 
 
 _REFUSALS = {

@@ -284,6 +284,12 @@ def negations(text: str) -> int:
     return len(_NEGATION.findall(text.lower()))
 
 
+def firm_words(text: str) -> frozenset[str]:
+    """The words by which a text denies, forbids, or says that there is no other case."""
+    firm = language_of(text).mood.firm
+    return frozenset(one.group() for words in (_NEGATION, firm) for one in words.finditer(text.lower()))
+
+
 def _without(text: str, project: str | None) -> str:
     """A Chinese project name has no borders of its own."""
     return text.replace(project, " ") if project and not project.isascii() else text

@@ -36,7 +36,7 @@ from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
-from nacre.values.memory import Kind, Memory, Source
+from nacre.values.memory import NODDED, Kind, Memory, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
 
@@ -303,7 +303,7 @@ class _Learner:
             project=stored.project, inbox=stored.project is None and candidate.kind not in _OF_THE_OWNER,
             tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
             confidence=candidate.confidence, confidence_score=candidate.confidence_score,
-            canonical_key=candidate.canonical_key,
+            canonical_key=candidate.canonical_key, extra={NODDED: True} if candidate.nodded else {},
             source=Source(stored.session.id, candidate.turns, stored.file),
         )  # fmt: skip
         if _is_echo(candidate, turns):

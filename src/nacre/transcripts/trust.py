@@ -70,6 +70,16 @@ _OUTSIDE_COMMAND = re.compile(
     r"|\b(?:npm|pnpm|yarn|pip|cargo|gem|brew)\s+(?:view|info|search|show)\b",
     re.IGNORECASE,
 )
+_REACHING_COMMAND = re.compile(
+    r"\b(?:npm|pnpm|yarn|bun)\s+(?:-\S+\s+)*(?:i|install|ci|add|up|update|upgrade|audit|outdated|publish|create|init|exec|dlx)\b"
+    r"|\b(?:npx|bunx|uvx|pipx|gh|glab)\s|\byarn\s*(?:$|[;&|])"
+    r"|\b(?:pip3?|uv|poetry|pdm|conda|cargo|gem|bundle|composer|brew|apt|apt-get|dnf|yum|apk|pacman|dotnet|helm)\s+(?:\S+\s+)?"
+    r"(?:install|add|update|upgrade|download|sync|lock|fetch|publish|require|restore|-S\w*|tap|pull)\b"
+    r"|\bgo\s+(?:get|install|mod)\b|\b(?:docker|podman)\s+(?:pull|push|login|build|run)\b"
+    r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
+    re.IGNORECASE,
+)
+"""What asks a registry or a remote, whose words its errors may be."""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -89,6 +99,11 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 def is_outside(tool: str, short_input: str) -> bool:
     """Whether a tool call brings text from outside: the web, mail, issue bodies, other people's files."""
     return bool(_is_outside_tool(tool) or _OUTSIDE_COMMAND.search(short_input) or _FOREIGN_FILE.search(short_input))
+
+
+def reaches_out(short_input: str) -> bool:
+    """Whether a command asks a registry or a remote: where it fails, others may have written what it puts out."""
+    return bool(_REACHING_COMMAND.search(short_input))
 
 
 def is_own(tool: str, short_input: str) -> bool:

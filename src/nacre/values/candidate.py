@@ -32,7 +32,8 @@ class Candidate:
     ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would change what
     another running session does, 9 and 10 are never given by rules alone. ``confidence_score`` is the share of its
     words that its evidence holds, where a model chose them. ``held`` says why it is to wait, empty for a memory at
-    once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1.
+    once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1. ``nodded`` says that
+    the owner typed no word of it once text from outside was read (:data:`nacre.values.memory.NODDED`).
     """
 
     kind: Kind
@@ -50,6 +51,7 @@ class Candidate:
     held: Why | None = None
     detail: str = ""
     score: float = 1.0
+    nodded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

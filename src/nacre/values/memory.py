@@ -127,6 +127,10 @@ SET_ASIDE = "written by rules of an earlier version, and never used: a candidate
 """Why one is that became a candidate at an upgrade."""
 
 
+NODDED = "nodded"
+"""The front-matter key of a memory that the owner accepted without a word of it, once text from outside was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retirement:
     """When and why a memory was soft-deleted."""
@@ -200,6 +204,11 @@ class Memory:
     def is_vouched(self) -> bool:
         """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
         return self.trust is Trust.TRUSTED and not self.proposed
+
+    @property
+    def is_worded(self) -> bool:
+        """Whether it is the owner's in words of their own: what they only nodded to ends nothing that they said."""
+        return self.speaker is Speaker.OWNER and NODDED not in self.extra
 
     @property
     def last_said(self) -> datetime:

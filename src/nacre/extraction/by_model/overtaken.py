@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 
 from nacre.dedup.coverage import leaves_out, new_word
 from nacre.dedup.decision_prompt import MOST_ENDED
-from nacre.dedup.statement import negations
+from nacre.dedup.pair import held
+from nacre.dedup.statement import firm_words, negations, read_whole
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks
+from nacre.extraction.explicit.cues import cues
+from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.sentences import split
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
 from nacre.values.candidate import Candidate
@@ -30,7 +34,8 @@ class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the ``clause`` that holds no longer, the words
     that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
     ``statement`` to be compared. ``is_free`` says that a rule of the owner's would get words that neither it nor the
-    evidence has, nor the owner themselves where the session reached outside: somebody is to look at it.
+    evidence has, nor the owner themselves where the session reached outside, or that the owner typed no word of the
+    change there: somebody is to look at it.
     """
 
     memory: Memory
@@ -60,19 +65,21 @@ def overtaken(
         times = checks.times(evidence)
         if not times or any(said < memory.last_said for said in times):
             continue
-        is_owners = any(checks.is_typed(at) for at in evidence)
+        typed = [checks.typed(at) for at in evidence if checks.is_typed(at)]
         said = [checks.turns[at].text for at in evidence]
         is_by_owner = memory.speaker is Speaker.OWNER and memory.kind in _OF_THE_OWNER
-        if is_by_owner and not (is_owners and _is_about(memory, said)):
+        if is_by_owner and not (typed and _is_about(memory, said)):
             continue
         now = one_line(one.now) if one.state is State.CHANGED else ""
-        holds_here = memory.project is not None or is_owners
+        holds_here = memory.project is not None or bool(typed)
         if one.state is State.CHANGED and not (holds_here and _is_new(memory, now, checks)):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
         shown = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
-        is_free = _is_free(memory, now, [checks.typed(at) for at in evidence] if checks.reached_out(evidence) else said)
+        is_outside = checks.reached_out([len(checks.turns) - 1])  # who asked before may be told of a page since
+        is_owners = bool(typed) and not (is_outside and not _is_worded(memory, now, typed))
+        is_free = (is_by_owner and not is_owners) or _is_free(memory, now, typed if is_outside else said)
         found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now, is_free))
     return list(found.values())
 
@@ -117,6 +124,26 @@ def _is_free(memory: Memory, now: str, said: Sequence[str]) -> bool:
     if not now:
         return not _is_about(memory, said)
     return bool(new_word(now, [memory.content, *said])) or negations(now) < negations(memory.content)
+
+
+def _is_worded(memory: Memory, now: str, typed: Sequence[str]) -> bool:
+    """Whether a word of a change was typed by the owner, and not asked: one that is new, and where something is denied
+    or bound anew that, too; of an end, and where no word is new, that something of the memory goes or is otherwise.
+    """
+    said = [one.text for text in typed for one in split(text) if not asks(one.text)]
+    before, after = read_whole(memory.content), read_whole(now)
+    new = {word for word in after.words if not held(word, before)}
+    firm = firm_words(now) - firm_words(memory.content)
+    is_turned = any(_is_turn(one) and _is_about(memory, [one]) for one in said)
+    if firm and not is_turned and not any(firm & firm_words(one) for one in said):
+        return False
+    return any(held(word, read_whole(one)) for word in new for one in said) if new else bool(firm) or is_turned
+
+
+def _is_turn(text: str) -> bool:
+    """Whether a sentence says that something is not, no longer or otherwise so."""
+    said = read_whole(text)
+    return said.is_negative or bool(said.turns or said.gone or cues().taken_back.search(text))
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:

@@ -10,8 +10,8 @@ from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted_cues import announcing_words
 from nacre.extraction.reading.sentences import Statement, split_typed
 from nacre.text.passages import words
-from nacre.transcripts.trust import is_outside
-from nacre.values.session import Trust, Turn
+from nacre.transcripts.trust import is_outside, reaches_out
+from nacre.values.session import ToolCall, Trust, Turn
 
 _FRAMES = (">", "<", "{", "|")
 _BRIEF = 3
@@ -45,10 +45,12 @@ def own_words(text: str) -> str:
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
     """Whether a session had read the web, mail or other people's files by a turn: an agent may say in words of its own
     what it read there, and who only points at them has said none of it."""
-    return any(
-        one.trust is Trust.UNTRUSTED or any(is_outside(call.name, call.input) for call in one.tool_calls)
-        for one in turns[: at + 1]
-    )
+    return any(one.trust is Trust.UNTRUSTED or any(map(is_from_outside, one.tool_calls)) for one in turns[: at + 1])
+
+
+def is_from_outside(call: ToolCall) -> bool:
+    """Whether a call brings text from outside, or failed while it reached there."""
+    return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
 
 
 def _is_order(text: str) -> bool:
