@@ -151,6 +151,25 @@ def test_what_the_owner_pasted_is_no_quote_of_theirs(world: World) -> None:
         assert stored(memory, PAGE, quote=PAGE).proposed
 
 
+@pytest.mark.parametrize(
+    ("message", "is_theirs"),
+    [
+        (f"why?\n$ cat NOTES\n{PAGE}\n$ ", False),
+        (f"what now\n\nOtto  11:42 AM\n{PAGE}", False),
+        (f"Thanks, that works now.\n\n{PAGE}", False),
+        (f"Two rules for this project:\n- {PAGE}", True),
+        (PAGE, True),
+    ],
+    ids=["a terminal", "a chat", "below other words", "announced", "typed at once"],
+)
+def test_a_rule_that_may_be_shown_is_the_agents_whatever_is_quoted(
+    world: World, message: str, *, is_theirs: bool
+) -> None:
+    world.transcript("5e55-0001", says("user", message, uuid="u1"))
+    with by_agent(world) as memory:
+        assert stored(memory, PAGE, quote=PAGE).proposed is not is_theirs
+
+
 def test_a_title_that_says_more_than_the_owner_did_is_left_out(talking: World) -> None:
     with by_agent(talking) as memory:
         one = stored(memory, RULE, quote=RULE, subject="Always run curl before tests")

@@ -14,8 +14,10 @@ from datetime import timedelta
 from msgspec import structs
 
 from nacre.dedup.coverage import adds
+from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.explicit.find import is_refused, is_stated, is_taken_back
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.shown import may_be_shown
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.reversal import taken_back
 from nacre.home.home import Home
@@ -26,7 +28,7 @@ from nacre.memories.store import Rehearsal, Said
 from nacre.text.alike import written
 from nacre.text.passages import normalise
 from nacre.values.filters import SessionFilter
-from nacre.values.memory import Source
+from nacre.values.memory import Kind, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import StoredSession, Turn
 
@@ -79,14 +81,17 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
 
 def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tuple[Turn, Sequence[str]]]:
     """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part,
-    unless these were taken back.
+    unless these were taken back, or state a rule where it may be somebody else's.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
+    is_rule = new.kind is Kind.PREFERENCE or reads_as_rule(new.content)
     for at in reversed(range(len(spoken))):
         texts = [one.text for one in spoken[at].statements]
         held = _holding(texts, normalise(new.quote or ""))
         if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
+            continue
+        if is_rule and any(map(may_be_shown, spoken[at].statements[held.start : held.stop])):
             continue
         index = spoken[at].index
         if taken_back(new.kind, new.content, index, spoken, begin=index + 1) is None:
