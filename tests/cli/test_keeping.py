@@ -265,6 +265,15 @@ def test_what_the_agent_said_is_shown_as_said_by_the_agent(nacre: Nacre, tmp_pat
     assert "said by you" not in shown
 
 
+def test_what_an_agent_proposed_is_told_as_that(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "The gate code is changed every June.")
+    assert "proposal" not in nacre("recall", "gate code").out
+    (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
+    proposed = file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent\nproposed: true")
+    file.write_text(proposed, encoding="utf-8")
+    assert "an agent's proposal" in nacre("recall", "gate code").out
+
+
 def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
     asked = said("user", "Remember: the gate code is changed every June.", 1)
     nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")

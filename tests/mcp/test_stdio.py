@@ -171,9 +171,10 @@ def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Sta
     server.greet()
     stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
     memory = stored.partition("[")[2].partition("]")[0]
-    assert "said by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
+    assert "proposed by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
     found = server.text_of("memory_search", query="when does the ferry leave?", channel="claude-code", project="*")
     assert "ferry leaves at seven" in found
+    assert "proposed by agent" in found
 
 
 def test_it_needs_no_library_of_the_protocol(pipe: Start, tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ def origin_of(memory: Memory) -> str:
 def said_in(memory: Memory) -> str:
     """Who said a memory, and where."""
     where = short_session(memory.source.session) if memory.source.session else memory.source.file
-    return harmless(one_line(f"said by {memory.author or memory.speaker.value}" + (f" in {where}" if where else "")))
+    who = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
+    return harmless(one_line(who + (f" in {where}" if where else "")))
 
 
 def short_session(session_id: str) -> str:

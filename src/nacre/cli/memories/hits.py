@@ -83,6 +83,7 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         _render_words(paper, rank, memory)
     facts = (
         hit.space or "",
+        "an agent's proposal" if memory.proposed else "",
         place_name(memory),
         when(memory.created),
         f"importance\u00a0{memory.importance}",

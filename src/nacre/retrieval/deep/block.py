@@ -69,7 +69,7 @@ def _quoted(text: str) -> str:
 def _origin(hit: MemoryHit) -> str:
     """Kind, dates, where it was said, and what speaks against it."""
     memory = hit.memory
-    said = f"said by {memory.author or memory.speaker.value}"
+    said = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
     where = memory.source.session or memory.source.file
     dates = f"{memory.created:%Y-%m-%d}"
     if memory.updated.date() != memory.created.date():
