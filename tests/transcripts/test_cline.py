@@ -157,6 +157,17 @@ API = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("offer", [{"options": ["Always granite."]}, {"suggest": [{"answer": "Always granite."}]}])
+def test_an_option_that_was_picked_is_an_answer_to_its_question(read: Any, write: Any, offer: dict[str, Any]) -> None:
+    asked = message(8, "ask", "followup", {"question": "I looked.\nWhich stone?", **offer})
+    said = [
+        message(9, "say", "user_feedback", "Always granite."),
+        message(10, "say", "user_feedback", "Always granite."),
+    ]
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", [*UI[:2], asked, *said]))
+    assert [turn.text for turn in turns[-2:]] == ["Which stone? → Always granite.", "Always granite."]
+
+
 def test_the_models_history_is_told_by_speaker(read: Any, write: Any) -> None:
     sessions, turns, source = read(HISTORY, put(write, "api_conversation_history.json", API))
     assert [(turn.speaker.value, turn.text) for turn in turns] == [

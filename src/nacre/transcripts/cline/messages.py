@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from nacre.text.open_weights import answered_by
+from nacre.text.passages import one_line
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline.tasks import ROO as ROO_CODE
@@ -62,6 +63,8 @@ class _Reader:
         self.seen: dict[str, int] = {}
         self.last_call = ""
         self.is_unseen = False
+        self.chosen: dict[str, str] = {}
+        """Options of the last question, each as an answer to it: their words are the agent's."""
 
     def read(self) -> Said:
         newest = {(message.get("ts"), _kind(message)): number for number, message in enumerate(self.messages)}
@@ -75,7 +78,8 @@ class _Reader:
         text = string(message, "text") or ""
         self.learn(kind, message, text)
         if kind in _OWNER:
-            yield from self.say(message, Speaker.OWNER, text, Flag.NONE)
+            answer, self.chosen = self.chosen.get(text.strip(), text), {}
+            yield from self.say(message, Speaker.OWNER, answer, Flag.NONE)
         elif kind in _ANSWERS:
             yield from self.answer(message, text)
         elif kind in _CALLS:
@@ -123,6 +127,8 @@ class _Reader:
 
     def answer(self, message: Message, text: str) -> Said:
         said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
+        if _kind(message) in _ASKED:
+            self.chosen = {option: f"{_asking(said)} → {option}" for option in _options(_object(text))}
         if said.strip():
             yield from self.open(message)
             self.talk.add_text(said)
@@ -171,6 +177,20 @@ class _Reader:
         """Something came from outside that is not recorded, and stays with the agent."""
         self.is_unseen = True
         self.talk.exchange.unseen()
+
+
+def _asking(question: str) -> str:
+    asking = one_line(question.strip().rpartition("\n")[2])
+    return asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
+
+
+def _options(asked: Mapping[str, Any]) -> Iterator[str]:
+    """What a question offers, in Cline's form or in Roo Code's."""
+    listed = asked.get("options") or asked.get("suggest")
+    for one in listed if isinstance(listed, list) else ():
+        option = one if isinstance(one, str) else string(mapping(one), "answer")
+        if option and option.strip():
+            yield one_line(option)
 
 
 def _arguments(kind: str, given: Mapping[str, Any], text: str) -> dict[str, Any] | str:
