@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nacre.dedup.coverage import leaves_out, new_word
 from nacre.dedup.decision_prompt import MOST_ENDED
-from nacre.dedup.pair import held
+from nacre.dedup.had import held
 from nacre.dedup.statement import firm_words, negations, read_whole
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks
