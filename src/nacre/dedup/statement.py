@@ -24,7 +24,6 @@ _VERBS = frozenset(
     i'm i've we're we've it's that's : 是 在 用 由""".split()
 )
 
-
 _ASIDE = re.compile(r"[,;](?!\d)|(?<!\d)[,;]|[，；。（]|\s[(（]|[.!]\s|\s[–—-]\s")
 """Where what is said may end and an aside begin."""
 
@@ -403,8 +402,7 @@ def _is_talked_of(match: re.Match[str], language: ChangeLanguage) -> bool:
 def _phrase(text: str, language: ChangeLanguage) -> Iterator[str]:
     """The stems of a few words, up to where a phrase ends; a verb of trouble has none."""
     trouble = language.change.trouble
-    taken = 0
-    last = 0
+    taken = last = 0
     for word in tokens(text, language):
         lower = word.text.lower()
         if lower in language.words.border or (taken and "," in text[last : word.start]):
@@ -431,8 +429,7 @@ def _scopes(lower: str, every: Sequence[Word], language: ChangeLanguage) -> Iter
     stems = {word.text.lower() for word in every} | {word.stem for word in every}
     for name, words in language.scope.items():
         for word in words:
-            held = word in lower if " " in word or not word.isascii() else word in stems
-            if held:
+            if word in (lower if " " in word or not word.isascii() else stems):
                 yield name, stem(word, language)
 
 
