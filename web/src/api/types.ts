@@ -2380,6 +2380,7 @@ export interface NacreValuesCandidateCandidate {
   held: Why | null;
   detail: string;
   score: number;
+  nodded: boolean;
 }
 
 export interface NacreValuesDeepRecallCandidate {
