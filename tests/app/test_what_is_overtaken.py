@@ -170,6 +170,10 @@ def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_cha
     memory = after(world, {"content": CHECK, "kind": kind}, seen, more=more, kept=kept)
     ((_, report),) = kept
     assert (memory.content == CHECK and not memory.retired, report.doubted) == (not is_theirs, int(not is_theirs))
+    if kind == "preference" and not is_theirs:
+        with world.open() as known:
+            shown = build(known._home, ContextRequest(Moment.START, folder="/code/acme-billing")).text
+        assert quote not in shown
 
 
 def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:

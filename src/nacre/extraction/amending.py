@@ -18,7 +18,7 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
-from nacre.values.memory import Memory, Retirement
+from nacre.values.memory import Kind, Memory, Retirement
 from nacre.values.session import Speaker, StoredSession, Turn
 
 _WHY_CHARACTERS = 180
@@ -75,7 +75,12 @@ class Amendments:
             self.changed += _amend(change, one, model)
             change.yield_locks()
         for one in self._doubts:
-            why = f"a later session says: {one.quote}"
+            is_rule = one.memory.kind is Kind.PREFERENCE and one.memory.speaker is Speaker.OWNER
+            why = (
+                f"a later session says: {one.quote}"
+                if one.is_owners or not is_rule
+                else "a later session says otherwise (an agent)"
+            )
             self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
         for session, revoked in self._revoked:
             self._write_revoked(change, session, revoked)
