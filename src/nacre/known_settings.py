@@ -120,6 +120,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("writer.since", str, "", "sessions that ended before are not shown to a writer; set when one is"),
     Setting("writer.tokens_per_day", int, 0, "tokens that a writer paid by subscription may take a day; 0 sets none"),
+    Setting("writer.calls_per_day", int, 100, "calls that it may make a day; 0 sets no bound"),
     Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
     Setting("writer.on_battery", bool, False, "a writer works on battery, too"),
     Setting("writer.exclude_tools", list[str], [], "tools whose sessions no writer is shown, as codex"),

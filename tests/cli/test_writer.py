@@ -219,6 +219,22 @@ def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
     assert (taken["calls_today"], taken["tokens_today"]) == (2, 2000)
 
 
+def test_a_bound_of_calls_holds_beside_that_of_tokens(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 50_000)
+    nacre("config", "set", "writer.calls_per_day", "1")
+    session("0123two0-0000", timedelta(minutes=31))
+    nacre("ingest")
+    told = nacre("writer", "--json").json
+    assert (told["calls_today"], told["state"]) == (1, "spent")
+    assert "writer.calls_per_day" in told["hint"]
+    assert contents(nacre) == []
+    nacre("config", "set", "writer.calls_per_day", "0")
+    nacre("ingest")
+    assert contents(nacre) == [RULE]
+
+
 def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:

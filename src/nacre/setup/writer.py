@@ -17,7 +17,7 @@ from nacre.llm.providers import provider_of
 from nacre.llm.registry import describe, obstacle
 from nacre.settings import Settings, write_setting
 from nacre.setup.requests import WriterRequest
-from nacre.spending.budget import DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
+from nacre.spending.budget import CALLS, DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
 from nacre.spending.models import NONE, has_writer, name_for
 from nacre.spending.permission import is_set, rests
 from nacre.spending.spool import fold_notes
@@ -39,7 +39,7 @@ STATES: Mapping[str, str] = {
 }  # fmt: skip
 """How a writer fares, in words."""
 
-_SPENT = frozenset({"tokens", "budget", "task budget"})
+_SPENT = frozenset({"tokens", "calls", "budget", "task budget"})
 """Why a call was refused that waits for another day."""
 
 
@@ -83,14 +83,16 @@ def status_as_it_is(home: Home) -> WriterStatus:
     tokens, calls = home.spending.tokens_in_background(today(home), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = awaiting(home)
-    state, problem, hint = _faring(home, name, tokens, limit)
+    state, problem, hint = _faring(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # else it answers, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint)
 
 
-def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str, str | None, str | None]:
-    """How a writer fares: in a word, what keeps it from writing, and what changes that."""
+def _faring(home: Home, name: str, taken: tuple[int, int], limit: int | None) -> tuple[str, str | None, str | None]:
+    """How a writer fares that took so many tokens and calls today: in a word, what keeps it from writing, and what
+    changes that.
+    """
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
     problem = obstacle_to(home.settings, name)
@@ -102,8 +104,10 @@ def _faring(home: Home, name: str, tokens: int, limit: int | None) -> tuple[str,
     failing = home.spending.health(name)
     if failing:
         return "failing", failing.told, f"it is asked again by itself; at once by nacre models test {name}"
-    if _is_spent(home, name, tokens, limit):
-        key = DAILY if limit is None else TOKENS
+    most = home.settings.whole(CALLS)
+    has_called = limit is not None and 0 < most <= taken[1]
+    if has_called or _is_spent(home, name, taken[0], limit):
+        key = CALLS if has_called else DAILY if limit is None else TOKENS
         return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"
     if rests(home.settings):
         return "resting", None, "it goes on with the mains; nacre config set writer.on_battery true lets it go on now"

@@ -34,6 +34,7 @@ from nacre.views import Budget, CostReport
 DAILY = "models.daily_budget_usd"
 TASKS = "models.task_budgets"
 TOKENS, CHAT_TOKENS = "writer.tokens_per_day", "gateway.tokens_per_day"
+CALLS = "writer.calls_per_day"
 
 
 _ANSWER_TOKENS = 2_000
@@ -193,12 +194,16 @@ class HomeBooks:
         is_chat = call.task == Task.CHAT
         key = CHAT_TOKENS if is_chat else TOKENS
         most = self._permission.settings.whole(key)
-        taken, _ = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
+        taken, made = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
         wanted = call.tokens.input + call.tokens.output
         if most <= 0:
             writer = "nacre writer set says which writer may take how many tokens a day"
             hint = f"{key} is 0: nacre config set {key} …" if is_chat else writer
             return "no tokens", BudgetSpent(f"{call.model} may take no tokens by itself", hint=hint)
+        calls = 0 if is_chat else self._permission.settings.whole(CALLS)
+        if calls and made >= calls:
+            told = f"{call.model} may make {calls:,} calls a day, and has made them"
+            return "calls", BudgetSpent(told, hint=self._until(False, f"nacre config set {CALLS} …"))
         if taken + wanted <= most:
             return None
         told = f"{call.model} may take {most:,} tokens a day, {taken:,} are taken, and a call may take {wanted:,}"
