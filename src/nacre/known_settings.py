@@ -283,10 +283,12 @@ def _converted(setting: Setting, value: Any) -> Any:
     """Raises ValueError, RecursionError."""
     import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
 
-    if isinstance(value, str) and setting.type == list[str] and value[:1] not in ("[", '"', "'"):
-        return [value] if value else []
+    if isinstance(value, str) and setting.type == list[str] and value.lstrip()[:1] not in ("[", '"', "'"):
+        if "," in value:
+            raise ValueError("several are written as a list")
+        return [value.strip()] if value.strip() else []
     if isinstance(value, str) and _is_compound(setting):
-        value = msgspec.toml.decode(f"value = {value}".encode())["value"]
+        value = msgspec.toml.decode(f"value = {value.strip()}".encode())["value"]
         value = [value] if isinstance(value, str) and setting.type == list[str] else value
     return json_values.convert(value, setting.type, strict=False)
 

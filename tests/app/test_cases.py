@@ -128,6 +128,7 @@ def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general
         ("We blast on Fridays", "We blast only on Tuesdays"),
         ("Run the linter before every commit", "Do not run the linter before every commit any more, CI does it"),
         ("地图保留三十天", "地图现在保留九十天"),
+        ("We use Redis for the queue", "We switched the queue to Zorb"),
         ("The queue runs on Redis", "The queue runs on RabbitMQ since Monday, as Redis was too fragile"),
     ],
 )

@@ -626,9 +626,12 @@ def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> N
     section, _, name = key.partition(".")
     (user_home / ".nacre" / "config.toml").write_text(f'[{section}]\n{name} = "cline"\n', encoding="utf-8")
     assert nacre("config", "get", key, "--json").json["value"] == ["cline"]
-    refused = nacre("config", "set", key, "[codex, cline]", code=None)
-    assert refused.code != 0
-    assert '["one", "two"]' in refused.err
+    nacre("config", "set", key, ' ["codex", "cline"]')
+    assert nacre("config", "get", key, "--json").json["value"] == ["codex", "cline"]
+    for several in ("[codex, cline]", "codex, cline"):
+        refused = nacre("config", "set", key, several, code=None)
+        assert refused.code != 0
+        assert '["one", "two"]' in refused.err
 
 
 def test_a_project_that_is_not_there_is_left_out_with_a_warning(

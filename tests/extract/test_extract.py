@@ -362,6 +362,10 @@ def test_words_of_the_agent_that_the_owner_only_points_at_wait_once_the_session_
     assert memories(owner("From now on packages always come from the mirror."), agent("", calls=READ))
 
 
+def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:
+    assert found(owner("$HOME must never be written into our configs.\nplease fix that")) != []
+
+
 @pytest.mark.parametrize("prompt", ["$ cat NOTES.txt", "ada@box:~/shop$ cat NOTES.txt", "(env) ada@box:/srv# make"])
 def test_below_a_command_in_a_terminal_nothing_is_the_owners(prompt: str) -> None:
     assert found(owner(f"{prompt}\n{SHIPPED}\n{prompt.partition(' cat')[0]} ")) == []

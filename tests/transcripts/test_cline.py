@@ -157,11 +157,18 @@ API = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("offer", [{"options": ["Always granite."]}, {"suggest": [{"answer": "Always granite."}]}])
+@pytest.mark.parametrize(
+    "offer",
+    [
+        {"options": ["Always granite."]}, {"suggest": [{"answer": "Always granite."}]},
+        {"options": ["Always  granite."], "picked": "Always  granite."},
+        {"options": ["Always\ngranite."], "picked": "Always\ngranite."},
+    ],
+)  # fmt: skip
 def test_an_option_that_was_picked_is_an_answer_to_its_question(read: Any, write: Any, offer: dict[str, Any]) -> None:
     asked = message(8, "ask", "followup", {"question": "I looked.\nWhich stone?", **offer})
     said = [
-        message(9, "say", "user_feedback", "Always granite."),
+        message(9, "say", "user_feedback", offer.get("picked", "Always granite.")),
         message(10, "say", "user_feedback", "Always granite."),
     ]
     _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", [*UI[:2], asked, *said]))

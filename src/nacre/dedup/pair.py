@@ -116,11 +116,8 @@ class Pair:
         if mine <= self.old.topic and theirs <= self.new.topic and not (ends or self._is_role):
             return None
         kinds, others = _kinds(self.old, mine), _kinds(self.new, theirs)
-        if (
-            bool(kinds) != bool(others)
-            or (kinds and not kinds & others)
-            or (not self.new.turns and _siblings(mine) == _siblings(theirs))
-        ):
+        is_of_a_kind = bool(kinds & others) if kinds and others else kinds == others or bool(self.new.turns)
+        if not is_of_a_kind or (not self.new.turns and _siblings(mine) == _siblings(theirs)):
             return None
         is_sure = bool(self.new.turns) or (self.old.is_equation and self.new.is_equation)
         return Value(f"{self.old.spell(mine)} → {self.new.spell(theirs)}", mine | theirs, is_sure)

@@ -11,9 +11,9 @@ from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages, with_ca
 from nacre.text.stems import singular
 from nacre.text.stems import stem as without_endings
 
-_UNIT = "(?:秒|分钟|小时|天|周|个月|年)"
+_UNIT = "(?:秒|分钟|小时|天|周(?![年期])|个月|年(?!度))"
 _SIGNS = "一二两三四五六七八九十百千"
-_COUNTED = f"(?<![第周期])[{_SIGNS}]+(?={_UNIT})"
+_COUNTED = f"(?<![第周期统唯同单万逐])[{_SIGNS}]+(?={_UNIT})"
 """A Chinese number in words, before what it measures."""
 
 _TOKEN = re.compile(

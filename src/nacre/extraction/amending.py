@@ -89,7 +89,7 @@ class Amendments:
 
     def _write_revoked(self, change: Change, session: StoredSession, revoked: Revocation) -> None:
         meant = _meant(change.home, session.project, revoked)
-        if len(meant) == 1 and revoked.plain:
+        if len(meant) == 1 and revoked.plain and _is_named(meant[0], revoked):
             self.ended += _end(change, meant[0].id, f"taken back: {one_line(revoked.text)}", None)
         elif len(meant) <= _MOST_MEANT:
             why = f"a later session says: {revoked.text}"
@@ -110,6 +110,12 @@ def _meant(home: Home, project: str | None, revoked: Revocation) -> list[Memory]
         if revoked.words <= said and (revoked.plain or len(revoked.words) > _MOSTLY * len(said))
         and revoked.forbids in (None, negations(one.content) > 0)
     ]  # fmt: skip
+
+
+def _is_named(memory: Memory, revoked: Revocation) -> bool:
+    """Whether what is taken back is a rule, or is named by most of a memory's words: else one word may mean another."""
+    said = content_words(memory.content, language_of(memory.content))
+    return memory.kind is Kind.PREFERENCE or len(revoked.words) > _MOSTLY * len(said)
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:

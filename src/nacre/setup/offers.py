@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -111,7 +112,8 @@ def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | No
     finally:
         model.close()
     if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
-        home.sessions.ask_again()
+        with suppress(NacreError):  # the answer is paid for
+            home.sessions.ask_again()
     price = model.capabilities.price
     cost = completion.tokens.cost(price) if price else None
     return Trial(model.name, completion.model, answer.metal, seconds, completion.tokens, cost)

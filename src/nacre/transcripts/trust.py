@@ -11,14 +11,14 @@ import itertools
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from nacre.text.passages import is_visible, visible
 from nacre.transcripts.injected import Cleaned, clean
-from nacre.values.session import Flag, Trust
+from nacre.values.session import Flag, ToolCall, Trust, Turn
 
 RUN = 5.0
 """Words in a row that text from outside and a statement share (docs/trust/taint.md)."""
@@ -104,6 +104,17 @@ def is_outside(tool: str, short_input: str) -> bool:
 def reaches_out(short_input: str) -> bool:
     """Whether a command asks a registry or a remote: where it fails, others may have written what it puts out."""
     return bool(_REACHING_COMMAND.search(short_input))
+
+
+def brings_outside(call: ToolCall) -> bool:
+    """Whether a call brings text from outside, or failed while it reached there."""
+    return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
+
+
+def reached_out(turns: Sequence[Turn], at: int) -> bool:
+    """Whether a session had read the web, mail or other people's files by a turn: an agent may say in words of its own
+    what it read there, and who only points at them has said none of it."""
+    return any(one.trust is Trust.UNTRUSTED or any(map(brings_outside, one.tool_calls)) for one in turns[: at + 1])
 
 
 def is_own(tool: str, short_input: str) -> bool:

@@ -55,7 +55,9 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Background calls that were not made, and why: ``budget``, ``task budget``, ``no price`` or ``failing``."""
+    """Background calls that were not made, and why: ``budget``, ``task budget``, ``no price``, ``tokens``, ``no
+    tokens``, ``calls`` or ``failing``.
+    """
 
     day: date
     task: str

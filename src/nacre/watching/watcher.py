@@ -381,7 +381,7 @@ class Watcher:
         if self._home is None:
             self._home = self._open_home()
             known, self._config = self._config, _stamp(self._home.settings.config)
-            self._has_new_settings |= known != self._config
+            self._has_new_settings |= known is not None and known != self._config
         try:
             yield self._home
         finally:

@@ -40,6 +40,7 @@ _WHY = {
     "failing": "the model had failed too often",
     "tokens": "it had taken the tokens of the day",
     "no tokens": "it may take no tokens by itself",
+    "calls": "it had made the calls of the day",
 }
 
 
@@ -58,11 +59,15 @@ def cost(run: Run, days: int, by: str) -> None:
     """
     report = ask(run, "cost", days=days)
     unpaid = [one for one in report.spent if not spending_budget.is_priced(run.settings, one.model)]
-    shown = _Shown(
-        report, by, writers.status(run.home), spending_budget.summed("", unpaid).calls,
-        {one.name: one.calls for one in spending_budget.added_up(unpaid, by)},
-    )  # fmt: skip
-    run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, shown, days))
+
+    def render(paper: Paper) -> None:
+        shown = _Shown(
+            report, by, writers.status_as_it_is(run.home), spending_budget.summed("", unpaid).calls,
+            {one.name: one.calls for one in spending_budget.added_up(unpaid, by)},
+        )  # fmt: skip
+        _render_costs(paper, shown, days)
+
+    run.answer(_cost_record(report, by), render)
 
 
 def _cost_record(report: CostReport, by: str) -> Record:

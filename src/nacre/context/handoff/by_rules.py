@@ -50,10 +50,9 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
 
 def _own(utterance: Utterance) -> Utterance:
     """A message without what is pasted, and what may only be shown."""
-    if "\n" not in utterance.text.strip():
-        return utterance
-    typed = tuple(one for one in utterance.statements if not may_be_shown(one))
-    return replace(utterance, text=own_words(utterance.text), statements=typed)
+    text = own_words(utterance.text)
+    typed = tuple(one for one in utterance.statements if text and not may_be_shown(one))
+    return replace(utterance, text=text, statements=typed)
 
 
 def _tells(text: str) -> bool:

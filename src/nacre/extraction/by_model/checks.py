@@ -16,13 +16,13 @@ from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted import without_pasted
-from nacre.extraction.reading.shown import is_from_outside, reached_out
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
 from nacre.extraction.rules.tags import MAX_TAGS
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
+from nacre.transcripts.trust import brings_outside, reached_out
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence, Expiry, Kind
 from nacre.values.session import Flag, Speaker, Trust, Turn
@@ -219,7 +219,7 @@ def _outside_errors(turns: Sequence[Turn]) -> list[str]:
     """What failing calls that reach outside put out: the model sees it, and nobody here said it."""
     return [
         f"{call.outcome or ''} {call.error or ''}"
-        for turn in turns for call in turn.tool_calls if call.failed and is_from_outside(call)
+        for turn in turns for call in turn.tool_calls if call.failed and brings_outside(call)
     ]  # fmt: skip
 
 

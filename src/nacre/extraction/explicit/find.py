@@ -13,11 +13,12 @@ from nacre.extraction.explicit.signs import asks, leans, signs
 from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
-from nacre.extraction.reading.shown import may_be_shown, reached_out
+from nacre.extraction.reading.shown import may_be_shown
 from nacre.extraction.reading.speech import Utterance, before, is_chosen
 from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
 from nacre.extraction.rules.tags import key_of, tags_of
 from nacre.text.passages import shorten
+from nacre.transcripts.trust import reached_out
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 

@@ -55,7 +55,7 @@ _FRAMED = re.compile(
 _HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?:Issue )?#\d+\b.{0,30}(?:opened|—|–)|[A-Z]{2,8}-\d+\b")
 _COMMENT = re.compile(r"\s*(?://|/\*)")
 _PROMPT = re.compile(
-    r"\s*(?:\([\w.-]+\)\s*)?(?:[$%❯➜]|[\w.-]+@[\w.-]+[:~ ][^\n$#%>]{0,80}[$#%>]|PS [A-Z]:\\[^\n>]{0,80}>)\s*[A-Za-z./~]"
+    r"\s*(?:\([\w.-]+\)\s*)?(?:[$%❯➜]|[\w.-]+@[\w.-]+[:~ ][^\n$#%>]{0,80}[$#%>]|PS [A-Z]:\\[^\n>]{0,80}>)\s+[A-Za-z./~]"
 )
 """How a terminal shows a command: below it stands what that put out."""
 _GREETING = re.compile(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nacre.extraction.explicit.cues import cues
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted_cues import announcing_words
 from nacre.extraction.reading.sentences import Statement, split_typed
 from nacre.text.passages import words
-from nacre.transcripts.trust import is_outside, reaches_out
-from nacre.values.session import ToolCall, Trust, Turn
 
 _FRAMES = (">", "<", "{", "|")
 _BRIEF = 3
@@ -40,17 +36,6 @@ def own_words(text: str) -> str:
         return "" if text.lstrip().startswith(_FRAMES) else text
     typed = [one.text for one in split_typed(text) if not may_be_shown(one)]
     return language_of(text).joiner.join(typed)
-
-
-def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Whether a session had read the web, mail or other people's files by a turn: an agent may say in words of its own
-    what it read there, and who only points at them has said none of it."""
-    return any(one.trust is Trust.UNTRUSTED or any(map(is_from_outside, one.tool_calls)) for one in turns[: at + 1])
-
-
-def is_from_outside(call: ToolCall) -> bool:
-    """Whether a call brings text from outside, or failed while it reached there."""
-    return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
 
 
 def _is_order(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Set
 
 import msgspec
@@ -89,9 +90,12 @@ def listed_answers(text: str, asked: Set[str]) -> list[tuple[str, str]]:
 
 
 def _of_those_asked(pairs: Iterable[tuple[str, object]], asked: Set[str]) -> list[tuple[str, str]]:
+    """Those of questions that were asked: of one that comes twice nobody can tell which answer is the owner's."""
+    found = [(question, answer) for question, answer in pairs if question in asked]
+    times = Counter(question for question, _ in found)
     return [
-        (_asking(question), answer) for question, answer in pairs
-        if question in asked and isinstance(answer, str) and answer.strip()
+        (_asking(question), answer) for question, answer in found
+        if times[question] == 1 and isinstance(answer, str) and answer.strip()
     ]  # fmt: skip
 
 

@@ -78,7 +78,7 @@ class _Reader:
         text = string(message, "text") or ""
         self.learn(kind, message, text)
         if kind in _OWNER:
-            answer, self.chosen = self.chosen.get(text.strip(), text), {}
+            answer, self.chosen = self.chosen.get(one_line(text), text), {}
             yield from self.say(message, Speaker.OWNER, answer, Flag.NONE)
         elif kind in _ANSWERS:
             yield from self.answer(message, text)

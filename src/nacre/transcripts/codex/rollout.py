@@ -129,6 +129,7 @@ class _Reader:
             carry["others"] = is_anothers(meta)
         elif meta.id == self.talk.session.native_id:
             carry.pop("replay", None)
+            carry["provider"] = meta.model_provider or carry["provider"]
         elif not carry.get("begun"):
             carry["replay"] = record.timestamp
 
