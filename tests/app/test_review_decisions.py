@@ -13,6 +13,7 @@ from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Kind, Memory, Source
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import NOON, World, says
+from tests.app.test_history import git
 
 EXPORTS = "The exports should be compressed before the upload, since the line is slow."
 UPLOADS = "Uploads go to the bank at night."
@@ -114,6 +115,18 @@ def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candid
             memory.call("review-undo", reference=candidate)
     with closing(sqlite3.connect(world.home / "nacre.db")) as database:
         assert database.execute("SELECT memory, detail FROM candidates").fetchall() == [(None, None)]
+
+
+def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, candidate: str) -> None:
+    with world.open() as memory:
+        memory.call("candidate-drop", references=(candidate,))
+        (dropped, *_) = memory.log()
+        assert (dropped.operation.action, dropped.operation.subject) == ("drop", "1 candidate")
+        memory.undo()
+        memory.call("commit")
+    titles = git(world, "log", "--format=%B")
+    assert "drop" in titles
+    assert "exports" not in titles.lower()
 
 
 def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> None:

@@ -8,14 +8,13 @@ from nacre.dedup.placement import place
 from nacre.errors import Conflict, InvalidInput, NotFound
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import subject_of
 from nacre.home.redaction import redacted
 from nacre.memories.lineage import hold_again
 from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
 from nacre.review.merge import merge_into, target_of
 from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
-from nacre.text.passages import shorten
+from nacre.text.passages import count, shorten
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Memory
 from nacre.values.operation import DROP
@@ -87,9 +86,12 @@ def _settle(change: Change, memory: Memory) -> None:
 
 
 def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
-    """Do away with candidates: what they say is not proposed again. Raises NotFound, Conflict."""
+    """Do away with candidates: what they say is not proposed again. Raises NotFound, Conflict.
+
+    Journal and history hold no word of them.
+    """
     found = [find(home, reference).memory for reference in references]
-    with home.change(DROP, subject=subject_of(found)) as change, change.transaction():
+    with home.change(DROP, subject=count(len(found), "candidate")) as change, change.transaction():
         change.append([change.entry(DROP, candidates=sorted(memory.id for memory in found))])
         for memory in found:
             _settle(change, memory)
