@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from nacre.errors import Conflict, EditConflict, InvalidInput, NotFound
+from nacre.platform.ids import to_ms
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Kind, Memory, Source
 from nacre.values.session import Speaker, Trust
@@ -127,6 +128,26 @@ def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, cand
     titles = git(world, "log", "--format=%B")
     assert "drop" in titles
     assert "exports" not in titles.lower()
+
+
+def test_what_was_kept_stays_kept_where_a_later_decision_about_its_memory_is_undone(
+    world: World, candidate: str
+) -> None:
+    with world.open() as memory:
+        kept = memory.call("candidate-keep", reference=candidate).memory_id
+        assert kept == candidate
+        world.clock.now += timedelta(minutes=1)
+        world.context().reviews.doubt(kept, "nobody knows", to_ms(world.clock()) or 0, ())
+        memory.dismiss(kept)
+        assert memory.undo().waiting
+        assert [one.memory.id for one in memory.reviews()] == [kept]
+        memory.retire(kept)
+    assert waiting(world) == []
+    world.clock.now += timedelta(days=2)
+    world.transcript("one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1"))
+    with world.open() as memory:
+        memory.ingest()
+    assert waiting(world) == []
 
 
 def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> None:

@@ -184,9 +184,11 @@ def _do(change: Change, planned: Undoing, *, force: bool) -> None:
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
+        settled = to_ms(planned.operation.at) or 0
         for one in planned.waiting:
-            home.reviews.reopen(one.id, to_ms(planned.operation.at) or 0)
-            home.candidates.unsettle(one.id)
+            home.reviews.reopen(one.id, settled)
+        for candidate in home.candidates.settled_at(settled):
+            home.candidates.unsettle(candidate.memory.id)
         for one in released(home, gone):
             if one.id not in memories:
                 change.put([one])
