@@ -10,6 +10,7 @@ import pytest
 from nacre.chores.kinds import do_waiting
 from nacre.context.build import build
 from nacre.memories.store import edit
+from nacre.platform.ids import to_ms
 from nacre.review.answers import waiting
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
 from nacre.values.memory import Kind, Memory
@@ -27,8 +28,12 @@ DOUBT = "may be out of date: src/oven.py changed 5 times since"
 @pytest.fixture
 def changed(world: World) -> World:
     """Two decisions of long ago, and five sessions since that changed the file of one."""
+    return changed_after(world, days=90)
+
+
+def changed_after(world: World, days: int) -> World:
     for text in (OVEN, DOOR):
-        kept(world, text, days=90, kind=Kind.DECISION, importance=8, project="acme-billing")
+        kept(world, text, days=days, kind=Kind.DECISION, importance=8, project="acme-billing")
     for number in range(5):
         world.transcript(f"5e55-000{number}", *edits(world, f"5e55-000{number}"))
     with world.open() as memory:
@@ -102,6 +107,15 @@ def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_mo
     assert waiting(changed.context()).reviews == ()
     assert DOUBT not in asked(changed)
     assert len(told(started(changed))) == 2
+
+
+def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World) -> None:
+    (found,) = waiting(changed.context()).reviews
+    with changed.open() as memory:
+        memory.dismiss(found.memory.id)
+    changed.context().reviews.doubt(found.memory.id, "the oven was sold", to_ms(changed.clock()) or 0, ())
+    assert "may be out of date: the oven was sold" in asked(changed)
+    assert len(told(started(changed))) == 1
 
 
 def test_what_was_said_anew_is_not_doubted_any_more_and_is_again_once_that_is_undone(changed: World) -> None:

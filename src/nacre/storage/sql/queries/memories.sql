@@ -180,17 +180,20 @@ FROM memories;
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- list_stale --
--- Memories that may be out of date: as was found last by their files, unless somebody settled just that, or as they wait
--- in review.
-SELECT s.memory, s.confidence, s.detail FROM stale_memories s JOIN active_memories m ON m.id = s.memory
-WHERE NOT EXISTS (
-    SELECT 1 FROM review_queue r
-    WHERE r.memory = s.memory AND r.reason = 'stale' AND r.status = 'dismissed' AND r.detail = s.detail
+-- Memories that may be out of date: as was found last by their files, unless somebody settled just that, else as they
+-- wait in review.
+WITH found AS (
+    SELECT s.memory, s.confidence, s.detail FROM stale_memories s JOIN active_memories m ON m.id = s.memory
+    WHERE NOT EXISTS (
+        SELECT 1 FROM review_queue r
+        WHERE r.memory = s.memory AND r.reason = 'stale' AND r.status = 'dismissed' AND r.detail = s.detail
+    )
 )
+SELECT memory, confidence, detail FROM found
 UNION ALL
 SELECT r.memory, 0.5, r.detail FROM review_queue r JOIN active_memories m ON m.id = r.memory
 WHERE r.status = 'pending' AND r.reason = 'stale' AND NOT EXISTS (
-    SELECT 1 FROM stale_memories s WHERE s.memory = r.memory
+    SELECT 1 FROM found WHERE found.memory = r.memory
 );
 
 -- delete_stale_of --
