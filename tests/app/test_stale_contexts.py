@@ -85,6 +85,13 @@ def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
     assert [one.why for one in block.left_out if one.ref == oven(changed).id] == ["it may be out of date"]
 
 
+def test_a_start_tells_it_with_the_doubt_where_it_is_too_unsure_to_wait_for_review(world: World) -> None:
+    after_a_session(changed_after(world, days=14))
+    assert waiting(world.context()).reviews == ()
+    (line,) = [one for one in told(started(world)) if "oven" in one]
+    assert DOUBT in line
+
+
 def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
     after_a_session(changed)
     assert DOUBT in asked(changed)

@@ -22,16 +22,13 @@ from nacre.platform.ids import to_ms
 from nacre.sessions.file_history import catch_up_deeds
 from nacre.storage.code.mentions import Mention
 from nacre.values.memory import Memory
-from nacre.values.review import Action, Reason
+from nacre.values.review import LEAST_REVIEWED, Action, Reason
 
 MOST_MEMORIES = 500
 """Memories checked per run, the latest first (seed facts 2.6)."""
 
 LEAST_MARKED = 0.2
 """Least confidence at which a context shows it: two sessions that changed the files within a month."""
-
-LEAST_REVIEWED = 0.5
-"""Least confidence at which a memory waits for review: five sessions within a month."""
 
 _SESSIONS = 5
 """Sessions from which on their number adds no more confidence."""

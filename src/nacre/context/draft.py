@@ -17,6 +17,7 @@ from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Lane
+from nacre.values.review import LEAST_REVIEWED
 
 if TYPE_CHECKING:
     from nacre.context import host_files
@@ -109,13 +110,16 @@ class Draft:
         """Memories whose files were changed since, by id: how sure it is that they are out of date, and why."""
         return self.home.memories.stale()
 
+    def _doubt(self, memory: Memory) -> tuple[float, str]:
+        return self.stale.get(memory.id, (0.0, ""))
+
     def line(self, memory: Memory) -> str:
         """A memory in one line, with what speaks against it."""
-        return line_of(memory, doubt=self.stale.get(memory.id, (0.0, ""))[1], space=self.spaces.get(memory.id))
+        return line_of(memory, doubt=self._doubt(memory)[1], space=self.spaces.get(memory.id))
 
     def ranked(self, memory: Memory, score: float) -> float:
         """A score, less where a memory may be out of date: half of it where that is sure."""
-        return score * (1 - self.stale.get(memory.id, (0.0, ""))[0] / 2)
+        return score * (1 - self._doubt(memory)[0] / 2)
 
     def tell(self, part: Part, memory: Memory, score: float, why: str) -> bool:
         """Tell a memory, unless it is known already or not to be told now."""
@@ -131,7 +135,7 @@ class Draft:
         """Why a memory is not told, whatever the budget; empty where it may be."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if self.request.moment is Moment.START and memory.id in self.stale:
+        if self.request.moment is Moment.START and self._doubt(memory)[0] >= LEAST_REVIEWED:
             return IN_DOUBT
         if self.has_told(memory.id):
             return ABOVE

@@ -9,6 +9,10 @@ from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Memory
 
 NEUTRAL_QUALITY = 0.5
+
+LEAST_REVIEWED = 0.5
+"""Least confidence that a memory is out of date at which it waits for review, and no session starts with it."""
+
 _REFERENCE = 8
 
 
