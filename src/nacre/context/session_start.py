@@ -81,7 +81,7 @@ def tell_previous(draft: Draft) -> str:
 def tell_learned(draft: Draft) -> None:
     """Core, active, preferences, lessons and recent, each within its share of what is left, and what is known.
 
-    A session that is gone on with is told no more of it than what is new, and all its starts together no more than one.
+    A session that is gone on with is told no more of it than what is new.
     """
     now = draft.home.clock()
     found = engine_of(draft.home).browse(_rows(draft), Ranking(now))
@@ -106,7 +106,6 @@ def tell_learned(draft: Draft) -> None:
     chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
     most = draft.home.settings.whole("context.most_memories")
     before = sum(item.part is Part.RELEVANT for item in draft.items)
-    before += sum("#" not in ref for ref in draft.state.given)
     told = worthiest(chosen.kept, max(0, most - before) if most else None)
     for one in chosen.kept:
         if one in told:
