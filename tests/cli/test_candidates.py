@@ -51,6 +51,16 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
     assert memories(nacre) == {"Tea is served at four", found["content"]}
 
 
+def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: list[str]) -> None:
+    (kept, dropped, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    nacre("review", "keep", kept["id"])
+    assert "takes this back" in nacre("undo", "--yes").out
+    nacre("review", "drop", dropped["id"])
+    told = nacre("undo", "--yes").out
+    assert "waits in review again" in told
+    assert "takes this back" not in told
+
+
 def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(nacre: Nacre, waiting: list[str]) -> None:
     nacre("store", "Tea is served at four")
     (found, *_) = nacre("review", "candidates", "--json").json["candidates"]

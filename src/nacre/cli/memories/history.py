@@ -295,7 +295,7 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
         paper.line("waits in review again: ", one.subject, indent=2, hang=4)
     if not undoing.steps and not undoing.waiting:
         paper.line("Nothing of it is left to undo.", indent=2)
-    if undoing.op:
+    if undoing.op and undoing.steps:  # what alone waits again is decided again, not undone
         paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} takes this back"), indent=2)
 
 
