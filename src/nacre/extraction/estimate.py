@@ -272,10 +272,12 @@ def _estimated(
     return Estimate(len(sizes), trivial, tasks, left, is_on, problems, tokens_left=of_subscription)
 
 
-def _looking_back(home: Home, days: int) -> int:
-    """Tokens that it takes to hold the memories that are known against what was said on so many days with sessions."""
-    known = sum(home.memories.counts().values())
-    return round(min(known, MOST_MEMORIES * days) * TOKENS_A_DAY / MOST_MEMORIES)
+def _looking_back(home: Home, days: int) -> tuple[int, float]:
+    """Calls and tokens that it takes to hold the memories that are known against what was said on so many days with
+    sessions.
+    """
+    known = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
+    return ceil(known / MOST_MEMORIES), known * TOKENS_A_DAY / MOST_MEMORIES
 
 
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int) -> TaskEstimate:
@@ -287,7 +289,8 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: in
         sent = _as_sent(sizes, able)
         side_by_side = _THREADS if sum(_parts(size, able) for size in sent) > len(sent) else 1
         calls, asked = _asked(sent, able)
-        asked += _looking_back(home, days)
+        again, beside = _looking_back(home, days)
+        calls, asked = calls + again, asked + beside
         most_calls, most_asked = _asked([size for _, size in sizes], able)
         most = round(most_asked + usual.written * most_calls + days * TOKENS_A_DAY)
     else:
