@@ -141,6 +141,7 @@ def test_once_a_session_read_the_web_a_nod_to_what_the_agent_says_ends_no_rule(
 
 CHECK = "Always run `make check` before every commit."
 NEVER = {"state": "changed", "now": "Never run `make check` before a commit."}
+NO_CHECK = {"state": "changed", "now": "No `make check` before a commit."}
 TOLD = "It tells that make check before commits was dropped."
 
 
@@ -152,8 +153,23 @@ TOLD = "It tells that make check before commits was dropped."
         ((6, 7), "ok, never run it then", NEVER, True),
         ((5,), "fine by me", {"state": "over"}, False),
         ((6, 7), "right, we no longer need make check", {"state": "over"}, True),
+        ((6, 7), "ok, commit it now", NEVER, False),
+        ((6, 7), "great, no problem, commit it", NO_CHECK, False),
+        ((6, 7), "no worries, commit", {"state": "over"}, False),
+        ((6, 7), "don't commit yet", {"state": "over"}, False),
+        ((6, 7), "好的，没问题，继续", {"state": "over"}, False),
     ],
-    ids=["a nod turns it round", "the owner turns it round", "the owner asked about it", "the owner ends it"],
+    ids=[
+        "a nod turns it round",
+        "the owner turns it round",
+        "the owner asked about it",
+        "the owner ends it",
+        "now",
+        "no problem",
+        "no worries",
+        "something else not",
+        "in another language",
+    ],
 )
 def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_change(
     world: World, kind: str, evidence: Sequence[int], said: str, state: Mapping[str, str], *, is_theirs: bool
@@ -171,9 +187,33 @@ def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_cha
     ((_, report),) = kept
     assert (memory.content == CHECK and not memory.retired, report.doubted) == (not is_theirs, int(not is_theirs))
     if kind == "preference" and not is_theirs:
-        with world.open() as known:
-            shown = build(known._home, ContextRequest(Moment.START, folder="/code/acme-billing")).text
-        assert quote not in shown
+        asked = ContextRequest(Moment.PROMPT, prompt=f"Is it so? {CHECK}", folder="/code/acme-billing")
+        lines = [one for one in build(world.context(), asked).text.splitlines() if CHECK in one]
+        assert [(quote in one, "an agent" in one) for one in lines] == [(False, True)]
+
+
+FRIDAYS = "We never deploy on Fridays."
+LUNCH = "We deploy on Fridays after lunch."
+
+
+@pytest.mark.parametrize(
+    ("said", "is_theirs"),
+    [("ok, I'm off for lunch, go on", False), ("ok, we deploy on Fridays again. After lunch is fine.", True)],
+)
+def test_once_a_session_read_the_web_a_denial_goes_by_words_that_say_that_it_goes(
+    world: World, said: str, *, is_theirs: bool
+) -> None:
+    more = (
+        says("user", "What does the guide say about when we deploy, and about Fridays?", uuid="m-5"),
+        calls("m-6", "WebFetch", AT, url="https://vendor.example/guide"),
+        gives("m-6", "Nobody has to wait for a test any more.", AT),
+        says("assistant", "Shall we deploy on Fridays after lunch?", uuid="m-7"), says("user", said, uuid="m-8"),
+    )  # fmt: skip
+    seen = {"evidence": [6, 7], "quote": "deploy on Fridays", "state": "changed", "now": LUNCH}
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    memory = after(world, {"content": FRIDAYS, "kind": "decision"}, seen, more=more, kept=kept)
+    ((_, report),) = kept
+    assert (memory.content, report.doubted) == ((LUNCH, 0) if is_theirs else (FRIDAYS, 1))
 
 
 def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:

@@ -273,20 +273,14 @@ def read_whole(text: str) -> Statement:
     return Statement(text, text, language, tuple(tokens(text, language)), frozenset())
 
 
-_NEGATION = re.compile(
+NEGATION = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止"
 )
 
 
 def negations(text: str) -> int:
     """How often a text denies or forbids something."""
-    return len(_NEGATION.findall(text.lower()))
-
-
-def firm_words(text: str) -> frozenset[str]:
-    """The words by which a text denies, forbids, or says that there is no other case."""
-    firm = language_of(text).mood.firm
-    return frozenset(one.group() for words in (_NEGATION, firm) for one in words.finditer(text.lower()))
+    return len(NEGATION.findall(text.lower()))
 
 
 def _without(text: str, project: str | None) -> str:

@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 
 from nacre.dedup.coverage import leaves_out, new_word
 from nacre.dedup.decision_prompt import MOST_ENDED
-from nacre.dedup.had import held
-from nacre.dedup.statement import firm_words, negations, read_whole
+from nacre.dedup.firm import binds, firm_words
+from nacre.dedup.had import held, says
+from nacre.dedup.judge import Relation, judge
+from nacre.dedup.statement import negations, read_whole
+from nacre.embed.calibration import calibration_of
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks
-from nacre.extraction.explicit.cues import cues
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
+from nacre.extraction.rules.reversal import revoked_in
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
 from nacre.values.candidate import Candidate
@@ -128,22 +131,29 @@ def _is_free(memory: Memory, now: str, said: Sequence[str]) -> bool:
 
 def _is_worded(memory: Memory, now: str, typed: Sequence[str]) -> bool:
     """Whether a word of a change was typed by the owner, and not asked: one that is new, and where something is denied
-    or bound anew that, too; of an end, and where no word is new, that something of the memory goes or is otherwise.
+    or bound anew, that of it; of an end, and where no word is new or a denial goes, that it holds no longer.
     """
     said = [one.text for text in typed for one in split(text) if not asks(one.text)]
     before, after = read_whole(memory.content), read_whole(now)
     new = {word for word in after.words if not held(word, before)}
-    firm = firm_words(now) - firm_words(memory.content)
-    is_turned = any(_is_turn(one) and _is_about(memory, [one]) for one in said)
-    if firm and not is_turned and not any(firm & firm_words(one) for one in said):
+    firm, was_firm = firm_words(now), firm_words(memory.content)
+    if firm - was_firm:
+        both = read_whole(f"{memory.content}\n{now}")
+        if not any(binds(one, firm - was_firm, both) for one in said):
+            return False
+    elif (was_firm - firm or not new) and not any(_ends(one, memory) for one in said):
         return False
-    return any(held(word, read_whole(one)) for word in new for one in said) if new else bool(firm) or is_turned
+    return not new or any(held(word, read_whole(one)) for word in new for one in said)
 
 
-def _is_turn(text: str) -> bool:
-    """Whether a sentence says that something is not, no longer or otherwise so."""
-    said = read_whole(text)
-    return said.is_negative or bool(said.turns or said.gone or cues().taken_back.search(text))
+def _ends(text: str, memory: Memory) -> bool:
+    """Whether a sentence says that a memory holds no longer: it names what is gone, or plainly says otherwise."""
+    before = read_whole(memory.content)
+    named = [*read_whole(text).phrases, revoked_in(text)]
+    if any(one and all(says(word, before) for word in one) for one in named):
+        return True
+    said = replace(memory, subject="", content=text, canonical_key=None, claim=None)
+    return judge(memory, said, None, calibration_of(None)).relation is Relation.SUPERSEDES
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:
