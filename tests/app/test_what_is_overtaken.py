@@ -216,6 +216,26 @@ def test_once_a_session_read_the_web_a_denial_goes_by_words_that_say_that_it_goe
     assert (memory.content, report.doubted) == ((LUNCH, 0) if is_theirs else (FRIDAYS, 1))
 
 
+PASSES = "The export of a month passes above a thousand rows: the driver has memory enough."
+
+
+@pytest.mark.parametrize("kind", ["fact", "lesson", "todo"])
+@pytest.mark.parametrize("state", [{"state": "over"}, {"state": "changed", "now": PASSES}], ids=["over", "changed"])
+@pytest.mark.parametrize("read", [True, False], ids=["a page was read", "none was"])
+def test_once_a_session_read_the_web_whatever_the_owner_said_is_doubted_by_a_nod(
+    world: World, kind: str, state: Mapping[str, str], *, read: bool
+) -> None:
+    kept: list[tuple[ScriptedModel, IngestReport]] = []
+    page = (calls("m-5", "WebFetch", AT, url="https://vendor.example"), gives("m-5", "Fetch rows in pages.", AT))
+    more = (*(page if read else ()), says("assistant", MENDED, uuid="m-6"), says("user", "fine by me", uuid="m-7"))
+    seen = {"evidence": [5, 6], "quote": "now passes with a million rows", **state}
+    stored = {"content": TROUBLE, "kind": kind, "project": "acme-billing"}
+    memory = after(world, stored, seen, more=more, kept=kept)
+    ((_, report),) = kept
+    is_left = memory.content == TROUBLE and not memory.retired
+    assert (is_left, report.doubted) == (read, int(read))
+
+
 def test_a_quote_from_a_turn_that_was_not_named_is_evidence_with_its_turn(world: World) -> None:
     seen = {"evidence": [3], "quote": "now passes with a million rows", "state": "changed", "now": TROUBLE_MENDED}
     memory = after(world, {"content": TROUBLE, "kind": "lesson"}, seen)
@@ -281,7 +301,7 @@ def test_words_of_the_agent_alone_do_not_become_the_owners(
     world: World, evidence: list[int], speaker: str, importance: int
 ) -> None:
     seen = {
-        "state": "changed", "now": "The export of a month passes above a thousand rows: the driver has memory enough.",
+        "state": "changed", "now": PASSES,
         "evidence": evidence, "quote": "now passes with a million rows",
     }  # fmt: skip
     stored = {"content": TROUBLE, "kind": "fact", "importance": 8, "project": "acme-billing"}

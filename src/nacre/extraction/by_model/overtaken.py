@@ -37,8 +37,8 @@ class Overtaken:
     """A known memory that is over, or that says ``now`` something else: the ``clause`` that holds no longer, the words
     that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
     ``statement`` to be compared. ``is_free`` says that a rule of the owner's would get words that neither it nor the
-    evidence has, nor the owner themselves where the session reached outside, or that the owner typed no word of the
-    change there: somebody is to look at it.
+    evidence has, or that the session reached outside and the owner, whose memory it is, typed no word of the change
+    there: somebody is to look at it.
     """
 
     memory: Memory
@@ -82,7 +82,8 @@ def overtaken(
         claim = _claim(memory, now, turns)
         is_outside = checks.reached_out([len(checks.turns) - 1])  # who asked before may be told of a page since
         is_owners = bool(typed) and not (is_outside and not _is_worded(memory, now, typed))
-        is_free = (is_by_owner and not is_owners) or _is_free(memory, now, typed if is_outside else said)
+        is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
+        is_free = is_nodded or _is_free(memory, now, typed if is_outside else said)
         found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now, is_free))
     return list(found.values())
 
