@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from nacre.api import MemoryHome
 from nacre.values.candidate import Why
-from nacre.values.memory import Memory
+from nacre.values.memory import NODDED, Memory
 from nacre.values.session import Speaker
 from tests.app.conftest import World
 from tests.app.test_extraction_by_model import found, home, told
@@ -84,3 +85,54 @@ def test_a_decision_that_was_only_nodded_to_ends_nothing_that_the_owner_said(
         (new,) = [one for one in memory.list() if one.id != old]
         assert new.speaker is Speaker.OWNER
         assert (memory.get(old).superseded_by is not None) is is_ended
+
+
+def kept(memory: MemoryHome, nodded: str) -> None:
+    memory.judge(nodded, good=False)
+    memory.dismiss(nodded)
+
+
+def kept_in_other_words(memory: MemoryHome, nodded: str) -> None:
+    memory.judge(nodded, good=False)
+    memory.dismiss(nodded, content="The sessions of the tern project lie in Valkey.")
+
+
+def merged_into(memory: MemoryHome, nodded: str) -> None:
+    other = memory.store(content="Valkey keeps what the tern project writes.", kind="fact").memory_id
+    memory.judge(other, good=False)
+    memory.dismiss(other, into=nodded)
+
+
+def edited(memory: MemoryHome, nodded: str) -> None:
+    memory.edit(nodded, content="The sessions of the tern project lie in Valkey.")
+
+
+def said_again(memory: MemoryHome, nodded: str) -> None:
+    memory.store(content=NEW, kind="decision", project="acme-billing")
+
+
+@pytest.mark.parametrize("way", [kept, kept_in_other_words, merged_into, edited, said_again])
+def test_what_was_only_nodded_to_is_the_owners_word_once_they_keep_reword_or_say_it(
+    world: World, way: Callable[[MemoryHome, str], None]
+) -> None:
+    session(world, owner(ASK), fetched("Members no longer pay for anything."), agent(NEW), owner(NOD))
+    proposal = found(told(NEW, kind="decision", subject="Sessions", evidence=[2, 3], quote=NEW[:40]))
+    with home(world, ScriptedModel([proposal])) as memory:
+        memory.ingest()
+        (nodded,) = memory.list()
+        assert NODDED in nodded.extra
+        way(memory, nodded.id)
+        now = memory.get(nodded.id)
+        assert now.is_worded
+        assert now.superseded_by is None
+
+
+def test_a_candidate_that_was_only_nodded_to_is_the_owners_word_once_they_keep_it(world: World) -> None:
+    session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(NOD))
+    written(world, RULE, "decision", quote=RULE[:40])
+    with world.open() as memory:
+        (candidate,) = memory.call("candidates").candidates
+        assert NODDED in candidate.memory.extra
+        memory.call("candidate-keep", reference=candidate.memory.id)
+        (stored,) = memory.list()
+    assert stored.is_worded

@@ -25,7 +25,7 @@ from nacre.text.alike import written
 from nacre.text.passages import shorten, title_of, visible
 from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
-from nacre.values.memory import SET_ASIDE, Confidence, Confirmation, Link, Memory
+from nacre.values.memory import NODDED, SET_ASIDE, Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
 from nacre.values.session import Speaker
@@ -279,6 +279,9 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
     home = change.home
     if known.expires_on and known.expires_on <= memory.created.date():  # it is shown again, as it is said now
         known = replace(known, expires_on=memory.expires_on)
+        update(change, known)
+    if NODDED in known.extra and memory.is_worded:
+        known = known.as_worded()
         update(change, known)
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}

@@ -18,7 +18,7 @@ from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten
-from nacre.values.memory import Expiry, Memory, Source
+from nacre.values.memory import NODDED, Expiry, Memory, Source
 from nacre.values.review import Action, Reason
 from nacre.values.session import Speaker, Trust
 
@@ -97,10 +97,12 @@ def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
 
 
 def keep(change: Change, memories: Sequence[Memory]) -> None:
-    """The owner keeps what agents proposed: from now on it is told as what the owner accepts."""
+    """The owner keeps what agents proposed, or what they nodded to: from now on it is told as what the owner accepts,
+    and counts as their word.
+    """
     home = change.home
-    for one in (one for one in memories if one.proposed):
-        kept = replace(one, proposed=False, updated=home.now())
+    for one in (one for one in memories if one.proposed or NODDED in one.extra):
+        kept = replace(one.as_worded(), proposed=False, updated=home.now())
         change.put([kept])
         home.comparisons.wait(kept.id)
         await_models(home, kept, one)

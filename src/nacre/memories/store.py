@@ -252,7 +252,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
-            changed = replace(changed, claim=None)  # it was told of other words
+            changed = replace(changed.as_worded(), claim=None)  # it was told of other words
         change.describe(subject=changed.subject, why=_changed_fields(memory, changed))
         with change.transaction():
             change.put([changed])

@@ -51,7 +51,7 @@ def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
         return _brought_back(home, candidate)
     memory = redacted(home.redactor, _worded(candidate.memory, request.content))
     taken = home.ids() if candidate.why is Why.UNUSED else memory.id  # its old one is a retired memory's
-    kept = replace(memory, id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+    kept = replace(memory.as_worded(), id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
     with home.change("keep", subject=kept.subject, why=kept_because(candidate)) as change, change.transaction():
         outcome = place(change, kept, by_hand=True)
         _settle(change, candidate.memory)

@@ -46,7 +46,7 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
     if not words:
         raise InvalidInput("a memory needs content", hint="leave the content out to join the words of both")
     merged = united(home, target, memory, Decision(Action.UPDATE, _BY, _REASON, target.id, merged=words))
-    merged = replace(merged, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+    merged = replace(merged.as_worded(), trust=Trust.TRUSTED, proposed=False, updated=home.now())
     change.put([merged])
     home.usage.confirm(target.id)
     home.comparisons.wait(merged.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
@@ -209,6 +209,10 @@ class Memory:
     def is_worded(self) -> bool:
         """Whether it is the owner's in words of their own: what they only nodded to ends nothing that they said."""
         return self.speaker is Speaker.OWNER and NODDED not in self.extra
+
+    def as_worded(self) -> Memory:
+        """The same, once the owner kept it, put it into words of theirs or said it themselves."""
+        return replace(self, extra={key: value for key, value in self.extra.items() if key != NODDED})
 
     @property
     def last_said(self) -> datetime:
