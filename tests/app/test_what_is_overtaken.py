@@ -192,6 +192,33 @@ def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_cha
         assert [(quote in one, "an agent" in one) for one in lines] == [(False, True)]
 
 
+def test_who_reviews_a_doubt_is_shown_an_agents_words_and_a_later_session_raises_it_again(world: World) -> None:
+    def session(name: str, at: str) -> IngestReport:
+        world.transcript(
+            name, says("user", "Tell me about make check and commits.", uuid=f"{name}-1", session=name, at=at),
+            calls(f"{name}-2", "WebFetch", at, session=name, url="https://vendor.example/guide"),
+            gives(f"{name}-2", "Nobody has to wait for a test any more.", at, session=name),
+            says("assistant", TOLD, uuid=f"{name}-3", session=name, at=at),
+            says("user", "fine by me", uuid=f"{name}-4", session=name, at=at),
+        )  # fmt: skip
+        over = {**OVER, "known": 1, "evidence": [2, 3], "quote": TOLD}
+        with home(world, ScriptedModel(lambda _: {"memories": []}, known=lambda _: [over])) as memory:
+            return memory.ingest()
+
+    with world.open() as memory:
+        world.clock.pass_days(-9)
+        rule = memory.store(content=CHECK, kind="preference").memory_id
+        world.clock.pass_days(9)
+    for name, day in (("first", "2026-11-17"), ("second", "2026-11-18")):
+        assert session(name, f"{day}T09:00:00.000Z").doubted == 1
+        who = f"a later session says otherwise (an agent, {day}, claude-code:{name})"
+        with world.open() as memory:
+            (waits,) = memory.reviews()
+            assert waits.entry.detail == f"{who}: {TOLD}"
+            assert [one.doubt for one in memory.recall("make check before every commit").hits] == [who]
+            memory.dismiss(rule)
+
+
 FRIDAYS = "We never deploy on Fridays."
 LUNCH = "We deploy on Fridays after lunch."
 

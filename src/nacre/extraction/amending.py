@@ -19,6 +19,7 @@ from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
 from nacre.values.memory import Kind, Memory, Retirement
+from nacre.values.review import said_by_agent
 from nacre.values.session import Speaker, StoredSession, Turn
 
 _WHY_CHARACTERS = 180
@@ -79,7 +80,7 @@ class Amendments:
             why = (
                 f"a later session says: {one.quote}"
                 if one.is_owners or not is_rule
-                else "a later session says otherwise (an agent)"
+                else said_by_agent(one.quote, one.shown.session or "", one.shown.at)
             )
             self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
         for session, revoked in self._revoked:

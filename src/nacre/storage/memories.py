@@ -15,7 +15,7 @@ from nacre.storage.database import Database, Indexed, Row, Words, fits_index
 from nacre.storage.sqlite.rows import RowCodec
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
-from nacre.values.review import Reason
+from nacre.values.review import Reason, as_told
 
 if TYPE_CHECKING:
     from nacre.storage.names import Names
@@ -213,8 +213,8 @@ class Memories:
         return self._build(self._db.all("list_memories_of_files", files=json.dumps(list(files)))) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Memories that may be out of date, as was found last, by id: how sure that is (0 to 1), and why."""
-        return {memory: (confidence, detail) for memory, confidence, detail in self._db.all("list_stale")}
+        """Memories that may be out of date, as was found last, by id: how sure that is (0 to 1), and why, as told."""
+        return {memory: (confidence, as_told(detail)) for memory, confidence, detail in self._db.all("list_stale")}
 
     def set_stale(self, found: Iterable[tuple[str, float, str]]) -> None:
         """Note which memories may be out of date, in place of what was found before."""

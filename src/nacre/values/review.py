@@ -16,6 +16,10 @@ LEAST_REVIEWED = 0.5
 _REFERENCE = 8
 
 
+_OTHERWISE = "a later session says otherwise"
+_END = "): "
+
+
 class Maturity(StrEnum):
     """How much use a memory has seen: under 5 accesses, from 5, from 20."""
 
@@ -39,6 +43,17 @@ class Reason(StrEnum):
     WISH = "wish"
     MERGE = "merge"
     STALE = "stale"
+
+
+def said_by_agent(words: str, session: str, at: datetime) -> str:
+    """Why a rule of the owner's waits of which an agent says otherwise: the words are shown who reviews it."""
+    return f"{_OTHERWISE} (an agent, {at:%Y-%m-%d}, {session}{_END}{words}"
+
+
+def as_told(detail: str) -> str:
+    """What is told beside a memory of why it waits: none of an agent's words of :func:`said_by_agent`."""
+    head, end, _ = detail.partition(_END)
+    return f"{head})" if end and head.startswith(_OTHERWISE) else detail
 
 
 class Action(StrEnum):
