@@ -15,6 +15,7 @@ SAID = (
     "Let's decide: the ferry timetable is stored in SQLite, not in YAML files, because two clerks edit it at once.",
     "I always want the tests run before a commit.",
 )
+SINCE = '[writer]\nsince = "2026-01-01T00:00:00Z"\n'
 ABLE = '[models.capabilities."fake:m"]\noutput = 4000\nprice = {input = 1.0, output = 5.0}\n'
 FAILURES = [
     (Reply(status=401, message="invalid_api_key"), "does not accept the API key in $BOAT_KEY", "export BOAT_KEY="),
@@ -38,7 +39,7 @@ def configure(provider: FakeProvider, user_home: Path, more: str = "background =
     home = user_home / ".nacre"
     home.mkdir(mode=0o700, exist_ok=True)
     config = provider.config(more=more).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
-    (home / "config.toml").write_text(config + ABLE, encoding="utf-8")
+    (home / "config.toml").write_text(config + SINCE + ABLE, encoding="utf-8")
 
 
 def stored(nacre: Nacre) -> list[str]:
