@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +52,18 @@ class Site:
         """``GET``."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.get(self.base + path, headers=named)
+
+
+STORED = ("stored", "accepted")
+"""What becomes of a new memory: it is durable, and placed at once unless a chore of the daemon writes just then."""
+
+
+def placed(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    """The answer to a store of what is there already, asked again while a chore of the daemon writes."""
+    until = time.monotonic() + 60
+    while (answer := ask()).json()["action"] == "accepted" and time.monotonic() < until:
+        pass
+    return answer
 
 
 def free_port() -> int:

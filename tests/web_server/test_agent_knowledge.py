@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.web_server.conftest import Site
+from tests.web_server.conftest import STORED, Site, placed
 
 Serve = Callable[..., Site]
 SECRET = "ghp_" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0JaRe4u"
@@ -45,7 +45,8 @@ def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(kno
     assert answer.status_code == 201
     told = answer.json()
     assert told["path"].startswith("decisions/queue-choice-")
-    assert (told["action"], told["proposed"], told["duplicateWarnings"]) == ("stored", True, [])
+    assert told["action"] in STORED
+    assert (told["proposed"], told["duplicateWarnings"]) == (True, [])
     assert told["git"]["pushed"] is False
     assert told["autoLinks"] == []
     entry = knowledge("GET", f"/api/knowledge/{told['path'].replace('/', '%2F')}").json()
@@ -55,7 +56,7 @@ def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(kno
     assert SECRET not in str(entry)
     assert entry["maturity"] == "candidate"
     assert entry["content"].startswith("---\ntitle: Queue choice\n")
-    again = write(knowledge, QUEUE + f"Its token is {SECRET}.\n").json()
+    again = placed(lambda: write(knowledge, QUEUE + f"Its token is {SECRET}.\n")).json()
     assert (again["action"], again["path"]) == ("known", told["path"])
     assert again["duplicateWarnings"][0]["path"] == told["path"]
     assert again["duplicateWarnings"][0]["similarity"] > 0.5
@@ -168,4 +169,4 @@ def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> No
 def test_clients_that_know_no_token_are_served_where_none_is_asked(site: Serve) -> None:
     here = site("--http", "0", "--no-token")
     body = {"category": "notes", "filename": "pier", "content": "Gulls sleep on the pier"}
-    assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] == "stored"
+    assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] in STORED
