@@ -223,12 +223,14 @@ def test_a_bound_of_calls_holds_beside_that_of_tokens(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50_000)
+    assert nacre("writer", "--json").json["calls_per_day"] == 100
     nacre("config", "set", "writer.calls_per_day", "1")
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     told = nacre("writer", "--json").json
     assert (told["calls_today"], told["state"]) == (1, "spent")
     assert "writer.calls_per_day" in told["hint"]
+    assert "of 50,000 in 1 call waiting" in " ".join(nacre("writer").out.split())
     assert contents(nacre) == []
     nacre("config", "set", "writer.calls_per_day", "0")
     nacre("ingest")
@@ -553,7 +555,10 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert "Claude Code, haiku could write the rest once a session is over: about one session and" in before
-    assert "by your last week; it stops at 100,000 tokens a day (its last answer may go a little beyond)" in before
+    assert (
+        "by your last week; it stops at 100,000 tokens or 100 calls a day (its last answer may go a little beyond)"
+        in before
+    )
     assert "Nobody seems to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
     assert "y(es), w(riter too), n(o), d(iff), ?" in after

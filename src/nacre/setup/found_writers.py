@@ -19,7 +19,7 @@ from nacre.settings import Settings
 from nacre.setup.credentials import programs
 from nacre.setup.requests import WriterRequest
 from nacre.setup.writer import obstacle_to
-from nacre.spending.budget import DAILY, is_by_subscription
+from nacre.spending.budget import CALLS, DAILY, is_by_subscription
 from nacre.values.model_calls import Price
 
 if TYPE_CHECKING:
@@ -95,12 +95,16 @@ def _has_key(settings: Settings, provider: Provider) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WriterProposal:
-    """Who is proposed to write, within which bounds, with what it would take; and who else could."""
+    """Who is proposed to write, within which bounds, with what it would take; and who else could.
+
+    ``calls`` a day are the most of one that a subscription pays; 0: no bound.
+    """
 
     writer: FoundWriter
     request: WriterRequest
     foreseen: Foreseen
     others: tuple[FoundWriter, ...] = ()
+    calls: int = 0
 
     @property
     def bound(self) -> str:
@@ -125,7 +129,9 @@ class WriterProposal:
     def terms(self) -> str:
         """The same as a clause, with who pays."""
         if self.request.tokens_per_day is not None:
-            return f"stops at {self.request.tokens_per_day:,} tokens a day (its last answer may go a little beyond)"
+            calls = f" or {self.calls:,} calls" if self.calls else ""
+            most = f"{self.request.tokens_per_day:,} tokens{calls} a day"
+            return f"stops at {most} (its last answer may go a little beyond)"
         if self.writer.is_free:
             return "costs nothing"
         whose = f", billed to the key in {self.writer.payer}" if self.writer.payer else ""
@@ -140,14 +146,14 @@ def proposal_of(
 ) -> WriterProposal:
     """A writer within bounds that are proposed for it."""
     able = tuple(one for one in others or () if one != writer and not one.is_refused)
-    return WriterProposal(writer, _bounded(settings, writer, foreseen), foreseen, able)
+    return WriterProposal(writer, _bounded(settings, writer, foreseen), foreseen, able, settings.whole(CALLS))
 
 
 def proposal_as_named(settings: Settings, request: WriterRequest, foreseen: Foreseen) -> WriterProposal:
     """A writer that the owner named, within the bounds that hold for it."""
     if not is_by_subscription(settings, request.writer):
         request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
-    return WriterProposal(writer_named(settings, request.writer), request, foreseen)
+    return WriterProposal(writer_named(settings, request.writer), request, foreseen, calls=settings.whole(CALLS))
 
 
 def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> WriterRequest:

@@ -51,8 +51,8 @@ class WriterStatus:
     (may take too little a day to write), ``off``, ``failing`` (when it was asked last) or ``unavailable``; ``problem``
     and ``hint`` say why and what changes it; of a ready one that was not asked today, that nobody seems to be signed
     in.
-    ``limit`` is tokens a day where a subscription pays, else ``None``: then dollars bound it. ``waiting`` sessions are
-    to be shown to it.
+    ``limit`` is tokens a day where a subscription pays, and ``most_calls`` calls, if they are bounded, else ``None``:
+    then dollars bound it. ``waiting`` sessions are to be shown to it.
     """
 
     writer: str = NONE
@@ -64,6 +64,7 @@ class WriterStatus:
     waiting: int = 0
     problem: str | None = None
     hint: str | None = None
+    most_calls: int | None = None
 
 
 def status(home: Home) -> WriterStatus:
@@ -86,7 +87,8 @@ def status_as_it_is(home: Home) -> WriterStatus:
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # else it answers, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
-    return WriterStatus(name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint)
+    most_calls = settings.whole(CALLS) or None if limit is not None else None
+    return WriterStatus(name, state, tokens, calls, limit, settings.text(SINCE), waiting, problem, hint, most_calls)
 
 
 def _faring(home: Home, name: str, taken: tuple[int, int], limit: int | None) -> tuple[str, str | None, str | None]:

@@ -2248,6 +2248,7 @@ export interface WriterStatus {
   waiting: number;
   problem: string | null;
   hint: string | null;
+  most_calls: number | null;
 }
 
 export interface NacreDreamValuesStep {

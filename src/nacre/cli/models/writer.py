@@ -232,8 +232,9 @@ def _answer(run: Run, found: WriterStatus) -> None:
 def _record(found: WriterStatus, reads: Sequence[str]) -> Record:
     return {
         "writer": found.writer, "state": found.state, "tokens_today": found.tokens_today,
-        "calls_today": found.calls_today, "tokens_per_day": found.limit, "since": found.since or None,
-        "waiting": found.waiting, "read_by": list(reads), "problem": found.problem, "hint": found.hint,
+        "calls_today": found.calls_today, "tokens_per_day": found.limit, "calls_per_day": found.most_calls,
+        "since": found.since or None, "waiting": found.waiting, "read_by": list(reads), "problem": found.problem,
+        "hint": found.hint,
     }  # fmt: skip
 
 
@@ -250,9 +251,11 @@ def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
         return
     paper.line(bold(found.writer), "  ", Span(writers.STATES[found.state], _TINTS.get(found.state, "yellow")))
     taken = f"{found.tokens_today:,} tokens in {count(found.calls_today, 'call')}"
+    calls = f" in {count(found.most_calls, 'call')}" if found.most_calls else ""
+    most = f"{found.limit:,}{calls}" if found.limit else ""
     paper.facts(
         (
-            ("today", f"{taken}, of {found.limit:,}" if found.limit else taken),
+            ("today", f"{taken}, of {most}" if most else taken),
             ("waiting", count(found.waiting, "session") if found.waiting else ""),
             ("reads", f"sessions that ended after {_local(found.since)}" if found.since else "all sessions"),
             ("read by", readers.in_words(reads) if reads else Span(readers.NOTHING, "yellow")),
