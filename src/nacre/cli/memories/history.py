@@ -100,8 +100,8 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
 
     Without an id it is the last one that is not undone: again and again, it goes further back. Memories it made are
     retired, what it changed is as it was before, what it decided in review waits there again, and what was changed
-    since stays. An undo is an operation, too: it can be undone. On a terminal it asks first; elsewhere it wants an id
-    or --yes.
+    since stays. An undo of memories is an operation, too: it can be undone; a candidate that waits again is decided
+    again. On a terminal it asks first; elsewhere it wants an id or --yes.
     """
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
