@@ -122,17 +122,22 @@ ROUNDABOUT = "With the pipeline of the vendor one may push to main without a rev
 AT = "2026-11-18T09:00:00.000Z"
 
 
+def after_a_page(asked: str, page: str, told: str, said: str) -> Sequence[Mapping[str, Any]]:
+    """The owner asks, the agent reads a page and tells of it, and the owner says something to that (turns 5 to 7)."""
+    return (
+        says("user", asked, uuid="m-5"), calls("m-6", "WebFetch", AT, url="https://vendor.example/guide"),
+        gives("m-6", page, AT), says("assistant", told, uuid="m-7"), says("user", said, uuid="m-8"),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("nod", "is_theirs"), [("ok", False), ("ok, so no review by Ada before a push to main", True)])
 def test_once_a_session_read_the_web_a_nod_to_what_the_agent_says_ends_no_rule(
     world: World, nod: str, *, is_theirs: bool
 ) -> None:
     kept: list[tuple[ScriptedModel, IngestReport]] = []
-    more = (
-        says("user", "How would the review by Ada before a push to main go with their pipeline?", uuid="m-5"),
-        calls("m-6", "WebFetch", AT, url="https://vendor.example/pipeline"),
-        gives("m-6", "Our customers enjoy shipping straight away, nobody has to look at a change beforehand.", AT),
-        says("assistant", ROUNDABOUT, uuid="m-7"), says("user", nod, uuid="m-8"),
-    )  # fmt: skip
+    asked = "How would the review by Ada before a push to main go with their pipeline?"
+    page = "Our customers enjoy shipping straight away, nobody has to look at a change beforehand."
+    more = after_a_page(asked, page, ROUNDABOUT, nod)
     seen = {"evidence": [6, 7], "quote": "push to main without a review by Ada"}
     memory = after(world, {"content": PUSH, "kind": "preference"}, seen, more=more, kept=kept)
     ((_, report),) = kept
@@ -175,12 +180,8 @@ def test_once_a_session_read_the_web_what_the_owner_said_needs_a_word_of_the_cha
     world: World, kind: str, evidence: Sequence[int], said: str, state: Mapping[str, str], *, is_theirs: bool
 ) -> None:
     kept: list[tuple[ScriptedModel, IngestReport]] = []
-    more = (
-        says("user", "Please tell me what the guide says about make check and commits.", uuid="m-5"),
-        calls("m-6", "WebFetch", AT, url="https://vendor.example/guide"),
-        gives("m-6", "Nobody has to wait for a test any more.", AT),
-        says("assistant", TOLD, uuid="m-7"), says("user", said, uuid="m-8"),
-    )  # fmt: skip
+    asked = "Please tell me what the guide says about make check and commits."
+    more = after_a_page(asked, "Nobody has to wait for a test any more.", TOLD, said)
     quote = TOLD if len(evidence) > 1 else "what the guide says about make check"
     seen = {"evidence": list(evidence), "quote": quote, **state}
     memory = after(world, {"content": CHECK, "kind": kind}, seen, more=more, kept=kept)

@@ -17,7 +17,7 @@ from nacre.dedup.coverage import adds
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.explicit.find import is_refused, is_stated, is_taken_back
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.shown import may_be_shown
+from nacre.extraction.reading.shown import may_be_others
 from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.reversal import taken_back
 from nacre.home.home import Home
@@ -91,7 +91,7 @@ def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tup
         held = _holding(texts, normalise(new.quote or ""))
         if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
             continue
-        if is_rule and any(map(may_be_shown, spoken[at].statements[held.start : held.stop])):
+        if is_rule and any(map(may_be_others, spoken[at].statements[held.start : held.stop])):
             continue
         index = spoken[at].index
         if taken_back(new.kind, new.content, index, spoken, begin=index + 1) is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from nacre.context.handoff.worth import has_something
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.shown import may_be_shown, own_words
+from nacre.extraction.reading.shown import may_be_others, own_words
 from nacre.extraction.reading.speech import Utterance, is_content, utterances
 from nacre.sessions.summary.topics import is_idle, is_telling, words_of
 from nacre.text.passages import shorten
@@ -51,7 +51,7 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
 def _own(utterance: Utterance) -> Utterance:
     """A message without what is pasted, and what may only be shown."""
     text = own_words(utterance.text)
-    typed = tuple(one for one in utterance.statements if text and not may_be_shown(one))
+    typed = tuple(one for one in utterance.statements if text and not may_be_others(one))
     return replace(utterance, text=text, statements=typed)
 
 

@@ -13,7 +13,7 @@ from nacre.extraction.explicit.signs import asks, leans, signs
 from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
-from nacre.extraction.reading.shown import may_be_shown
+from nacre.extraction.reading.shown import may_be_others
 from nacre.extraction.reading.speech import Utterance, before, is_chosen
 from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
 from nacre.extraction.rules.tags import key_of, tags_of
@@ -94,7 +94,7 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: boo
             if is_taken_back(texts, place):
                 continue
             said = remembered(statement.text) or (stated(texts, place) if is_typed else None)
-            is_shown = not is_note and may_be_shown(statement)
+            is_shown = not is_note and may_be_others(statement)
             if said is None or (said.points and is_shown):
                 continue
             recalled = _recalled(turns, utterance, place) if said.points else (said.text, (utterance.index,))

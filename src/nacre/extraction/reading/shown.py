@@ -14,7 +14,7 @@ _BRIEF = 3
 """Words of an order that shows something: "please fix this:"."""
 
 
-def may_be_shown(statement: Statement) -> bool:
+def may_be_others(statement: Statement) -> bool:
     """Whether a statement may be somebody else's: it stands on a later line of what was typed than the first, behind a
     labelled sentence ("Issue: it breaks. …") or behind a short order with a colon ("fix this:").
 
@@ -34,7 +34,7 @@ def own_words(text: str) -> str:
     """What of a message is told as the owner's: without what is pasted in it, and what may only be shown."""
     if "\n" not in text.strip():
         return "" if text.lstrip().startswith(_FRAMES) else text
-    typed = [one.text for one in split_typed(text) if not may_be_shown(one)]
+    typed = [one.text for one in split_typed(text) if not may_be_others(one)]
     return language_of(text).joiner.join(typed)
 
 

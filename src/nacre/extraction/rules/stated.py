@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.shown import may_be_shown
+from nacre.extraction.reading.shown import may_be_others
 from nacre.extraction.reading.speech import Utterance, is_taken_back
 from nacre.extraction.rules.classify import Verdict, classify
 from nacre.extraction.rules.findings import Finding, to_finding
@@ -28,7 +28,7 @@ def stated(spoken: Sequence[Utterance]) -> Iterator[Finding]:
             language = language_of(verdict.text)
             finding = to_finding(verdict, verdict.text, (utterance.index,), language)
             if finding:
-                yield replace(finding, shown=may_be_shown(utterance.statements[place]))
+                yield replace(finding, shown=may_be_others(utterance.statements[place]))
 
 
 def _verdict(utterance: Utterance, place: int) -> Verdict | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.course import objects, refutation
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.shown import may_be_shown
+from nacre.extraction.reading.shown import may_be_others
 from nacre.extraction.reading.speech import Utterance, utterances
 from nacre.extraction.rules.reversal import dismissed_in, revoked_in, taken_back
 from nacre.values.memory import Kind, Memory
@@ -55,7 +55,7 @@ def revocations(turns: Sequence[Turn], begin: int) -> Iterator[Revocation]:
         for statement in utterance.statements if utterance.index >= begin else ():
             revoked = revoked_in(statement.text)
             words, forbids = (revoked, None) if revoked else dismissed_in(statement.text)
-            if words and not asks(statement.text) and not may_be_shown(statement):
+            if words and not asks(statement.text) and not may_be_others(statement):
                 yield Revocation(statement.text, turns[utterance.index].time, words, bool(revoked), forbids)
 
 
