@@ -175,6 +175,25 @@ def test_an_option_that_was_picked_is_an_answer_to_its_question(read: Any, write
     assert [turn.text for turn in turns[-2:]] == ["Which stone? → Always granite.", "Always granite."]
 
 
+@pytest.mark.parametrize(
+    "offer",
+    [
+        {"options": ["Always granite."]}, {"options": '["Always granite."]'},
+        {"follow_up": [{"text": "Always granite.", "mode": None}]},
+    ],
+)  # fmt: skip
+def test_an_option_that_was_picked_is_an_answer_in_the_models_history_too(
+    read: Any, write: Any, offer: dict[str, Any]
+) -> None:
+    ask = {"type": "tool_use", "id": "t1", "name": "ask_followup_question", "input": {"question": "Stone?", **offer}}
+    picked = [{"type": "tool_result", "tool_use_id": "t1", "content": blocks("answered")},
+              *blocks("<answer>\nAlways granite.\n</answer>")]  # fmt: skip
+    said = [{"role": "assistant", "content": [ask]}, {"role": "user", "content": picked},
+            {"role": "user", "content": blocks("<feedback>\nAlways granite.\n</feedback>")}]  # fmt: skip
+    _, turns, _ = read(HISTORY, put(write, "api_conversation_history.json", [*API[:1], *said]))
+    assert [turn.text for turn in turns[-2:]] == ["Stone? → Always granite.", "Always granite."]
+
+
 def test_the_models_history_is_told_by_speaker(read: Any, write: Any) -> None:
     sessions, turns, source = read(HISTORY, put(write, "api_conversation_history.json", API))
     assert [(turn.speaker.value, turn.text) for turn in turns] == [

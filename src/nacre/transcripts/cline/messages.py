@@ -128,7 +128,7 @@ class _Reader:
     def answer(self, message: Message, text: str) -> Said:
         said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
         if _kind(message) in _ASKED:
-            self.chosen = {option: f"{_asking(said)} → {option}" for option in _options(_object(text))}
+            self.chosen = as_answers(said, _object(text))
         if said.strip():
             yield from self.open(message)
             self.talk.add_text(said)
@@ -179,16 +179,22 @@ class _Reader:
         self.talk.exchange.unseen()
 
 
+def as_answers(question: str, asked: Mapping[str, Any]) -> dict[str, str]:
+    """The options of a question, in Cline's form or in Roo Code's, on one line, each as an answer to it."""
+    return {option: f"{_asking(question)} → {option}" for option in _options(asked)}
+
+
 def _asking(question: str) -> str:
     asking = one_line(question.strip().rpartition("\n")[2])
     return asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
 
 
 def _options(asked: Mapping[str, Any]) -> Iterator[str]:
-    """What a question offers, in Cline's form or in Roo Code's."""
-    listed = asked.get("options") or asked.get("suggest")
+    listed = asked.get("options") or asked.get("suggest") or asked.get("follow_up")
+    if isinstance(listed, str):
+        listed = decode(_ANY, listed.encode("utf-8", errors="replace"))
     for one in listed if isinstance(listed, list) else ():
-        option = one if isinstance(one, str) else string(mapping(one), "answer")
+        option = one if isinstance(one, str) else string(mapping(one), "answer", "text")
         if option and option.strip():
             yield one_line(option)
 

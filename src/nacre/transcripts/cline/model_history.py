@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any
 
 from nacre.text.open_weights import answered_by
+from nacre.text.passages import one_line
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
-from nacre.transcripts.cline.messages import read_messages
+from nacre.transcripts.cline.messages import as_answers, read_messages
 from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline.tasks import ROO as ROO_CODE
 from nacre.transcripts.conversation import Conversation, OpenTurn
@@ -24,7 +25,7 @@ from nacre.transcripts.file_source import MAX_WHOLE_BYTES
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.trust import is_outside, is_own
-from nacre.transcripts.whole_json import beside, document, objects, shape_of, string, torn
+from nacre.transcripts.whole_json import beside, document, mapping, objects, shape_of, string, torn
 from nacre.values.session import Flag, Session, Speaker, Trust, Turn
 
 Said = Iterator[Session | Turn]
@@ -52,6 +53,8 @@ class _Reader:
         self.messages = messages
         self.talk = Conversation(source, session_of(source, tool))
         self.answering = ""
+        self.chosen: dict[str, str] = {}
+        """Options of the last question, each as an answer to it: their words are the agent's."""
 
     def read(self) -> Said:
         for number, message in enumerate(self.messages):
@@ -88,7 +91,8 @@ class _Reader:
         if header:
             self.answering = self.waiting(header[1])
         if said:
-            yield from self.say(place, message, said[2], Trust.UNTRUSTED if is_output else Trust.TRUSTED)
+            answer, self.chosen = self.chosen.get(one_line(said[2].strip()), said[2]), {}
+            yield from self.say(place, message, answer, Trust.UNTRUSTED if is_output else Trust.TRUSTED)
         elif header or is_output:
             output = text[header.end() :] if header else text
             self.hear(header[1] if header else "", output)
@@ -158,7 +162,9 @@ class _Reader:
 
     def call(self, identity: str, name: str, arguments: Any) -> None:
         if name in _SPOKEN_CALLS:
-            self.talk.add_text(string(arguments, "result", "question", "response") or "")
+            told = string(arguments, "result", "question", "response") or ""
+            self.talk.add_text(told)
+            self.chosen = as_answers(told, mapping(arguments))
         else:
             self.talk.add_call(identity, name, arguments if isinstance(arguments, str | dict) else "")
 
