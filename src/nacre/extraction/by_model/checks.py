@@ -14,8 +14,10 @@ from itertools import islice
 
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
+from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.pasted import without_pasted
+from nacre.extraction.reading.sentences import split
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words
@@ -25,7 +27,7 @@ from nacre.text.passages import normalise, one_line
 from nacre.transcripts.trust import brings_outside, reached_out
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence, Expiry, Kind
-from nacre.values.session import Flag, Speaker, Trust, Turn
+from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
 LEAST_IMPORTANCE = 5
 
@@ -34,6 +36,9 @@ MOST_FOREIGN = 0.4
 
 LEAST_OWNED = 0.3
 """Of the words of a statement that the owner made their own were typed by them."""
+
+FEWEST_OWNED = 2
+"""Words of a statement that are the owner's once text from outside was read: one may stand in any answer."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
 """What steers agents: nobody but the owner says it."""
@@ -70,7 +75,8 @@ class Checks:
         others = [at for at in range(len(turns)) if at not in agents and not _is_recap(turns, at)]
         self._foreign = _words_of(turns[at].text for at in others) - _words_of(known)
         heard = [*map(_without_forms, (turns[at] for at in others)), *_outside_errors(turns)]
-        self._outside = _runs_of(heard) - _runs_of(self._typed.values())
+        typed = _runs_of(self._typed.values())
+        self._outside, self._put_out = _runs_of(heard) - typed, _runs_of(_errors(turns)) - typed
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
         """A proposal as a candidate, if its evidence was ``shown``; it waits where it cannot be trusted."""
@@ -94,7 +100,7 @@ class Checks:
 
     def is_from_outside(self, content: str) -> bool:
         """Whether a statement is made of somebody else's words."""
-        return self._is_copied(content) or self._is_foreign(content_words(content, language_of(content)))
+        return self._is_copied(content, self._outside) or self._is_foreign(content_words(content, language_of(content)))
 
     def adds_from_outside(self, content: str, known: str) -> bool:
         """Whether a statement says more than a known one in somebody else's words: a clause of them is enough."""
@@ -156,23 +162,29 @@ class Checks:
         """Why a proposal cannot be a memory at once, if so."""
         if self.is_from_outside(content):
             return Why.UNTRUSTED, "its words are those of text from outside"
+        is_rule = Kind(told.kind) is Kind.PREFERENCE or reads_as_rule(content)
+        if is_rule and self._is_copied(content, self._put_out):
+            return Why.UNTRUSTED, "its words are those of a failing call"
         if told.kind in _STEERING and not any(at in self._typed for at in evidence):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
-        if is_nodded and (Kind(told.kind) is Kind.PREFERENCE or reads_as_rule(content)):
+        if is_nodded and is_rule:
             return Why.UNTRUSTED, "the owner only nodded to it, after text from outside was read"
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Whether no word of a statement is the owner's own in its evidence, once text from outside was read."""
+        """Whether the owner stated hardly a word of a statement in its evidence, once text from outside was read: what
+        they asked is no word for it.
+        """
         words = content_words(content, language_of(content))
-        return self.reached_out(evidence) and not words & _words_of(self._typed.get(at, "") for at in evidence)
+        stated = (one.text for at in evidence for one in split(self.typed(at)) if not asks(one.text))
+        return self.reached_out(evidence) and len(words & _words_of(stated)) < min(FEWEST_OWNED, len(words))
 
-    def _is_copied(self, content: str) -> bool:
-        """Whether half of a statement stands in text from outside word by word, of whatever kind it says it is."""
+    def _is_copied(self, content: str, others: Set[tuple[str, ...]]) -> bool:
+        """Whether half of a statement stands in some text word by word, of whatever kind it says it is."""
         runs = _runs_of([content])
-        return bool(runs) and 2 * len(runs & self._outside) >= len(runs)
+        return bool(runs) and 2 * len(runs & others) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
         """Whether many words are from outside alone, and few the owner's, too."""
@@ -217,10 +229,16 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
 
 def _outside_errors(turns: Sequence[Turn]) -> list[str]:
     """What failing calls that reach outside put out: the model sees it, and nobody here said it."""
-    return [
-        f"{call.outcome or ''} {call.error or ''}"
-        for turn in turns for call in turn.tool_calls if call.failed and brings_outside(call)
-    ]  # fmt: skip
+    return [_output(call) for turn in turns for call in turn.tool_calls if call.failed and brings_outside(call)]
+
+
+def _errors(turns: Sequence[Turn]) -> list[str]:
+    """What failing calls put out."""
+    return [_output(call) for turn in turns for call in turn.tool_calls if call.failed]
+
+
+def _output(call: ToolCall) -> str:
+    return f"{call.outcome or ''} {call.error or ''}"
 
 
 def _without_forms(turn: Turn) -> str:
