@@ -98,7 +98,9 @@ NEW = "We moved the sessions of the tern project from Redis to Valkey; Redis is 
     ("read", "said", "is_ended"),
     [
         (True, NOD, False), (False, NOD, True), (True, "are the sessions of the tern project affected?", False),
-        (True, "ok, the sessions part is clear", False), (True, "yes, the sessions are in Valkey now", True),
+        (True, "ok, the sessions part is clear", False),
+        (True, "ok, tern's sessions in Redis are clear to me", False),
+        (True, "yes, Valkey; Redis is gone for the sessions", True),
     ],
 )  # fmt: skip
 def test_a_decision_that_was_only_nodded_to_ends_nothing_that_the_owner_said(

@@ -33,7 +33,8 @@ class Candidate:
     another running session does, 9 and 10 are never given by rules alone. ``confidence_score`` is the share of its
     words that its evidence holds, where a model chose them. ``held`` says why it is to wait, empty for a memory at
     once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1. ``nodded`` says that
-    the owner typed no word of it once text from outside was read (:data:`nacre.values.memory.NODDED`).
+    once text from outside was read the owner stated hardly a word of it, or not what it tells to be gone
+    (:data:`nacre.values.memory.NODDED`).
     """
 
     kind: Kind

@@ -128,7 +128,8 @@ SET_ASIDE = "written by rules of an earlier version, and never used: a candidate
 
 
 NODDED = "nodded"
-"""The front-matter key of a memory that the owner accepted without a word of it, once text from outside was read."""
+"""The front-matter key of a memory that the owner accepted without words of their own for it, or for what it tells to
+be gone, once text from outside was read."""
 
 
 @dataclass(frozen=True, slots=True)

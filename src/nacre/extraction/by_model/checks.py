@@ -7,11 +7,13 @@ What is malformed is dropped; what cannot be trusted waits as a candidate.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from nacre.dedup.firm import binds, firm_words
+from nacre.dedup.statement import read_whole
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.explicit.signs import asks
@@ -20,7 +22,7 @@ from nacre.extraction.reading.pasted import without_pasted
 from nacre.extraction.reading.sentences import split
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
-from nacre.extraction.rules.reversal import content_words
+from nacre.extraction.rules.reversal import content_words, revoked_in
 from nacre.extraction.rules.tags import MAX_TAGS
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
@@ -95,7 +97,7 @@ class Checks:
             tags=_tags(told.tags), speaker=Speaker.OWNER if is_owner else Speaker.AGENT,
             trust=Trust.UNTRUSTED if held is Why.UNTRUSTED else Trust.TRUSTED, canonical_key=_key(told.canonical_key),
             confidence=Confidence.EXTRACTED, confidence_score=round(1 - self._strange(content, evidence), 2),
-            held=held, detail=detail, nodded=is_owner and is_nodded,
+            held=held, detail=detail, nodded=is_owner and (is_nodded or self._ends_unsaid(content, evidence)),
         )  # fmt: skip
 
     def is_from_outside(self, content: str) -> bool:
@@ -178,8 +180,21 @@ class Checks:
         they asked is no word for it.
         """
         words = content_words(content, language_of(content))
-        stated = (one.text for at in evidence for one in split(self.typed(at)) if not asks(one.text))
-        return self.reached_out(evidence) and len(words & _words_of(stated)) < min(FEWEST_OWNED, len(words))
+        typed = _words_of(self._stated(evidence))
+        return self.reached_out(evidence) and len(words & typed) < min(FEWEST_OWNED, len(words))
+
+    def _ends_unsaid(self, content: str, evidence: Sequence[int]) -> bool:
+        """Whether a statement tells that something is gone, and the owner neither did nor denied or bound a word of it,
+        once text from outside was read.
+        """
+        if not (self.reached_out(evidence) and gone_in(content)):
+            return False
+        told = read_whole(content)
+        return not any(gone_in(one) or binds(one, firm_words(one), told) for one in self._stated(evidence))
+
+    def _stated(self, evidence: Sequence[int]) -> list[str]:
+        """The sentences of the owner's in some turns that are no questions."""
+        return [one.text for at in evidence for one in split(self.typed(at)) if not asks(one.text)]
 
     def _is_copied(self, content: str, others: Set[tuple[str, ...]]) -> bool:
         """Whether half of a statement stands in some text word by word, of whatever kind it says it is."""
@@ -205,6 +220,11 @@ class Checks:
         near = {one for at in evidence for one in range(at - 2, at + 3) if 0 <= one < len(self.turns)}
         said = _words_of(self.turns[at].text for at in near)
         return len(words - said) / len(words) if words else 1.0
+
+
+def gone_in(text: str) -> list[Collection[str]]:
+    """The words of each thing that a text says to be gone, or takes back."""
+    return [one for one in (*read_whole(text).phrases, revoked_in(text)) if one]
 
 
 def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:

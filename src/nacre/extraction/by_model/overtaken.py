@@ -13,11 +13,10 @@ from nacre.dedup.judge import Relation, judge
 from nacre.dedup.statement import negations, read_whole
 from nacre.embed.calibration import calibration_of
 from nacre.extraction.by_model.answer import Seen, State
-from nacre.extraction.by_model.checks import Checks
+from nacre.extraction.by_model.checks import Checks, gone_in
 from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.sentences import split
-from nacre.extraction.rules.reversal import revoked_in
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
 from nacre.values.candidate import Candidate
@@ -150,8 +149,7 @@ def _is_worded(memory: Memory, now: str, typed: Sequence[str]) -> bool:
 def _ends(text: str, memory: Memory) -> bool:
     """Whether a sentence says that a memory holds no longer: it names what is gone, or plainly says otherwise."""
     before = read_whole(memory.content)
-    named = [*read_whole(text).phrases, revoked_in(text)]
-    if any(one and all(says(word, before) for word in one) for one in named):
+    if any(all(says(word, before) for word in one) for one in gone_in(text)):
         return True
     said = replace(memory, subject="", content=text, canonical_key=None, claim=None)
     return judge(memory, said, None, calibration_of(None)).relation is Relation.SUPERSEDES
