@@ -176,7 +176,7 @@ class OpenCode:
         if role == "assistant" and "time" not in more:
             data = {
                 **data, "parentID": "msg_0", "mode": "build", "path": {"cwd": "/code/acme", "root": "/code/acme"},
-                "modelID": "model-1", "providerID": "house", "cost": 0, "finish": "stop",
+                "modelID": "model-1", "providerID": "anthropic", "cost": 0, "finish": "stop",
                 "time": {"created": self.now, "completed": self.now + 500}, **more,
             }  # fmt: skip
         self._insert("message", {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from contextlib import closing
@@ -30,6 +31,7 @@ from nacre.values.model_calls import Prompt, Task
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
+from tests.app.shapes import Agent, Owner, codex
 from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
 from tests.fakes.model import ScriptedModel
 
@@ -296,6 +298,38 @@ def test_what_was_said_to_a_model_on_this_machine_goes_to_no_other_one(
     world.transcript("local", says("user", OWNER, uuid="l-1", session="5e55-local"), answer)
     model = writes()
     read(world, model, NACRE_MODELS_EXTRACTION=writer)
+    assert bool(model.prompts) is is_shown
+
+
+ELSEWHERE = '[models.providers.homelab]\nbase_url = "https://models.example/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("provider", "config", "is_shown"),
+    [
+        ("homelab", "", False),
+        ("LM Studio", "", False),
+        ("openai-compatible", "", False),
+        ("openai", "", True),
+        ("xai", "", True),
+        ("homelab", ELSEWHERE, True),
+        ("homelab", ELSEWHERE.replace("https://models.example", "http://127.0.0.1:8080"), False),
+    ],
+)
+def test_a_provider_that_a_transcript_names_is_the_owners_own_unless_it_is_known_to_be_elsewhere(
+    world: World, provider: str, config: str, is_shown: bool
+) -> None:
+    world.home.mkdir(exist_ok=True)
+    world.home.joinpath("config.toml").write_text(config, encoding="utf-8")
+    records = codex([Owner(OWNER), Agent("Done.")])
+    records[0]["payload"]["model_provider"] = provider
+    records.insert(1, {"timestamp": says("user", "", uuid="")["timestamp"], "type": "turn_context",
+                       "payload": {"model": "acme-tuned"}})  # fmt: skip
+    path = world.user_home / ".codex" / "sessions" / "2026" / "11" / "18" / "rollout-2026-11-18T09-00-00-x.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    model = writes()
+    read(world, model, NACRE_MODELS_EXTRACTION="claude-cli:haiku")
     assert bool(model.prompts) is is_shown
 
 

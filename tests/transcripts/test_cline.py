@@ -39,7 +39,7 @@ UI = (
     message(10, "ask", "use_mcp_server", {
         "type": "use_mcp_tool", "serverName": "web", "toolName": "fetch", "arguments": "{\"url\": \"https://m.example\"}"}),
     message(11, "say", "mcp_server_response", PAGE),
-    message(12, "say", "text", PAGE, modelInfo={"providerId": "p", "modelId": "model-1", "mode": "act"}),
+    message(12, "say", "text", PAGE, modelInfo={"providerId": "anthropic", "modelId": "model-1", "mode": "act"}),
     message(13, "say", "completion_result", "The mill stands."), message(13, "ask", "completion_result", ""),
     message(14, "say", "weather", "sun"),
 )  # fmt: skip
@@ -78,10 +78,20 @@ def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answ
     assert sessions[-1].model == "qwen3"
 
 
-def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(read: Any, write: Any) -> None:
-    told = message(1, "say", "text", "Yes.", modelInfo={"providerId": "lmstudio", "modelId": "acme-tuned"})
+@pytest.mark.parametrize(
+    ("provider", "named"),
+    [
+        ("lmstudio", "lmstudio/acme-tuned"),
+        ("openai", "local:openai-compatible/acme-tuned"),
+        ("openai-native", "acme-tuned"),
+    ],
+)
+def test_a_model_of_a_provider_that_may_be_the_owners_own_is_named_with_it(
+    read: Any, write: Any, provider: str, named: str
+) -> None:
+    told = message(1, "say", "text", "Yes.", modelInfo={"providerId": provider, "modelId": "acme-tuned"})
     sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], told)))
-    assert sessions[-1].model == "lmstudio/acme-tuned"
+    assert sessions[-1].model == named
 
 
 def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, write: Any) -> None:

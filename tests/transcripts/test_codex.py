@@ -126,10 +126,16 @@ def test_each_message_is_read_once_though_both_streams_have_it(read: Any, write:
         ("ollama", "acme-tuned", "ollama/acme-tuned"),
         ("oss", "acme-tuned", "oss/acme-tuned"),
         ("ollama", "gpt-oss:120b-cloud", "gpt-oss:120b-cloud"),
+        ("ollama", "acme-cloud", "ollama/acme-cloud"),
         ("ollama-cloud", "acme-tuned", "acme-tuned"),
+        ("Amazon_Bedrock", "acme-tuned", "acme-tuned"),
+        ("openai-compatible", "acme-tuned", "local:openai-compatible/acme-tuned"),
+        ("homelab", "gpt-5.9-codex", "local:homelab/gpt-5.9-codex"),
+        ("homelab", "homelab/acme-tuned", "local:homelab/acme-tuned"),
+        ("[taken out]", "gpt-5.9-codex", "gpt-5.9-codex"),
     ],
 )
-def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(
+def test_a_model_of_a_provider_that_may_be_the_owners_own_is_named_with_it(
     read: Any, write: Any, provider: str, model: str, named: str
 ) -> None:
     began = meta()

@@ -84,12 +84,20 @@ def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any)
     assert (dict(source.tally.unknown), source.tally.corrupt) == ({}, 0)
 
 
+@pytest.mark.parametrize(
+    ("own", "named"),
+    [
+        ("ollama/my-own", "ollama/my-own"),
+        ("customoai/my-own", "local:customoai/my-own"),
+        ("openrouter/anthropic/claude-haiku-4.5", "gpt-5-mini"),
+    ],
+)
 def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answers_later(
-    read: Any, write: Any
+    read: Any, write: Any, own: str, named: str
 ) -> None:
-    asked = [request({"value": "Yes."}, modelId=one) for one in ("ollama/my-own", "copilot/gpt-5-mini")]
+    asked = [request({"value": "Yes."}, modelId=one) for one in (own, "copilot/gpt-5-mini")]
     sessions, _, _ = read(ADAPTER, write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": asked})))
-    assert sessions[-1].model == "ollama/my-own"
+    assert sessions[-1].model == named
 
 
 def test_a_log_of_changes_is_replayed(read: Any, write: Any) -> None:

@@ -28,7 +28,7 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
     name = store.window("s1")
     store.message(name, "user", "Water the plants at noon.", __openclaw={"senderIsOwner": True})
     call = {"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": "date"}}
-    store.message(name, "assistant", [call], provider="house", model="model-1")
+    store.message(name, "assistant", [call], provider="anthropic", model="model-1")
     store.message(name, "toolResult", [{"type": "text", "text": "noon"}], toolCallId="c1", toolName="exec")
     usage = {"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6}
     store.message(name, "assistant", [{"type": "text", "text": "It is noon."}], model="model-1", usage=usage)

@@ -55,14 +55,21 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, stor
     assert (found.unknown, found.corrupt) == ({}, 0)
 
 
-@pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local"])
-def test_a_model_of_a_provider_on_the_owners_machine_is_named_with_it(
-    look: Any, store: OpenCode, provider: str
+@pytest.mark.parametrize(
+    ("provider", "named"),
+    [
+        *((one, f"{one}/acme-tuned") for one in ("ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local")),
+        *((one, f"local:{one}/acme-tuned") for one in ("homelab", "LM Studio", "litellm", "openai-compatible")),
+        *((one, "acme-tuned") for one in ("anthropic", "github-copilot", "Google Vertex", "zai_coding_plan")),
+    ],
+)
+def test_a_model_of_a_provider_that_is_not_known_to_be_elsewhere_is_named_with_it(
+    look: Any, store: OpenCode, provider: str, named: str
 ) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})
     store.message("ses_1", "assistant", {"text": "Done."}, providerID=provider, modelID="acme-tuned")
-    assert look(store.path).sessions["ses_1"].model == f"{provider}/acme-tuned"
+    assert look(store.path).sessions["ses_1"].model == named
 
 
 def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:

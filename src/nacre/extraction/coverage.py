@@ -12,7 +12,7 @@ from nacre.home.home import Home
 from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
 from nacre.spending.models import has_writer, name_for
-from nacre.text.open_weights import has_open_weights, is_called_local
+from nacre.text.open_weights import OWN, has_open_weights, is_called_local
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.session import StoredSession
@@ -82,13 +82,13 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Whether a model answered in a session that may run on the owner's machine: one whose weights anybody can have, or
-    one whose provider is there or, where that is not known, whose name says so.
+    one whose provider is there, or is not known to be elsewhere; where none is named, one whose name says so.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model):
         return True
     for sign in (":", "/"):
-        provider, _, rest = model.partition(sign)
+        provider, _, rest = model.removeprefix(OWN).partition(sign)
         with suppress(ModelRefused):
             if rest:
                 return is_on_this_machine(provider_of(settings, provider))

@@ -14,7 +14,10 @@ _TAGGED = re.compile(
 """Ollama's end in a tag, as ``tinystories:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants
 of OpenRouter (``:free``), Ollama's own cloud (``:120b-cloud``). What was tuned for somebody has several signs."""
 
-_IN_THE_CLOUD = re.compile(r".*[:-]cloud")
+OWN = "local:"
+"""Before a model's name: it ran at a provider of the owner's own, which follows, and a slash."""
+
+_IN_THE_CLOUD = re.compile(r"[^:]+:(?:.+-)?cloud")
 """Ollama on the owner's machine answers as these are called, and has its own cloud do it."""
 
 _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:\d+)")
@@ -45,14 +48,13 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """What a model is called whose transcript names its provider, too: where that answers on the owner's machine, both
-    are, as its own name need not say so.
+    """What a model is called whose transcript names its provider, too: where that is not known to answer elsewhere,
+    both are, as the model's own name need not say whose it is.
     """
-    if not (model and provider) or _IN_THE_CLOUD.fullmatch(model.lower()):
+    if not (model and provider) or _IN_THE_CLOUD.fullmatch(model.lower()) or _is_elsewhere(provider):
         return model
-    name = f"{provider}/{model}"
-    is_local = _is_of_local_provider(name.lower()) and not _has_host(name.lower())
-    return name if is_local and not model.lower().startswith(f"{provider.lower()}/") else model
+    name = model if model.lower().startswith(f"{provider.lower()}/") else f"{provider}/{model}"
+    return name if _is_of_local_provider(name.lower()) else f"{OWN}{name}"
 
 
 def noted(before: str | None, now: str | None) -> str | None:
@@ -66,6 +68,16 @@ def noted(before: str | None, now: str | None) -> str | None:
 
 def _likely_local(model: str) -> int:
     return 2 if has_open_weights(model) else int(is_called_local(model))
+
+
+def _is_elsewhere(provider: str) -> bool:
+    """Whether a provider only answers over the network; so may one whose name was taken out of a transcript."""
+    name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
+    return provider.startswith(("[", "<")) or name in {_plain(one) for one in _words("hosts") | _words("elsewhere")}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
 
 
 def _has_host(name: str) -> bool:

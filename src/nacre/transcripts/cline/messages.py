@@ -13,10 +13,18 @@ from typing import Any
 
 import msgspec
 
-from nacre.text.open_weights import answered_by
 from nacre.text.passages import one_line
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
-from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
+from nacre.transcripts.cline.tasks import (
+    CLINE,
+    CLINE_ENVIRONMENT,
+    MESSAGES,
+    folder_in,
+    is_roo,
+    model_of,
+    roots,
+    session_of,
+)
 from nacre.transcripts.cline.tasks import ROO as ROO_CODE
 from nacre.transcripts.conversation import Call, Conversation, OpenTurn
 from nacre.transcripts.editors import ENVIRONMENT
@@ -93,8 +101,7 @@ class _Reader:
             self.source.unknown(f"{message.get('type')} {kind}")
 
     def learn(self, kind: str, message: Message, text: str) -> None:
-        told = mapping(message, "modelInfo")
-        model = answered_by(string(told, "modelId"), string(told, "providerId"))
+        model = model_of(message)
         if model and model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=model)
         if kind == "api_req_started":

@@ -13,11 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nacre.text.open_weights import answered_by
 from nacre.text.passages import one_line
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline.messages import as_answers, read_messages
-from nacre.transcripts.cline.tasks import CLINE, CLINE_ENVIRONMENT, MESSAGES, folder_in, is_roo, roots, session_of
+from nacre.transcripts.cline.tasks import (
+    CLINE,
+    CLINE_ENVIRONMENT,
+    MESSAGES,
+    folder_in,
+    is_roo,
+    model_of,
+    roots,
+    session_of,
+)
 from nacre.transcripts.cline.tasks import ROO as ROO_CODE
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import ENVIRONMENT
@@ -139,8 +147,7 @@ class _Reader:
             yield from self.talk.say(turn, message)
 
     def agent(self, number: int, message: Values) -> Said:
-        told = message.get("modelInfo")
-        model = answered_by(string(told, "modelId"), string(told, "providerId"))
+        model = model_of(message)
         if model:
             self.talk.session = replace(self.talk.session, model=model)
         time = parse_time(message.get("ts")) or self.talk.session.started

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from nacre.text.open_weights import answered_by
 from nacre.transcripts.adapter import Places, Root, Source
 from nacre.transcripts.editors import ENVIRONMENT, user_folders
 from nacre.transcripts.objects import parse_time
@@ -62,3 +64,12 @@ def folder_in(text: str) -> str | None:
     """The working directory that the tool told its model."""
     found = _DIRECTORY.search(text)
     return found[1] if found else None
+
+
+def model_of(message: Mapping[str, Any]) -> str | None:
+    """Which model a message names, with its provider where that may be the owner's own: what both tools call
+    ``openai`` is any server that speaks OpenAI's language, and OpenAI itself is ``openai-native``.
+    """
+    told = mapping(message, "modelInfo")
+    provider = string(told, "providerId")
+    return answered_by(string(told, "modelId"), "openai-compatible" if provider == "openai" else provider)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nacre.platform.ids import turn_hash
-from nacre.text.open_weights import noted
+from nacre.text.open_weights import answered_by, noted
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
@@ -50,7 +50,9 @@ class _Reader:
         own = string(values, "sessionId") or turn_hash("session", str(first.get("requestId") or _typed(first)), 0)
         model = None
         for request in self.requests:
-            model = noted(model, (string(request, "modelId") or "").removeprefix("copilot/"))
+            named = string(request, "modelId") or ""
+            provider = named.partition("/")[0] if "/" in named else None
+            model = noted(model, (answered_by(named, provider) or "").removeprefix("copilot/"))
         versions = [
             name for request in self.requests if (name := string(mapping(request, "agent"), "extensionVersion"))
         ]
