@@ -121,6 +121,28 @@ def test_with_a_prompt_only_the_newer_one_is_told(world: World) -> None:
     assert OLD not in told
 
 
+def test_an_edit_of_the_older_one_settles_nothing(world: World) -> None:
+    old, _ = store_both(world)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        memory.edit(old, importance=9)
+        told = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+        assert (OLD in told, NEW in told) == (False, True)
+        assert [one.memory.id for one in queue.pending(memory._home)] == [old]
+        queue.dismiss(memory._home, [old])
+        both = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+    assert (OLD in both, NEW in both, "says otherwise" in both) == (True, True, False)
+
+
+def test_where_a_prompt_finds_the_older_one_alone_it_is_told_with_its_doubt(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        memory.edit(old, triggers=["parcels"])
+        told = memory.context(moment="prompt", prompt="Where do the parcels of acme go?").text
+    assert f"{old[-8:]}; may be out of date: {new[-8:]} says otherwise)" in told
+    assert NEW not in told
+
+
 def test_of_a_row_of_doubts_the_newest_comes_first_and_a_ring_loses_none(world: World) -> None:
     for number, doubted, day in ((1, "2 3", 19), (2, "", 12), (3, "2", 13), (4, "5", 14), (5, "4", 15)):
         links = [f"{{rel: contradicts, to: {uuid(int(one))}}}" for one in doubted.split()]

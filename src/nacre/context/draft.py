@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, title, title_tokens
+from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, says_otherwise, title, title_tokens
 from nacre.context.sections import Allowance, fitting
 from nacre.context.told import Told, told_before
 from nacre.home.home import Home
@@ -113,9 +113,10 @@ class Draft:
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
-    def line(self, memory: Memory) -> str:
-        """A memory in one line, with what speaks against it."""
-        return line_of(memory, doubt=self._doubt(memory)[1], space=self.spaces.get(memory.id))
+    def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
+        """A memory in one line, with what speaks against it: files that were changed since, or ``newer`` memories."""
+        doubt = self._doubt(memory)[1] or says_otherwise(newer)
+        return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
     def ranked(self, memory: Memory, score: float) -> float:
         """A score, less where a memory may be out of date: half of it where that is sure."""
@@ -127,7 +128,8 @@ class Draft:
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
             return False
-        text = self.line(memory)
+        newer = [doubt.newer for doubt in self.home.reviews.doubts([memory.id], both_ways=True)]
+        text = self.line(memory, newer)
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
         return self.add(item, memory.content, memory.subject)
 

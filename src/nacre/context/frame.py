@@ -87,6 +87,12 @@ def line_of(memory: Memory, characters: int | None = None, doubt: str = "", spac
     return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
 
+def says_otherwise(newer: Sequence[str]) -> str:
+    """What speaks against a memory that newer ones are likely to have outdated; empty where none is."""
+    told = ", ".join(one[-_ID_CHARACTERS:] for one in newer)
+    return f"{told} says otherwise" if told else ""
+
+
 _OF_LINES = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$", re.DOTALL | re.MULTILINE)
 
 

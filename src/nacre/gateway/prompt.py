@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.context.build import build
-from nacre.context.frame import frame_tokens, framed, line_of, quoted
+from nacre.context.frame import frame_tokens, framed, line_of, quoted, says_otherwise
 from nacre.context.gate import asked_by
 from nacre.gateway.files import texts
 from nacre.gateway.transcript import Recent, Said, bounded, file_note, said_line, shown_name, told_by
@@ -76,7 +76,7 @@ def _fitting(home: Home, question: str, budget_tokens: int, told: Collection[str
     asked = RecallQuery(query, filter=wanted, limit=_MOST_FITTING, update=False, co_recall=False)
     lines: list[str] = []
     for hit in recall(home, asked).hits:
-        line = line_of(hit.memory, space=hit.space)
+        line = line_of(hit.memory, doubt=hit.doubt or says_otherwise(hit.outdated_by), space=hit.space)
         budget_tokens -= count_tokens(line)
         if hit.memory.id not in told and budget_tokens >= 0:
             lines.append(line)

@@ -154,7 +154,8 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """The hits, what may be outdated right after what was said since; so is what a person said holds beside it.
 
-    With a prompt, unasked, only the newer one of two is told while a person has not said that both hold.
+    With a prompt, unasked, only the newer one of two is told until somebody decides, also where the older one was
+    edited since. Of two that doubt each other it is the one that was said last.
     """
     doubted = doubts(home, hits)
     found = {item.memory.id: item.memory for item in hits}
@@ -163,10 +164,12 @@ def newest_first(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]) -
     ordered = newer_first(hits, [*((older.id, newer.id) for older, newer in pairs), *doubted], _last_said)
     if not query.is_prompt:
         return ordered
-    later = {
-        older for older, newer in doubted if newer in found and _last_said(found[newer]) > _last_said(found[older])
+    outdated = {
+        older
+        for older, newer in doubted
+        if newer in found and ((newer, older) not in doubted or _last_said(found[newer]) > _last_said(found[older]))
     }
-    return [item for item in ordered if item.memory.id not in later]
+    return [item for item in ordered if item.memory.id not in outdated]
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
