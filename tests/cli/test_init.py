@@ -120,6 +120,18 @@ def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
     assert list(tree(user_home)) == ["code"]
 
 
+def test_hooks_are_told_to_start_the_daemon_only_where_they_do(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> str:
+        return nacre("serve", "status", code=1).out
+
+    nacre("init", "--host", "claude-code", "--yes")
+    assert "hooks" not in told()
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
+    assert "hooks do, too" in told()
+    nacre("init", "--uninstall", "--yes")
+    assert "hooks" not in told()
+
+
 def test_what_others_wrote_stays_and_theirs_is_private_still(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     nacre("init", "--host", "claude-code,codex,cursor", "--yes")
     settings = json.loads((user_home / ".claude/settings.json").read_text())

@@ -41,7 +41,7 @@ from nacre.text.passages import count, shorten
 from nacre.values.reports import FAILURE, OK, WARNING, Check
 from nacre.watching.status import standing
 from nacre.wiring.prove import hosts_in_a_line
-from nacre.wiring.record import load
+from nacre.wiring.record import hooks_start_daemon
 
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
@@ -348,7 +348,8 @@ def _daemon(home: Home) -> Iterator[Check]:
         if is_held(home_path / LOCK):
             yield Check("daemon", WARNING, f"runs, and does not answer: {error}", "nacre serve logs; nacre serve stop")
         else:
-            yield Check("daemon", OK, "none runs now; hooks start one" if load(home_path).wishes else "none runs now")
+            also = "; hooks start one" if hooks_start_daemon(home.settings) else ""
+            yield Check("daemon", OK, f"none runs now{also}")
         return
     memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
     yield Check("daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}")

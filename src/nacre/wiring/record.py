@@ -10,6 +10,7 @@ import msgspec
 
 from nacre.hosts.registry import HOSTS
 from nacre.platform import json_values, private_files
+from nacre.settings import Settings
 from nacre.values.wiring import WiringWish
 
 _VERSION = 1
@@ -52,6 +53,11 @@ class Wired:
     nacre: str = ""
     program: str = ""
     version: int = _VERSION
+
+
+def hooks_start_daemon(settings: Settings) -> bool:
+    """Whether agents are wired to this home, and may start its daemon where none runs."""
+    return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
 
 
 def load(home: Path) -> Wired:

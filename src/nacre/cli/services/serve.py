@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nacre.link import address, start
     from nacre.watching import log as watching_log
     from nacre.watching.watcher import WatchEvent
+    from nacre.wiring import record
 else:
     address = Module("nacre.link.address")
     greeting = Module("nacre.daemon.greeting")
@@ -43,6 +44,7 @@ else:
     nacre_settings = Module("nacre.settings")
     running = Module("nacre.daemon.running")
     daemon_web = Module("nacre.daemon.web")
+    record = Module("nacre.wiring.record")
 
 _DOOR = {"http": "daemon.http", "tls_cert": "web.tls_cert", "tls_key": "web.tls_key", "insecure": "web.insecure"}
 
@@ -143,8 +145,12 @@ def status(run: Run) -> None:
     told = greeting.greet(run.settings.home)
     run.exit_code = 0 if told else 1
     is_silent = told is None and locks.is_held(run.settings.home / address.LOCK)
-    run.answer(_record(told, "running" if told else "silent" if is_silent else "none"), lambda paper: _show(
-        paper, told, is_silent=is_silent))  # fmt: skip
+    if not told and not is_silent:
+        also = "; hooks do, too" if record.hooks_start_daemon(run.settings) else ""
+        run.answer(_record(None, "none"), lambda paper: paper.line(
+            bold("No daemon serves this home."), dim(f"  nacre serve starts one{also}")))  # fmt: skip
+        return
+    run.answer(_record(told, "running" if told else "silent"), lambda paper: _show(paper, told))
 
 
 def _record(told: Greeting | None, state: str) -> dict[str, object]:
@@ -152,12 +158,9 @@ def _record(told: Greeting | None, state: str) -> dict[str, object]:
     return {"state": state, **(asdict(told) if told else dict.fromkeys(names))}
 
 
-def _show(paper: Paper, told: Greeting | None, *, is_silent: bool) -> None:
-    if told is None and is_silent:
-        paper.line(bold("A daemon holds this home and does not answer."), dim("  nacre serve logs tells more"))
+def _show(paper: Paper, told: Greeting | None) -> None:
     if told is None:
-        if not is_silent:
-            paper.line(bold("No daemon serves this home."), dim("  nacre serve starts one; hooks do, too"))
+        paper.line(bold("A daemon holds this home and does not answer."), dim("  nacre serve logs tells more"))
         return
     stays = f"until nobody asks for {told.idle_minutes:g} minutes" if told.on_demand else "until it is stopped"
     facts = [
