@@ -378,11 +378,18 @@ def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_wi
     nacre("config", "set", "models.daily_budget_usd", "0")
     session("0123two0-0000", timedelta(minutes=45))
     few = nacre("ingest", "--estimate")
-    assert "1,000 tokens are left" in few.out
+    assert "1,000 tokens and 100 calls are left" in few.out
     assert "on the next days" in few.out
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert nacre("ingest", "--estimate", "--json").json["now"] == 1
     assert "which holds it" in nacre("ingest", "--estimate").out
+    nacre("config", "set", "writer.calls_per_day", "1")
+    one = nacre("ingest", "--estimate", "--json").json
+    assert (one["now"], one["calls_left"]) == (0, 1)
+    assert "50,000 tokens and 1 call are left" in nacre("ingest", "--estimate").out
+    nacre("config", "set", "writer.calls_per_day", "0")
+    unbound = nacre("ingest", "--estimate", "--json").json
+    assert (unbound["now"], unbound["calls_left"]) == (1, None)
     nacre("config", "set", "writer.exclude_tools", '["claude-code"]')
     assert nacre("ingest", "--estimate", "--json").json["sessions"] == 0
 
@@ -403,7 +410,7 @@ def test_an_estimate_reckons_with_small_sessions_as_they_are_sent_and_names_what
     told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
     assert "by subscription" in told
     assert "and the others with the next nacre ingest --older" in told
-    assert "at most, and 5,000 are left today" in nacre("ingest", "--older", "--yes").err
+    assert "at most, and 5,000 tokens and 100 calls are left today" in nacre("ingest", "--older", "--yes").err
 
 
 def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(

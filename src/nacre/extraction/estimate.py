@@ -26,7 +26,7 @@ from nacre.home.projects import likely_project
 from nacre.known_settings import VECTORS
 from nacre.platform.lazy import Module
 from nacre.settings import Settings
-from nacre.spending.budget import is_priced, left_today, reserved, tokens_left
+from nacre.spending.budget import calls_left, is_priced, left_today, reserved, tokens_left
 from nacre.spending.models import NONE, name_for
 from nacre.spending.permission import is_set
 from nacre.spending.spool import fold_notes
@@ -128,8 +128,8 @@ class Estimate:
     """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
 
     ``left`` is what today's budget still allows extraction, ``tokens_left`` what a writer by subscription may still
-    take today, which no price holds. ``vectors`` where a provider makes them. ``is_older`` says that older sessions are
-    counted, which are read only where the owner asks for it.
+    take today, which no price holds, and ``calls_left`` how many calls it may make. ``vectors`` where a provider makes
+    them. ``is_older`` says that older sessions are counted, which are read only where the owner asks for it.
     """
 
     waiting: int
@@ -141,16 +141,31 @@ class Estimate:
     vectors: VectorEstimate | None = None
     tokens_left: int | None = None
     is_older: bool = False
+    calls_left: int | None = None
 
     @property
     def now(self) -> int:
-        """How many of the waiting sessions today's budget, or a subscription's tokens, hold; none where a price is not
-        known.
+        """How many of the waiting sessions today's budget, or a subscription's tokens and calls, hold; none where a
+        price is not known.
         """
         if not self.tasks or (self.cost is None and self.tokens_left is None):
             return 0
-        left, wanted = (self.left, self.cost or 0) if self.tokens_left is None else (self.tokens_left, self.tokens)
-        return self.waiting if wanted <= left else self.waiting * left // wanted
+        bounds = [(self.left, self.cost or 0)]
+        if self.tokens_left is not None:
+            bounds = [(self.tokens_left, self.tokens)]
+            bounds += [] if self.calls_left is None else [(self.calls_left, self.calls)]
+        return min(self.waiting if wanted <= left else self.waiting * left // wanted for left, wanted in bounds)
+
+    @property
+    def calls(self) -> int:
+        """Of extraction."""
+        return sum(one.calls for one in self.tasks if one.task is Task.EXTRACTION)
+
+    @property
+    def left_of_subscription(self) -> str:
+        """What a subscription's writer may still take today, in words."""
+        calls = "" if self.calls_left is None else f" and {count(self.calls_left, 'call')}"
+        return f"{self.tokens_left or 0:,} tokens{calls}"
 
     @property
     def tokens(self) -> int:
@@ -243,7 +258,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
         much, left, more = f"cost about {dollars(found.cost or 0)}", dollars(found.left), "nacre cost"
     else:
         much = f"take about {round(found.tokens, -2):,} tokens, {round(found.most, -2):,} at most"
-        left, more = f"{found.tokens_left:,}", "nacre writer"
+        left, more = found.left_of_subscription, "nacre writer"
     return (
         f"{count(found.waiting, 'session')} would {much}, and {left} are left today: a model learns from about "
         f"{found.now:,} of them now, the rest {found.rest} ({more})"
@@ -268,8 +283,11 @@ def _estimated(
         if sizes and (name := name_for(home, task)) != NONE
     )
     left, is_on = left_today(home, Task.EXTRACTION.value), home.settings.flag("models.background")
-    of_subscription = tokens_left(home, name_for(home, Task.EXTRACTION)) if is_on else None
-    return Estimate(len(sizes), trivial, tasks, left, is_on, problems, tokens_left=of_subscription)
+    name = name_for(home, Task.EXTRACTION)
+    return Estimate(
+        len(sizes), trivial, tasks, left, is_on, problems, tokens_left=tokens_left(home, name) if is_on else None,
+        calls_left=calls_left(home, name) if is_on else None,
+    )  # fmt: skip
 
 
 def _looking_back(home: Home, days: int) -> tuple[int, float]:

@@ -308,6 +308,17 @@ def tokens_left(home: Home, model: str) -> int | None:
     return max(0, home.settings.whole(TOKENS) - taken)
 
 
+def calls_left(home: Home, model: str) -> int | None:
+    """How many calls a model by subscription may still make today in the background; ``None`` where they are not
+    bounded, or have a price.
+    """
+    most = home.settings.whole(CALLS)
+    if not (most and is_by_subscription(home.settings, model)):
+        return None
+    _, made = home.spending.tokens_in_background(today(home), model)
+    return max(0, most - made)
+
+
 def is_by_subscription(settings: Settings, model: str) -> bool:
     """Whether calls of a model have no price of their own, so that tokens are counted: not where an API key pays."""
     with contextlib.suppress(ModelRefused):

@@ -37,6 +37,7 @@ def estimate_record(estimate: Estimate) -> Record:
         "background": estimate.is_background_on,
         "left_usd": estimate.left / spending.DOLLAR,
         "tokens_left": estimate.tokens_left,
+        "calls_left": estimate.calls_left,
         "most_tokens": estimate.most,
         "now": estimate.now,
         "vectors": {
@@ -84,7 +85,7 @@ def _learning(paper: Paper, estimate: Estimate) -> None:
     _estimated(paper, estimate)
     paper.line(f"At most {amount(estimate.most)} tokens, if each session is shown by itself.", indent=2)
     if estimate.tokens_left is not None and estimate.is_background_on:
-        told = f"{estimate.tokens_left:,} tokens are left of what the writer may take today"
+        told = f"{estimate.left_of_subscription} are left of what the writer may take today"
         told += (
             ", which holds it." if estimate.now >= estimate.waiting
             else f": it reads about {estimate.now:,} of them now, and the others {estimate.rest}."
