@@ -65,11 +65,13 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan, words
 
 
-def rejection(output: str) -> str | None:
+def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     """What the owner said when declining a call, as the host tells it in place of its result; ``None`` where nobody
-    declined it.
+    declined it. The host tells it in a string, and keeps no more than a string ``beside`` it: what holds blocks or an
+    object, a tool put out that ran.
     """
-    if not output.startswith(_REJECTED):
+    output = (decode_raw(content, str) or "") if is_string(content) else ""
+    if not output.startswith(_REJECTED) or not (is_string(beside) or bytes(beside) == b"null"):
         return None
     words = _REJECTION_WORDS.search(output)
     return words[1].strip() if words else ""

@@ -199,7 +199,7 @@ class Reader:
             if call:
                 call.answer("ok", output)
             return
-        said = rejection(output)
+        said = rejection(block.content, record.toolUseResult)
         if said is not None:
             if call:
                 call.answer("rejected", output)
