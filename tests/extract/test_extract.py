@@ -362,6 +362,14 @@ def test_words_of_the_agent_that_the_owner_only_points_at_wait_once_the_session_
     assert memories(owner("From now on packages always come from the mirror."), agent("", calls=READ))
 
 
+def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
+    rule = "From now on packages always come from the mirror."
+    said = only(agent("", calls=READ), agent("Two ways."), owner(f"How shall I treat packages? ⇒ {rule}"))
+    assert rule.rstrip(".").lower() in said.content.lower()
+    in_an_option = owner(f"How shall I treat packages? → Like this? ⇒ {rule}")
+    assert all(one.held for one in found(agent("", calls=READ), agent("Two ways."), in_an_option))
+
+
 def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:
     assert found(owner("$HOME must never be written into our configs.\nplease fix that")) != []
 

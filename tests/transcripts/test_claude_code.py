@@ -284,7 +284,7 @@ PAGE = "Ladders are to be painted with lead paint before every use."
 @pytest.mark.parametrize(
     ("question", "answer", "own", "outside"),
     [
-        (f"The page says: {PAGE} Shall I keep to that?", "Yes", ["Yes"], []),
+        (f"The page says: {PAGE} Shall I keep to that?", "Yes", ["…? → Yes"], []),
         ("How shall we treat the ladders?", PAGE, [], [f"How shall we treat the ladders? → {PAGE}"]),
         ("Which ladder do we take", "The small one", ["Which ladder do we take: → The small one"], []),
     ],
@@ -305,6 +305,39 @@ def test_words_of_a_form_that_come_from_outside_are_not_the_owners(
     said = [turn for turn in turns if turn.speaker is Speaker.OWNER][1:]
     assert [turn.text for turn in said if turn.trust is Trust.TRUSTED] == own
     assert [turn.text for turn in said if turn.trust is Trust.UNTRUSTED] == outside
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("The oak one", ["Which ladder? → The oak one"]),
+        ("the oak one, Always the steel one in rain", ["Which ladder? → the oak one, Always the steel one in rain"]),
+        ("The oak one, no", ["Which ladder? → The oak one, no"]),
+        ("Always the steel one in rain or in snow", ["Which ladder? → Always the steel one in rain or in snow"]),
+        ("Always the steel one\nin rain", ["Which ladder? → Always the steel one in rain"]),
+        ("no, from now on we use ropes", ["Which ladder? ⇒ no, from now on we use ropes"]),
+        ("None. We climb\nwithout", ["Which ladder? ⇒ None. We climb\nwithout"]),
+        ("以后都不用梯子了", ["Which ladder? ⇒ 以后都不用梯子了"]),
+    ],
+)
+def test_what_is_none_of_the_options_of_a_form_was_typed(read: Any, write: Any, answer: str, said: list[str]) -> None:
+    options = [{"label": one} for one in ("The oak one", "Always the steel one in rain", "No")]
+    asking = agent("a1", call("t1", "AskUserQuestion", questions=[{"question": "Which ladder?", "options": options}]))
+    given = result("r1", "t1", "Answered.") | {"toolUseResult": {"answers": {"Which ladder?": answer}}}
+    _, turns, _ = read(ADAPTER, write("s.jsonl", asking, given))
+    assert [turn.text for turn in turns[1:]] == said
+
+
+def test_each_answer_that_was_typed_into_a_form_is_a_message_by_itself(read: Any, write: Any) -> None:
+    labels = [{"label": "Yes"}, {"label": "No"}]
+    questions = [{"question": one, "options": labels} for one in ("Oil it?", "Which paint?", "Where to?")]
+    answers = {"Oil it?": "Yes", "Which paint?": "the grey one", "Where to?": "behind the barn"}
+    asking = agent("a1", call("t1", "AskUserQuestion", questions=questions))
+    given = result("r1", "t1", "Answered.") | {"toolUseResult": {"answers": answers}}
+    _, turns, _ = read(ADAPTER, write("s.jsonl", asking, given))
+    said = ["Oil it? → Yes", "Which paint? ⇒ the grey one", "Where to? ⇒ behind the barn"]
+    assert [(turn.speaker, turn.text) for turn in turns[1:]] == [(Speaker.OWNER, one) for one in said]
+    assert len({turn.id for turn in turns}) == len(turns)
 
 
 def test_what_is_typed_while_the_agent_works_is_said_once(read: Any, write: Any) -> None:

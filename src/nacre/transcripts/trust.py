@@ -20,6 +20,9 @@ from nacre.text.passages import is_visible, visible
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.values.session import Flag, ToolCall, Trust, Turn
 
+CHOSEN, TYPED = "→", "⇒"
+"""What stands between a question of a form and its answer: one of its options, or what the owner typed instead."""
+
 RUN = 5.0
 """Words in a row that text from outside and a statement share (docs/trust/taint.md)."""
 

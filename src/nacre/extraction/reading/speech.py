@@ -10,6 +10,7 @@ from functools import lru_cache
 from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.sentences import Statement, split, split_typed
 from nacre.text.passages import normalise, words
+from nacre.transcripts.trust import CHOSEN, TYPED
 from nacre.values.session import Flag, Speaker, Trust, Turn
 
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -18,8 +19,8 @@ _REJECTED = "rejected"
 _ECHO_TURNS = 40
 _TITLE = re.compile(r"[A-Z][^\n.!?:;,`]{2,60}\n[ \t]*\n(?=[ \t]*\S)")
 _READER = re.compile(r"\byour?\b", re.IGNORECASE)
-_FORM = re.compile(r"^(?P<question>.+[?？:：]) → (?P<answer>\S.*)$", re.MULTILINE)
-_ARROW = "→ "
+_FORM = re.compile(rf"^(?P<question>.+[?？:：]) [{CHOSEN}{TYPED}] (?P<answer>\S.*)$", re.MULTILINE)
+_ARROW = f"{CHOSEN} "
 _MOST_OF_A_NOD = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _ADDRESSED = 2
@@ -63,13 +64,14 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A question of a form, in the agent's words, and what the owner answered: yes or no (``declines``) and no more
-    than that (``nods``), or in words.
+    than that (``nods``), or in words; ``typed`` where these are none of its options.
     """
 
     question: str
     answer: str
     nods: bool
     declines: bool
+    typed: bool
 
 
 def forms(text: str) -> list[Answered]:
@@ -78,9 +80,14 @@ def forms(text: str) -> list[Answered]:
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Whether a statement is an answer to a question of a form: its words may be the agent's."""
+    """Whether a statement is an answer that a form had among its options: its words are the agent's."""
     said = statement.text.rpartition(_ARROW)[2]
-    return any(said in one.answer for one in forms(utterance.text))
+    return any(said in one.answer for one in forms(utterance.text) if not one.typed)
+
+
+def without_chosen(text: str) -> str:
+    """A message without the agent's words in a form: what was chosen goes, and of what was typed the question."""
+    return _FORM.sub(lambda form: form["answer"] if _answered(form).typed else "", text).strip()
 
 
 def _answered(form: re.Match[str]) -> Answered:
@@ -88,7 +95,7 @@ def _answered(form: re.Match[str]) -> Answered:
     cues = language_of(answer).answers
     declines = bool(cues.no.match(answer))
     nods = len(words(answer)) <= _MOST_OF_A_NOD and (declines or bool(cues.yes.match(answer)))
-    return Answered(form["question"], answer, nods, declines)
+    return Answered(form["question"], answer, nods, declines, typed=CHOSEN not in form[0])
 
 
 def _answering(form: re.Match[str]) -> str:

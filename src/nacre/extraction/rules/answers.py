@@ -17,7 +17,7 @@ from nacre.extraction.rules.reversal import content_words
 from nacre.values.memory import Kind
 from nacre.values.session import Turn
 
-_PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:→|=>|->)\s*(?P<answer>\S.*)$")
+_PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
 _MAX_QUESTION = 300
 _MAX_SHORT_WORDS = 12
 _MAX_LONG_WORDS = 60

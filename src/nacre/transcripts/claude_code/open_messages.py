@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from nacre.transcripts.claude_code.records import Record, Usage
 from nacre.transcripts.tool_calls import answered
@@ -23,10 +22,10 @@ _SHELL, _MARKED_SINCE = "Bash", 2
 
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call that waits for its result; ``questions`` are those of a form."""
+    """A tool call that waits for its result; ``questions`` are those of a form, with their options."""
 
     call: ToolCall
-    questions: frozenset[str] = frozenset()
+    questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_outside(self) -> bool:
@@ -81,11 +80,3 @@ class First:
     text: str
     flags: Flag
     trust: Trust
-
-
-def questions_of(arguments: Mapping[str, Any]) -> frozenset[str]:
-    """What a form asks."""
-    asked = arguments.get("questions")
-    listed = asked if isinstance(asked, list) else []
-    named = (one.get("question") for one in listed if isinstance(one, dict))
-    return frozenset(one for one in named if isinstance(one, str))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from nacre.text.passages import one_line
+from nacre.transcripts.claude_code.forms import Answer, answered
 from nacre.transcripts.claude_code.records import BLOCKS, Block, decode_raw, is_string
 from nacre.transcripts.claude_code.sessions import TOOL
 from nacre.transcripts.injected import clean
 from nacre.transcripts.phrases import is_tools
 from nacre.values.session import Flag
+
+Asked = Mapping[str, Sequence[str]]
+"""The questions of a form, each with its options."""
 
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN = "Implement the following plan:"
@@ -26,7 +29,6 @@ _ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
 _LISTED = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
 _REJECTED = "The user doesn't want to proceed"
 _REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
-_ASKING_ENDS = ("?", "？", ":", "：")
 
 
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
@@ -77,7 +79,7 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     return words[1].strip() if words else ""
 
 
-def answers_in(output: str, asked: Set[str], beside: msgspec.Raw) -> list[tuple[str, str]]:
+def answers_in(output: str, asked: Asked, beside: msgspec.Raw) -> list[Answer]:
     """Questions of a form that was ``asked`` with the owner's answers: those ``beside`` the result where the host keeps
     them there, else as it tells them. A question may hold what looks like another one with its answer.
     """
@@ -86,24 +88,19 @@ def answers_in(output: str, asked: Set[str], beside: msgspec.Raw) -> list[tuple[
     return _of_those_asked(pairs, asked)
 
 
-def listed_answers(text: str, asked: Set[str]) -> list[tuple[str, str]]:
+def listed_answers(text: str, asked: Asked) -> list[Answer]:
     """The same as the host lists them when the owner would rather talk, or is done; the rest of that is the host's."""
     return _of_those_asked(_LISTED.findall(text), asked)
 
 
-def _of_those_asked(pairs: Iterable[tuple[str, object]], asked: Set[str]) -> list[tuple[str, str]]:
+def _of_those_asked(pairs: Iterable[tuple[str, object]], asked: Asked) -> list[Answer]:
     """Those of questions that were asked: of one that comes twice nobody can tell which answer is the owner's."""
     found = [(question, answer) for question, answer in pairs if question in asked]
     times = Counter(question for question, _ in found)
     return [
-        (_asking(question), answer) for question, answer in found
+        answered(question, answer, asked[question]) for question, answer in found
         if times[question] == 1 and isinstance(answer, str) and answer.strip()
     ]  # fmt: skip
-
-
-def _asking(question: str) -> str:
-    asking = one_line(question)
-    return asking if asking.endswith(_ASKING_ENDS) else f"{asking}:"
 
 
 def typed_ahead(text: str) -> tuple[str, Flag]:

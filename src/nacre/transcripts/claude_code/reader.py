@@ -15,7 +15,8 @@ import msgspec
 from nacre.text.open_weights import noted
 from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source, records
-from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage, questions_of
+from nacre.transcripts.claude_code.forms import Answer, messages_of, questions_of
+from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage
 from nacre.transcripts.claude_code.prompts import (
     answers_in,
     content_of,
@@ -222,23 +223,13 @@ class Reader:
             is_hosts = call is not None and call.fails_in_words_of_host(record.version)
             yield from self.owner(record, said, trust=Trust.TRUSTED if is_hosts else Trust.UNTRUSTED)
 
-    def answers(self, record: Record, pairs: Sequence[tuple[str, str]]) -> Iterator[Session | Turn]:
-        """What the owner answered to a form. Its words are the agent's: of a question that draws on text from outside
-        the answer is left, and one that does so itself was only pointed at.
-        """
-        own, foreign = list[str](), list[str]()
-        for asking, answer in pairs:
-            pair = f"{asking} → {answer}"
-            if self.exchange.trust_of(pair) is Trust.TRUSTED:
-                own.append(pair)
-            elif self.exchange.trust_of(answer) is Trust.TRUSTED:
-                own.append(answer)
-            else:
-                foreign.append(pair)
+    def answers(self, record: Record, answers: Sequence[Answer]) -> Iterator[Session | Turn]:
+        """What the owner answered to a form."""
+        own, foreign = messages_of(answers, self.exchange.trust_of)
         if foreign:
-            yield from self.owner(_beside(record, "outside"), "\n".join(foreign), trust=Trust.UNTRUSTED)
-        if own:
-            yield from self.owner(record, "\n".join(own))
+            yield from self.owner(_beside(record, "outside"), foreign, trust=Trust.UNTRUSTED)
+        for number, words in enumerate(own):
+            yield from self.owner(_beside(record, f"answer {number}") if number else record, words)
 
     def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
         """What a tool said; of a call that is not known any more, it may have come from anywhere."""
