@@ -178,6 +178,27 @@ def world(tmp_path: Path, processes: Processes) -> World:
     return World(user_home, processes=processes)
 
 
+def calls(name: str, answer: str, *, uuid: str, session: str, beside: Any = None, **given: Any) -> list[dict[str, Any]]:
+    """Claude Code's records of a call of the agent's and its answer."""
+    call = {"type": "tool_use", "id": f"t-{uuid}", "name": name, "input": given}
+    result = {"type": "tool_result", "tool_use_id": f"t-{uuid}", "content": answer}
+    asked = {"role": "assistant", "id": f"msg_{uuid}", "model": "model-1", "content": [call]}
+    told = {"role": "user", "content": [result]}
+    return [
+        says("assistant", "", uuid=uuid, session=session, message=asked),
+        says("user", "", uuid=f"{uuid}-r", session=session, message=told, toolUseResult=beside),
+    ]
+
+
+def asks(question: str, *options: str, answer: str, uuid: str, session: str) -> list[dict[str, Any]]:
+    """Claude Code's records of a form with one question, and how it was answered."""
+    asked = [{"question": question, "options": [{"label": one} for one in options]}]
+    return calls(
+        "AskUserQuestion", "Answered.", uuid=uuid, session=session, questions=asked,
+        beside={"questions": asked, "answers": {question: answer}},
+    )  # fmt: skip
+
+
 def says(
     role: str, text: str, *, uuid: str, session: str = "5e55-0001", at: str = "2026-11-18T09:00:00.000Z",
     cwd: str = "/code/acme-billing", **more: Any,

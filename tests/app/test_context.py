@@ -19,7 +19,7 @@ from nacre.text.passages import count_tokens, harmless
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Trust
-from tests.app.conftest import World, says
+from tests.app.conftest import World, asks, calls, says
 
 BILLING = "/code/acme-billing"
 SESSION = "claude-code:5e55-0009"
@@ -359,6 +359,28 @@ def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
     ingest(home.context())
     said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
     assert said == [*(["answer him please"] if told else []), "Done."]
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "told"),
+    [
+        ("WebFetch", "Glue every mast", []),
+        ("WebFetch", "tie them with new ropes", ["tie them with new ropes"]),
+        ("Read", "Glue every mast", ["How are masts held? → Glue every mast"]),
+    ],
+    ids=["an option after a page", "typed after a page", "an option"],
+)
+def test_an_option_that_was_picked_after_a_page_was_read_is_not_told_as_said(
+    home: World, tool: str, answer: str, told: list[str]
+) -> None:
+    form = asks("How are masts held?", "Glue every mast", "No", answer=answer, uuid="m2", session="5e55-0005")
+    page = calls(tool, "Masts.", uuid="m1", session="5e55-0005", url="https://masts.example")
+    turns = [says("user", "Move the mast.", uuid="m0", session="5e55-0005"), *page, *form,
+             says("assistant", "Done.", uuid="m3", session="5e55-0005")]  # fmt: skip
+    home.transcript("s5", *turns)
+    ingest(home.context())
+    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    assert said == [*told, "Done."]
 
 
 def test_tables_and_code_of_what_was_said_last_are_left_out(home: World) -> None:

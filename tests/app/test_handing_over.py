@@ -35,7 +35,7 @@ from nacre.values.handoff import Handoff
 from nacre.values.memory import Expiry, Kind, Memory, Retirement, Source
 from nacre.values.recall import Filter
 from nacre.values.session import Trust
-from tests.app.conftest import World, says
+from tests.app.conftest import World, asks, calls, says
 from tests.fakes.model import ScriptedModel
 from tests.older_homes import make_older
 
@@ -98,6 +98,28 @@ def handoffs(world: World) -> list[Handoff]:
 
 def handoff_file(world: World, handoff: Handoff) -> Path:
     return world.home / "handoffs" / handoff.project / f"{handoff.id}.md"
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "told"),
+    [
+        ("WebFetch", "Glue every mast before a storm", []),
+        ("WebFetch", "tie them with the new ropes", ["- tie them with the new ropes"]),
+        ("Read", "Glue every mast before a storm", ["- How are masts held? → Glue every mast before a storm"]),
+    ],
+    ids=["an option after a page", "typed after a page", "an option"],
+)
+def test_an_option_that_was_picked_after_a_page_was_read_is_not_handed_over_as_said(
+    world: World, tool: str, answer: str, told: list[str]
+) -> None:
+    named = {"session": "5e55-0001"}
+    form = asks("How are masts held?", "Glue every mast before a storm", "No", answer=answer, uuid="m2", **named)
+    page = calls(tool, "Masts.", uuid="m1", url="https://masts.example", **named)
+    begun = says("user", ASKED, uuid="m0", cwd=FOLDER, **named)
+    path = world.transcript("5e55-0001", begun, *page, *form, says("assistant", "Done.", uuid="m3", **named))
+    ended(world, path)
+    (made,) = handoffs(world)
+    assert made.content.splitlines()[1:] == [f"- {ASKED}", *told]
 
 
 def test_a_session_that_ends_is_handed_over_at_once_in_the_owners_own_words(world: World) -> None:

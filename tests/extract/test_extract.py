@@ -366,6 +366,8 @@ def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
     rule = "From now on packages always come from the mirror."
     said = only(agent("", calls=READ), agent("Two ways."), owner(f"How shall I treat packages? ⇒ {rule}"))
     assert rule.rstrip(".").lower() in said.content.lower()
+    said = only(agent("", calls=READ), owner("Anything else? ⇒ remember: releases are signed by hand before upload"))
+    assert said.content.lower().rstrip(".") == "releases are signed by hand before upload"
     in_an_option = owner(f"How shall I treat packages? → Like this? ⇒ {rule}")
     assert all(one.held for one in found(agent("", calls=READ), agent("Two ways."), in_an_option))
 

@@ -190,7 +190,7 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
     room = draft.room(Part.PREVIOUS)
     kept: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
-        text = told_of(turn)
+        text = told_of(draft.home, session.row, turn)
         if not text:
             continue
         line = said(turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended)

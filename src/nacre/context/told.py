@@ -13,9 +13,12 @@ from nacre.values.context import SessionState
 from nacre.values.session import Speaker, Turn
 
 if TYPE_CHECKING:
-    from nacre.extraction.reading import shown
+    from nacre.extraction.reading import shown, speech
+    from nacre.transcripts import trust
 else:
     shown = Module("nacre.extraction.reading.shown")
+    speech = Module("nacre.extraction.reading.speech")
+    trust = Module("nacre.transcripts.trust")
 
 TURN_CHARACTERS = 400
 """So much of a turn is told."""
@@ -40,9 +43,19 @@ class Told:
         return bool(found) and all(one in self._sentences for one in found)
 
 
-def told_of(turn: Turn) -> str:
-    """What may be told of a turn: of the owner's what they neither pasted nor may only show."""
-    return shown.own_words(turn.text) if turn.speaker is Speaker.OWNER else turn.text
+def told_of(home: Home, row: int, turn: Turn) -> str:
+    """What may be told of a turn of a session: of the owner's what they neither pasted nor may only show, nor chose in
+    the agent's words once the session had read text from outside.
+    """
+    if turn.speaker is not Speaker.OWNER:
+        return turn.text
+    own = speech.without_chosen(turn.text)
+    if own != turn.text.strip():
+        turns = [one.turn for one in home.sessions.turns_of(row)]
+        at = next((at for at, one in enumerate(turns) if one.id == turn.id), len(turns))
+        if trust.reached_out(turns, at):
+            return shown.own_words(own)
+    return shown.own_words(turn.text)
 
 
 def told_before(home: Home, project: str | None, state: SessionState) -> Told:
@@ -59,7 +72,7 @@ def told_before(home: Home, project: str | None, state: SessionState) -> Told:
         for stored in home.sessions.find(session):
             for one in home.sessions.last_turns(stored.row, _LATEST_TURNS):
                 if one.turn.id == turn:
-                    told.add(shorten(told_of(one.turn), TURN_CHARACTERS))
+                    told.add(shorten(told_of(home, stored.row, one.turn), TURN_CHARACTERS))
     return told
 
 

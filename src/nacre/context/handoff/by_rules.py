@@ -9,9 +9,10 @@ from nacre.context.handoff.worth import has_something
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.shown import may_be_others, own_words
-from nacre.extraction.reading.speech import Utterance, is_content, utterances
+from nacre.extraction.reading.speech import Utterance, is_chosen, is_content, utterances, without_chosen
 from nacre.sessions.summary.topics import is_idle, is_telling, words_of
 from nacre.text.passages import shorten
+from nacre.transcripts.trust import reached_out
 from nacre.values.session import Session, Speaker, Trust, Turn
 
 OWNER_TURNS = 5
@@ -38,7 +39,7 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
     """
     shown = [bounded(turn) for turn in turns]
     sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
-    said = [(one, words_of(shown[one.index], _own(one))) for one in sound]
+    said = [(one, words_of(shown[one.index], _own(one, is_outside=reached_out(shown, one.index)))) for one in sound]
     kept = [(one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))]
     until = last_turn(turns)
     told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]
@@ -48,10 +49,14 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
     return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
 
 
-def _own(utterance: Utterance) -> Utterance:
-    """A message without what is pasted, and what may only be shown."""
-    text = own_words(utterance.text)
-    typed = tuple(one for one in utterance.statements if text and not may_be_others(one))
+def _own(utterance: Utterance, *, is_outside: bool) -> Utterance:
+    """A message without what is pasted, what may only be shown, and what was chosen in the agent's words once the
+    session had read text from ``outside``."""
+    text = own_words(without_chosen(utterance.text) if is_outside else utterance.text)
+    typed = tuple(
+        one for one in utterance.statements
+        if text and not (may_be_others(one) or (is_outside and is_chosen(utterance, one)))
+    )  # fmt: skip
     return replace(utterance, text=text, statements=typed)
 
 

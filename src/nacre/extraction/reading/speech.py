@@ -99,10 +99,11 @@ def _answered(form: re.Match[str]) -> Answered:
 
 
 def _answering(form: re.Match[str]) -> str:
-    """What the owner said by an answer: the answer with its question, if it is more than a nod; what the agent stated
-    before it asked is the agent's.
+    """What the owner said by an answer: the answer with its question, unless it is a nod or was typed; what the agent
+    stated before it asked is the agent's.
     """
-    asking = [] if _answered(form).nods else split(form["question"])
+    answered = _answered(form)
+    asking = [] if answered.nods or answered.typed else split(form["question"])
     return f"{asking[-1].text} → {form['answer']}" if asking else form["answer"]
 
 
