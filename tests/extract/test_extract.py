@@ -376,7 +376,21 @@ def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:
     assert found(owner("$HOME must never be written into our configs.\nplease fix that")) != []
 
 
-@pytest.mark.parametrize("prompt", ["$ cat NOTES.txt", "ada@box:~/shop$ cat NOTES.txt", "(env) ada@box:/srv# make"])
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "$ cat NOTES.txt",
+        "ada@box:~/shop$ cat NOTES.txt",
+        "(env) ada@box:/srv# make",
+        ">>> print(rule)",
+        ">>> [one for one in rules]",
+        "In [12]: print(rule)",
+        "irb(main):001:0> puts rule",
+        "julia> println(rule)",
+        "shop=# select rule from rules;",
+        "mysql> select rule from rules;",
+    ],
+)
 def test_below_a_command_in_a_terminal_nothing_is_the_owners(prompt: str) -> None:
     assert found(owner(f"{prompt}\n{SHIPPED}\n{prompt.partition(' cat')[0]} ")) == []
     assert found(owner(f"{prompt}\n{SHIPPED.lower()}")) == []
