@@ -371,6 +371,15 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     assert "$" not in models
 
 
+def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, claude: Path) -> None:
+    answers = claude.read_text(encoding="utf-8").replace("print(json", 'answer = {"metal": "Mercury"}\nprint(json')
+    claude.write_text(answers, encoding="utf-8")
+    shown = nacre("models", "test", "claude-cli:haiku").out
+    assert "by subscription" in shown
+    assert "$" not in shown
+    assert nacre("models", "test", "claude-cli:haiku", "--json").json["cost_usd"] == 0
+
+
 def test_an_estimate_reckons_with_the_tokens_that_a_subscription_has_left_and_with_what_it_is_shown(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:

@@ -17,6 +17,7 @@ from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
 from nacre.llm.retry import Setback
 from nacre.settings import Settings, Value
+from nacre.spending.budget import is_by_subscription
 from nacre.spending.models import NONE, model_for, name_for, set_for
 from nacre.spending.permission import is_set
 from nacre.spending.tracing import tracing
@@ -57,7 +58,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One short call: what answered and in which time, in seconds. ``cost`` is US dollars, if that is known."""
+    """One short call: what answered and in which time, in seconds. ``cost`` is US dollars, if that is known; none where
+    it ``is_by_subscription``.
+    """
 
     name: str
     model: str
@@ -65,6 +68,7 @@ class Trial:
     seconds: float
     tokens: Tokens
     cost: Decimal | None
+    is_by_subscription: bool = False
 
 
 def uses(home: Home) -> dict[Task, str]:
@@ -114,9 +118,9 @@ def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | No
     if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
         with suppress(NacreError):  # the answer is paid for
             home.sessions.ask_again()
-    price = model.capabilities.price
-    cost = completion.tokens.cost(price) if price else None
-    return Trial(model.name, completion.model, answer.metal, seconds, completion.tokens, cost)
+    price, is_by = model.capabilities.price, is_by_subscription(home.settings, model.name)
+    cost = Decimal(0) if is_by else completion.tokens.cost(price) if price else None
+    return Trial(model.name, completion.model, answer.metal, seconds, completion.tokens, cost, is_by)
 
 
 def _naming(home: Home, name: str) -> Home:

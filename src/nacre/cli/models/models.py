@@ -179,7 +179,8 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
     """That it answers, and what that took."""
     tokens = trial.tokens
     whole = tokens.input + tokens.cached + tokens.written
-    cost = "cost not known" if trial.cost is None else f"${trial.cost.normalize():f}" if trial.cost else "free"
+    free = "by subscription" if trial.is_by_subscription else "free"
+    cost = "cost not known" if trial.cost is None else f"${trial.cost.normalize():f}" if trial.cost else free
     paper.line(Span("✓ ", "green"), bold(trial.name), f" answers: {trial.answer}")
     facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
     if trial.model and trial.model != trial.name.partition(":")[2]:
