@@ -165,6 +165,8 @@ def test_the_next_session_is_told_what_the_writer_made_of_the_first(
     talk = conversation([Line(WORDS, say="Done."), Line(COMES_BACK, say="From the database.")])
     with stage_of(writer, writing(otherwise=talk), tmp_path_factory) as stage:
         stage.nacre("init", "--host", writer.driver.name, *writer.driver.options, "--yes")
+        elsewhere = '{fake = {base_url = "https://models.example/v1"}}'  # else its sessions stay on this machine
+        stage.nacre("config", "set", "models.providers", elsewhere)
         stage.nacre("writer", "set", writer.model, "--tokens-per-day", "100000")
         asked = len(stage.provider.requests)
         sessions = [writer.driver.say(stage, WORDS).session]
