@@ -237,6 +237,23 @@ def test_a_bound_of_calls_holds_beside_that_of_tokens(
     assert contents(nacre) == [RULE]
 
 
+def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_with_what_answered(
+    nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+) -> None:
+    let_write(nacre, 50_000)
+    path = session("0123own0-0000", timedelta(hours=2))
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records[1]["message"]["model"] = "local:homelab/acme-tuned"
+    write_transcript(path, records)
+    nacre("ingest")
+    assert nacre("writer", "--json").json["kept_here"] == ["homelab/acme-tuned"]
+    told = " ".join(nacre("writer").out.split())
+    assert "1 session of the last 7 days, with what may run on this machine: homelab/acme-tuned" in told
+    session("0123two0-0000", timedelta(hours=1))
+    nacre("ingest")
+    assert len(nacre("writer", "--json").json["kept_here"]) == 1
+
+
 def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:

@@ -13,14 +13,17 @@ from nacre.llm.providers import is_on_this_machine, provider_of
 from nacre.settings import Settings
 from nacre.spending.models import has_writer, name_for
 from nacre.text.open_weights import OWN, has_open_weights, is_called_local
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
-from nacre.values.session import StoredSession
+from nacre.values.session import SessionKind, StoredSession
 
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
+
+_LATELY, _MOST = timedelta(days=7), 1000
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
@@ -78,6 +81,17 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
         return False
     sessions = [found for one in named for found in home.sessions.find(one)]
     return all(is_covered(home.settings, one, writer) for one in sessions)
+
+
+def kept_here(home: Home, writer: str) -> list[str]:
+    """The models of the last week's sessions that no writer elsewhere is shown, since they may run on the owner's
+    machine: one a session.
+    """
+    if _runs_here(home.settings, writer):
+        return []
+    wanted = SessionFilter(since=home.now() - _LATELY, kind=SessionKind.MAIN)
+    found = (one for one in home.sessions.newest(wanted, limit=_MOST) if is_of_local_model(home.settings, one))
+    return [(one.session.model or "").removeprefix(OWN) for one in found]
 
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nacre.errors import InvalidInput, ModelRefused, NacreError, Unavailable
 from nacre.extraction.beginning import beginning, begun, since_of
-from nacre.extraction.coverage import SINCE, awaiting
+from nacre.extraction.coverage import SINCE, awaiting, kept_here
 from nacre.extraction.estimate import least_day
 from nacre.home.home import Home
 from nacre.known_settings import check
@@ -53,6 +53,8 @@ class WriterStatus:
     in.
     ``limit`` is tokens a day where a subscription pays, and ``most_calls`` calls, if they are bounded, else ``None``:
     then dollars bound it. ``waiting`` sessions are to be shown to it.
+    ``kept_here``: the models of the last week's sessions that it is not shown, as they may run on the owner's machine,
+    one a session; only :func:`status` tells.
     """
 
     writer: str = NONE
@@ -65,6 +67,7 @@ class WriterStatus:
     problem: str | None = None
     hint: str | None = None
     most_calls: int | None = None
+    kept_here: tuple[str, ...] = ()
 
 
 def status(home: Home) -> WriterStatus:
@@ -72,7 +75,8 @@ def status(home: Home) -> WriterStatus:
     home = begun(home)
     if is_set(home):
         fold_notes(home)
-    return status_as_it_is(home)
+    found = status_as_it_is(home)
+    return replace(found, kept_here=tuple(kept_here(home, found.writer)) if found.state != "off" else ())
 
 
 def status_as_it_is(home: Home) -> WriterStatus:

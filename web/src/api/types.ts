@@ -2249,6 +2249,7 @@ export interface WriterStatus {
   problem: string | null;
   hint: string | null;
   most_calls: number | null;
+  kept_here: Array<string>;
 }
 
 export interface NacreDreamValuesStep {
@@ -2274,6 +2275,7 @@ export interface NacreExtractionEstimateEstimate {
   vectors: VectorEstimate | null;
   tokens_left: number | null;
   is_older: boolean;
+  calls_left: number | null;
 }
 
 export interface NacreGatewayAnswersChat {
@@ -2347,6 +2349,7 @@ export interface NacreSetupOffersTrial {
   seconds: number;
   tokens: NacreValuesModelCallsTokens;
   cost: string | null;
+  is_by_subscription: boolean;
 }
 
 export interface NacreSpacesValuesNote {

@@ -233,8 +233,8 @@ def _record(found: WriterStatus, reads: Sequence[str]) -> Record:
     return {
         "writer": found.writer, "state": found.state, "tokens_today": found.tokens_today,
         "calls_today": found.calls_today, "tokens_per_day": found.limit, "calls_per_day": found.most_calls,
-        "since": found.since or None, "waiting": found.waiting, "read_by": list(reads), "problem": found.problem,
-        "hint": found.hint,
+        "since": found.since or None, "waiting": found.waiting, "read_by": list(reads),
+        "kept_here": list(found.kept_here), "problem": found.problem, "hint": found.hint,
     }  # fmt: skip
 
 
@@ -258,6 +258,7 @@ def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
             ("today", f"{taken}, of {most}" if most else taken),
             ("waiting", count(found.waiting, "session") if found.waiting else ""),
             ("reads", f"sessions that ended after {_local(found.since)}" if found.since else "all sessions"),
+            ("kept here", _kept(found.kept_here)),
             ("read by", readers.in_words(reads) if reads else Span(readers.NOTHING, "yellow")),
         ),
         indent=2,
@@ -266,6 +267,16 @@ def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
         paper.line(found.problem)
     if found.hint:
         paper.line(dim(f"hint: {found.hint}"))
+
+
+def _kept(models: Sequence[str]) -> str:
+    """The last week's sessions that no writer elsewhere is shown, with what answered in them."""
+    named = ", ".join(dict.fromkeys(models))
+    return (
+        f"{count(len(models), 'session')} of the last 7 days, with what may run on this machine: {named}"
+        if models
+        else ""
+    )
 
 
 def _local(since: str) -> str:
