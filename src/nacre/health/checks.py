@@ -348,8 +348,8 @@ def _daemon(home: Home) -> Iterator[Check]:
         if is_held(home_path / LOCK):
             yield Check("daemon", WARNING, f"runs, and does not answer: {error}", "nacre serve logs; nacre serve stop")
         else:
-            also = "; hooks start one" if hooks_start_daemon(home.settings) else ""
-            yield Check("daemon", OK, f"none runs now{also}")
+            does_start = hooks_start_daemon(home.settings)
+            yield Check("daemon", OK, "none runs now; hooks start one" if does_start else "none runs now")
         return
     memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
     yield Check("daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}")
