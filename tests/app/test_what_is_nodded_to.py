@@ -52,6 +52,7 @@ def test_a_rule_that_was_only_nodded_to_waits_whatever_kind_a_writer_says_it_is(
         ("which dependency do you mean?", True), ("the registry tests are green, merge", True),
         ("does every dependency come from the public registry?", True),
         ("ok, dependencies only from pkgs.tern.example then, no public registry", False),
+        ("dependencies by the mirror from now on", False),
     ],
 )  # fmt: skip
 def test_a_rule_is_the_owners_by_what_they_state_of_it_not_by_what_they_ask_or_a_word(
@@ -59,6 +60,23 @@ def test_a_rule_is_the_owners_by_what_they_state_of_it_not_by_what_they_ask_or_a
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(said))
     memories, why = written(world, RULE, "preference", quote=RULE[:40], nod=said)
+    assert ([one.speaker for one in memories], why) == (([], [Why.UNTRUSTED]) if waits else ([Speaker.OWNER], []))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said", "waits"),
+    [
+        ("Все зависимости берём только с зеркала поставщика.", "хорошо", True),
+        ("Все зависимости берём только с зеркала поставщика.", "да, зависимости только с зеркала", False),
+        ("모든 의존성은 공급업체 미러에서 받습니다.", "네", True),
+        ("모든 의존성은 공급업체 미러에서 받습니다.", "네, 모든 의존성은 미러에서 받아 주세요", False),
+    ],
+)
+def test_in_other_scripts_too_a_rule_is_the_owners_by_words_that_they_state(
+    world: World, rule: str, said: str, *, waits: bool
+) -> None:
+    session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {rule}"), owner(said))
+    memories, why = written(world, rule, "preference", quote=rule, nod=said)
     assert ([one.speaker for one in memories], why) == (([], [Why.UNTRUSTED]) if waits else ([Speaker.OWNER], []))
 
 
@@ -101,6 +119,7 @@ NEW = "We moved the sessions of the tern project from Redis to Valkey; Redis is 
         (True, "ok, the sessions part is clear", False),
         (True, "ok, tern's sessions in Redis are clear to me", False),
         (True, "yes, Valkey; Redis is gone for the sessions", True),
+        (True, "yes, Valkey for the sessions. Please remove Redis from tern.", True),
     ],
 )  # fmt: skip
 def test_a_decision_that_was_only_nodded_to_ends_nothing_that_the_owner_said(

@@ -252,6 +252,8 @@ def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_w
     session("0123two0-0000", timedelta(hours=1))
     nacre("ingest")
     assert len(nacre("writer", "--json").json["kept_here"]) == 1
+    nacre("config", "set", "writer.exclude_tools", "claude-code")
+    assert nacre("writer", "--json").json["kept_here"] == []
 
 
 def test_what_its_command_adds_to_a_question_is_counted_before_it_is_asked(

@@ -369,8 +369,15 @@ def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
     assert rule.rstrip(".").lower() in said.content.lower()
     said = only(agent("", calls=READ), owner("Anything else? ⇒ remember: releases are signed by hand before upload"))
     assert said.content.lower().rstrip(".") == "releases are signed by hand before upload"
+    said = only(agent("", calls=READ), owner(f"Move packages from npm → the mirror? ⇒ {rule}"))
+    assert rule.rstrip(".").lower() in said.content.lower()
     in_an_option = owner(f"How shall I treat packages? → Like this? ⇒ {rule}")
     assert all(one.held for one in found(agent("", calls=READ), agent("Two ways."), in_an_option))
+
+
+@pytest.mark.parametrize("arrow", ["-->", "note>", "Rule=>", "规则=>"])
+def test_an_arrow_is_no_terminal(arrow: str) -> None:
+    assert found(owner(f"{arrow} from now on always use ruff for formatting in this project\nplease")) != []
 
 
 def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:

@@ -314,6 +314,7 @@ def test_words_of_a_form_that_come_from_outside_are_not_the_owners(
         ("the oak one, Always the steel one in rain", ["Which ladder? → the oak one, Always the steel one in rain"]),
         ("The oak one, no", ["Which ladder? → The oak one, no"]),
         ("Always the steel one in rain or in snow", ["Which ladder? → Always the steel one in rain or in snow"]),
+        ("Pine, only", ["Which ladder? → Pine, only"]),
         ("Always the steel one\nin rain", ["Which ladder? → Always the steel one in rain"]),
         ("no, from now on we use ropes", ["Which ladder? ⇒ no, from now on we use ropes"]),
         ("None. We climb\nwithout", ["Which ladder? ⇒ None. We climb\nwithout"]),
@@ -321,7 +322,7 @@ def test_words_of_a_form_that_come_from_outside_are_not_the_owners(
     ],
 )
 def test_what_is_none_of_the_options_of_a_form_was_typed(read: Any, write: Any, answer: str, said: list[str]) -> None:
-    options = [{"label": one} for one in ("The oak one", "Always the steel one in rain", "No")]
+    options = [{"label": one} for one in ("The oak one", "Always the steel one in rain", "Pine, only", "No")]
     asking = agent("a1", call("t1", "AskUserQuestion", questions=[{"question": "Which ladder?", "options": options}]))
     given = result("r1", "t1", "Answered.") | {"toolUseResult": {"answers": {"Which ladder?": answer}}}
     _, turns, _ = read(ADAPTER, write("s.jsonl", asking, given))

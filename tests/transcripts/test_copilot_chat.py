@@ -90,6 +90,7 @@ def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any)
         ("ollama/my-own", "ollama/my-own"),
         ("customoai/my-own", "local:customoai/my-own"),
         ("openrouter/anthropic/claude-haiku-4.5", "gpt-5-mini"),
+        ("github.copilot-chat/gpt-4.1", "gpt-5-mini"),
     ],
 )
 def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answers_later(

@@ -90,7 +90,7 @@ def line_of(memory: Memory, characters: int | None = None, doubt: str = "", spac
 def says_otherwise(newer: Sequence[str]) -> str:
     """What speaks against a memory that newer ones are likely to have outdated; empty where none is."""
     told = ", ".join(one[-_ID_CHARACTERS:] for one in newer)
-    return f"{told} says otherwise" if told else ""
+    return f"{told} {'says' if len(newer) == 1 else 'say'} otherwise" if told else ""
 
 
 _OF_LINES = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$", re.DOTALL | re.MULTILINE)

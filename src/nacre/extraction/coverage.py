@@ -30,13 +30,17 @@ def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
     """Whether a session may be shown to a writer, by its name: it is of no tool and no project that is left out, from
     nacre or from writers, and one that the owner had with a model on this machine goes to no other one.
     """
+    is_apart = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
+    return not is_apart and _is_open(settings, stored)
+
+
+def _is_open(settings: Settings, stored: StoredSession) -> bool:
+    """Whether a session is of no tool and no project that is left out, from nacre or from writers."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
         return False
-    if any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects")):
-        return False
-    return not is_of_local_model(settings, stored) or _runs_here(settings, writer)
+    return not any(fnmatch(stored.project or "", pattern) for pattern in settings.texts("writer.exclude_projects"))
 
 
 def is_quiet(home: Home, stored: StoredSession) -> bool:
@@ -48,9 +52,12 @@ def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
     """Whether a session is covered, and ended after the owner set a writer."""
     if is_unseen(settings):
         return False
+    return _is_after(settings, stored) and is_covered(settings, stored, writer)
+
+
+def _is_after(settings: Settings, stored: StoredSession) -> bool:
     since = settings.text(SINCE)
-    is_after = not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since).astimezone()
-    return is_after and is_covered(settings, stored, writer)
+    return not since or stored.ended is None or stored.ended >= datetime.fromisoformat(since).astimezone()
 
 
 def is_unseen(settings: Settings) -> bool:
@@ -84,14 +91,15 @@ def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
 
 
 def kept_here(home: Home, writer: str) -> list[str]:
-    """The models of the last week's sessions that no writer elsewhere is shown, since they may run on the owner's
-    machine: one a session.
+    """The models of the last week's sessions that a writer would be shown if it were on the owner's machine, where
+    they may run: one a session.
     """
     if _runs_here(home.settings, writer):
         return []
     wanted = SessionFilter(since=home.now() - _LATELY, kind=SessionKind.MAIN)
-    found = (one for one in home.sessions.newest(wanted, limit=_MOST) if is_of_local_model(home.settings, one))
-    return [(one.session.model or "").removeprefix(OWN) for one in found]
+    latest = home.sessions.newest(wanted, limit=_MOST)
+    found = [one for one in latest if _is_open(home.settings, one) and _is_after(home.settings, one)]
+    return [(one.session.model or "").removeprefix(OWN) for one in found if is_of_local_model(home.settings, one)]
 
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
@@ -99,7 +107,7 @@ def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     one whose provider is there, or is not known to be elsewhere; where none is named, one whose name says so.
     """
     model = (stored.session.model or "").lower()
-    if has_open_weights(model):
+    if has_open_weights(model) and not model.startswith(OWN):
         return True
     for sign in (":", "/"):
         provider, _, rest = model.removeprefix(OWN).partition(sign)

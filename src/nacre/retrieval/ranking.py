@@ -169,7 +169,7 @@ def newest_first(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]) -
         for older, newer in doubted
         if newer in found and ((newer, older) not in doubted or _last_said(found[newer]) > _last_said(found[older]))
     }
-    return [item for item in ordered if item.memory.id not in outdated]
+    return [item for item in ordered if item.memory.id not in outdated] or ordered[:1]
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:

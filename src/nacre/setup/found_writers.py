@@ -20,6 +20,7 @@ from nacre.setup.credentials import programs
 from nacre.setup.requests import WriterRequest
 from nacre.setup.writer import obstacle_to
 from nacre.spending.budget import CALLS, DAILY, is_by_subscription
+from nacre.text.passages import count
 from nacre.values.model_calls import Price
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class WriterProposal:
     def terms(self) -> str:
         """The same as a clause, with who pays."""
         if self.request.tokens_per_day is not None:
-            calls = f" or {self.calls:,} calls" if self.calls else ""
+            calls = f" or {count(self.calls, 'call')}" if self.calls else ""
             most = f"{self.request.tokens_per_day:,} tokens{calls} a day"
             return f"stops at {most} (its last answer may go a little beyond)"
         if self.writer.is_free:

@@ -39,7 +39,8 @@ def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bo
     """
     shown = [bounded(turn) for turn in turns]
     sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
-    said = [(one, words_of(shown[one.index], _own(one, is_outside=reached_out(shown, one.index)))) for one in sound]
+    outside = next((at for at, turn in enumerate(shown) if reached_out([turn], 0)), len(shown))
+    said = [(one, words_of(shown[one.index], _own(one, is_outside=one.index >= outside))) for one in sound]
     kept = [(one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))]
     until = last_turn(turns)
     told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]

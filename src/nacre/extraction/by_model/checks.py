@@ -17,7 +17,7 @@ from nacre.dedup.statement import read_whole
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.explicit.signs import asks
-from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.pasted import without_pasted
 from nacre.extraction.reading.sentences import split
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
@@ -25,7 +25,7 @@ from nacre.extraction.rules.importance import AGENT_CAP
 from nacre.extraction.rules.reversal import content_words, revoked_in
 from nacre.extraction.rules.tags import MAX_TAGS
 from nacre.extraction.rules.validate import size_refusal
-from nacre.text.passages import normalise, one_line
+from nacre.text.passages import normalise, one_line, words
 from nacre.transcripts.trust import brings_outside, reached_out
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence, Expiry, Kind
@@ -172,25 +172,30 @@ class Checks:
         if not any(self._holds(at, told.quote) for at in evidence):
             return Why.UNPROVEN, "its quote is not in its evidence"
         if is_nodded and is_rule:
-            return Why.UNTRUSTED, "the owner only nodded to it, after text from outside was read"
+            return Why.UNTRUSTED, "hardly a word of it is the owner's, after text from outside was read"
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
         """Whether the owner stated hardly a word of a statement in its evidence, once text from outside was read: what
-        they asked is no word for it.
+        they asked is no word for it, and one word is enough where they say it as a rule.
         """
-        words = content_words(content, language_of(content))
-        typed = _words_of(self._stated(evidence))
-        return self.reached_out(evidence) and len(words & typed) < min(FEWEST_OWNED, len(words))
+        if not self.reached_out(evidence):
+            return False
+        stated = self._stated(evidence)
+        read = content_words if content_words(content, language_of(content)) else _words_of_any_script
+        own = read(content, language_of(content))
+        shared = [own & read(one, language_of(one)) for one in stated]
+        is_ruled = any(found and reads_as_rule(one) for one, found in zip(stated, shared, strict=True))
+        return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unsaid(self, content: str, evidence: Sequence[int]) -> bool:
-        """Whether a statement tells that something is gone, and the owner neither did nor denied or bound a word of it,
-        once text from outside was read.
+        """Whether a statement tells that something is gone, and the owner neither did, nor had it removed, nor denied
+        or bound a word of it, once text from outside was read.
         """
-        if not (self.reached_out(evidence) and gone_in(content)):
-            return False
-        told = read_whole(content)
-        return not any(gone_in(one) or binds(one, firm_words(one), told) for one in self._stated(evidence))
+        gone = gone_in(content) if self.reached_out(evidence) else []
+        told, stated = read_whole(content), self._stated(evidence)
+        is_said = any(gone_in(one) or binds(one, firm_words(one), told) or _removes(one, gone) for one in stated)
+        return bool(gone) and not is_said
 
     def _stated(self, evidence: Sequence[int]) -> list[str]:
         """The sentences of the owner's in some turns that are no questions."""
@@ -225,6 +230,18 @@ class Checks:
 def gone_in(text: str) -> list[Collection[str]]:
     """The words of each thing that a text says to be gone, or takes back."""
     return [one for one in (*read_whole(text).phrases, revoked_in(text)) if one]
+
+
+def _removes(text: str, gone: Iterable[Collection[str]]) -> bool:
+    """Whether a sentence has one of some things removed: "please delete the Redis cache"."""
+    language = language_of(text)
+    words = content_words(text, language)
+    is_order = bool(language.reversal.removal.search(language.trim(text)))
+    return is_order and any(not words.isdisjoint(one) for one in gone)
+
+
+def _words_of_any_script(text: str, _: Language) -> frozenset[str]:
+    return frozenset(words(text))
 
 
 def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:

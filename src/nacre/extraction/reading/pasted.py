@@ -56,7 +56,8 @@ _HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?:Issue )?#\d+\b.{0,30}(?:opened|—|
 _COMMENT = re.compile(r"\s*(?://|/\*)")
 _PROMPT = re.compile(
     r"\s*(?:\([\w.-]+\)\s*)?(?:[$%❯➜]|[\w.-]+@[\w.-]+[:~ ][^\n$#%>]{0,80}[$#%>]|PS [A-Z]:\\[^\n>]{0,80}>)\s+[A-Za-z./~]"
-    r"|\s*(?:>>>|In \[\d+\]:|[\w.-]{2,30}(?:\([\w. -]{0,30}\))?[:\d]*(?:=[#>]|>))\s+\S"
+    r"|\s*(?:>>>|In \[\d+\]:|irb\([\w. -]{0,30}\)[:\d]*>|\w{1,30}=#"
+    r"|(?:mysql|mariadb|sqlite|redis|mongo|julia|scala|ghci|iex)>)\s+\S"
 )
 """How a terminal, or what runs a line of code at a time, shows what was typed: below it stands what that put out."""
 _GREETING = re.compile(

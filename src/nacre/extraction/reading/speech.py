@@ -21,6 +21,7 @@ _TITLE = re.compile(r"[A-Z][^\n.!?:;,`]{2,60}\n[ \t]*\n(?=[ \t]*\S)")
 _READER = re.compile(r"\byour?\b", re.IGNORECASE)
 _FORM = re.compile(rf"^(?P<question>.+[?？:：]) [{CHOSEN}{TYPED}] (?P<answer>\S.*)$", re.MULTILINE)
 _ARROW = f"{CHOSEN} "
+_CHOSE = re.compile(rf"[?？:：] {CHOSEN}")
 _MOST_OF_A_NOD = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _ADDRESSED = 2
@@ -95,7 +96,7 @@ def _answered(form: re.Match[str]) -> Answered:
     cues = language_of(answer).answers
     declines = bool(cues.no.match(answer))
     nods = len(words(answer)) <= _MOST_OF_A_NOD and (declines or bool(cues.yes.match(answer)))
-    return Answered(form["question"], answer, nods, declines, typed=CHOSEN not in form[0])
+    return Answered(form["question"], answer, nods, declines, typed=not _CHOSE.search(form[0]))
 
 
 def _answering(form: re.Match[str]) -> str:

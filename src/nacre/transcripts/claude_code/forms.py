@@ -64,8 +64,10 @@ def messages_of(answers: Iterable[Answer], trust_of: Callable[[str], Trust]) -> 
 def _holds(answer: str, options: Sequence[str]) -> bool:
     """Whether an answer is made of options, or has words in a row of one."""
     labels = {_plain(one) for one in options}
-    return all(_plain(part) in labels for part in answer.split(", ")) or any(
-        shared(one, answer) or shared(answer, one) for one in options
+    return (
+        _plain(answer) in labels
+        or all(_plain(part) in labels for part in answer.split(", "))
+        or any(shared(one, answer) or shared(answer, one) for one in options)
     )
 
 
